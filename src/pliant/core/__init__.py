@@ -1,0 +1,1 @@
+"""Nouns, lifecycles, ports and errors. Standard library only: no I/O, clock, randomness or logging."""

@@ -1,0 +1,67 @@
+"""Every error that Pliant raises on purpose, drawn by whose fault it is.
+
+PliantError
+├── UserError (also ValueError)   the caller can mend it; the message says what happened, the value, what to do
+│   ├── InvalidInput              a value or several are wrong; carries every Problem at once
+│   ├── NotFound                  nothing of that name
+│   ├── Conflict                  right in itself, but not in the present state
+│   ├── TooLarge                  over a documented limit
+│   └── Unauthorized              no token, or one that does not open this
+└── InternalError                 ours to mend
+    ├── IllegalTransition         an event that the lifecycle table does not list
+    └── Unavailable               a part that we need does not answer
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with an input: where, and what to do about it."""
+
+    field: str
+    message: str
+
+
+class PliantError(Exception):
+    """Root of every error that Pliant raises on purpose."""
+
+
+class UserError(PliantError, ValueError):
+    """The caller can mend it."""
+
+
+class InvalidInput(UserError):
+    """One or more values are wrong; all of them are reported at once."""
+
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{p.field}: {p.message}" if p.field else p.message for p in problems))
+
+
+class NotFound(UserError):
+    """Nothing of that name."""
+
+
+class Conflict(UserError):
+    """The request makes sense, but not in the present state."""
+
+
+class TooLarge(UserError):
+    """The input is over a documented limit."""
+
+
+class Unauthorized(UserError):
+    """No token, or one that does not open this."""
+
+
+class InternalError(PliantError):
+    """Ours to mend."""
+
+
+class IllegalTransition(InternalError):
+    """An event that the lifecycle table does not list for this state; nothing was changed."""
+
+
+class Unavailable(InternalError):
+    """A part that we need does not answer."""

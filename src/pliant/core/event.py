@@ -1,0 +1,60 @@
+"""What happened, in words that people read and fields that programs read. Append-only; numbered by the store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pliant.core.job import JobId, TaskId
+
+Value = str | int | float | bool | None
+
+
+class EventKind(StrEnum):
+    """The kinds of events, `noun.verb`."""
+
+    SERVER_STARTED = "server.started"
+    SERVER_STOPPING = "server.stopping"
+    JOB_SUBMITTED = "job.submitted"
+    JOB_CHANGED = "job.changed"
+    """Priority, minimum or maximum were changed by a person."""
+    JOB_STATE = "job.state"
+    """data: from, to."""
+    DECISION = "decision"
+    """The scheduler changed how many tasks a job shall have. data: from, to, num_slots. The message is the reason."""
+    TASK_STARTED = "task.started"
+    TASK_READY = "task.ready"
+    TASK_LEFT = "task.left"
+    TASK_LOST = "task.lost"
+    GENERATION_FORMING = "generation.forming"
+    GENERATION_SWITCHED = "generation.switched"
+    """data: generation, size, from_size, step, pause_ms, redone_steps."""
+    GENERATION_ABANDONED = "generation.abandoned"
+    EPOCH_FINISHED = "epoch.finished"
+    CHECKPOINT_SAVED = "checkpoint.saved"
+    CHECKPOINT_FAILED = "checkpoint.failed"
+    MODEL_SAVED = "model.saved"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened."""
+
+    seq: int = 0
+    """Given by the store: 1, 2, 3, … without gaps; 0 before it is stored."""
+    at: float
+    kind: EventKind
+    message: str
+    """One sentence."""
+    job_id: JobId | None = None
+    task_id: TaskId | None = None
+    data: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """From `at` on, the job's processes held `num_slots` slots (a point of a step function)."""
+
+    at: float
+    job_id: JobId
+    num_slots: int

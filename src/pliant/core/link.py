@@ -1,0 +1,226 @@
+"""What a task and the server say to each other over the control link; never on the per-step path.
+
+All messages are idempotent: everything may be said twice, and a message about a generation that is over is ignored.
+`pliant.wire.link` puts them on the wire.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pliant.core.job import Progress, TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """First message of every connection: who I am and where I stand."""
+
+    task_id: TaskId
+    pid: int
+    generation: int | None = None
+    """The one I train in, or trained in last; None if I never joined one."""
+    step: int | None = None
+    """Optimizer steps that my state has committed; None if I hold no state yet."""
+    ready: bool = False
+    """My model is built and I can join (`Ready` was sent before)."""
+    host: str = ""
+    port: int = 0
+    """As in `Ready`, when ready."""
+    kind: Literal["hello"] = "hello"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """My model is built; I can join a generation at any moment."""
+
+    host: str
+    port: int
+    """Where my rendezvous store listens; it does already."""
+    virtual_workers: int
+    num_epochs: int = 0
+    kind: Literal["ready"] = "ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """I train in this generation now (or hold its state and wait for the others)."""
+
+    generation: int
+    step: int
+    """Optimizer steps committed at the switch."""
+    size: int
+    pause_s: float
+    """Training stood still this long, seconds, on this task."""
+    redone_steps: int
+    """1 if a step that was begun before a loss has to be computed again, else 0."""
+    leader: bool
+    """I am rank 0."""
+    kind: Literal["switched"] = "switched"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A collective of this generation failed; I stand still until another one is announced."""
+
+    generation: int
+    step: int
+    error: str
+    kind: Literal["broken"] = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """I was asked to go (SIGTERM); please form a generation without me."""
+
+    reason: str
+    kind: Literal["leaving"] = "leaving"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """I left at a step boundary and am about to exit; my state was committed up to `step`."""
+
+    generation: int
+    step: int
+    saved: bool
+    """I wrote a checkpoint of it (only the leader of an emptied generation does)."""
+    kind: Literal["left"] = "left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One value of one series; `step` in optimizer steps committed, `at` in seconds since the epoch."""
+
+    name: str
+    step: int
+    epoch: int
+    at: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """From the leader, a few times a second at most: how far we are, and new points of the series."""
+
+    generation: int
+    progress: Progress
+    points: tuple[Point, ...] = ()
+    kind: Literal["report"] = "report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochFinished:
+    """From the leader: every sample of an epoch was used."""
+
+    epoch: int
+    """Counted from 0."""
+    step: int
+    samples: int
+    """Samples that the committed steps of this epoch used."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    kind: Literal["epoch_finished"] = "epoch_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """From the leader: a checkpoint or the final model is on disk, whole."""
+
+    what: Literal["checkpoint", "model"]
+    step: int
+    epoch: int
+    path: str
+    """Relative to the job's result folder."""
+    num_bytes: int
+    seconds: float
+    kind: Literal["saved"] = "saved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveFailed:
+    """From the leader: a checkpoint could not be written; the one before it is untouched and training goes on."""
+
+    step: int
+    error: str
+    kind: Literal["save_failed"] = "save_failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """All epochs are trained and the model is saved; sent by every member, first of all by the leader."""
+
+    step: int
+    kind: Literal["finished"] = "finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The user's program raised; the job cannot go on."""
+
+    error: str
+    """The last line: type and message."""
+    traceback: str
+    """The user's frames first."""
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something the job's owner should know; becomes an event of kind `warning`."""
+
+    message: str
+    kind: Literal["note"] = "note"
+
+
+FromTask = (
+    Hello
+    | Ready
+    | Switched
+    | Broken
+    | Leaving
+    | Left
+    | Report
+    | EpochFinished
+    | Saved
+    | SaveFailed
+    | Finished
+    | Failed
+    | Note
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Connect generation `generation` in the background; sent to its members and to those whom it leaves out.
+
+    A task that is not among `members` leaves when all switch. With no members at all everybody leaves and the leader of
+    the present generation saves a checkpoint first.
+    """
+
+    generation: int
+    members: tuple[TaskId, ...]
+    """In rank order, those who hold state first."""
+    host: str
+    port: int
+    """The rendezvous store of the first member."""
+    cause: str = ""
+    kind: Literal["form"] = "form"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abandon:
+    """This generation will never be whole: stop waiting in it, drop what it reduced, enter the next announced."""
+
+    generation: int
+    reason: str
+    kind: Literal["abandon"] = "abandon"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dismiss:
+    """Exit now: the job is over, or the server does not know you."""
+
+    reason: str
+    kind: Literal["dismiss"] = "dismiss"
+
+
+ToTask = Form | Abandon | Dismiss

@@ -1,0 +1,103 @@
+"""What the scheduler sees (`Snapshot`) and what it decides (`Plan`); both are values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pliant.core.job import JobId, NodeId, TaskId
+
+
+class PolicyName(StrEnum):
+    """How slots are shared."""
+
+    FAIRSHARE = "fairshare"
+    """In the ratio of the priorities."""
+    PRIORITY = "priority"
+    """The highest priority first, then the older job."""
+    FIFO = "fifo"
+    """The older job first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The rules of one pool of slots."""
+
+    name: PolicyName = PolicyName.FAIRSHARE
+    cooldown_s: float = 2.0
+    """A job whose size changed less than this ago gives up no surplus, except for another job's minimum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """A host and the numbers of all its slots, free or not."""
+
+    id: NodeId
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """A live process that holds slots. A leaving one holds them until it has exited."""
+
+    id: TaskId
+    node_id: NodeId
+    slots: tuple[int, ...]
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadView:
+    """One noun wants slots: a training, a trial or an endpoint."""
+
+    id: JobId
+    name: str
+    priority: int
+    min_tasks: int
+    max_tasks: int
+    slots_per_task: int
+    submitted_at: float
+    tasks: tuple[TaskView, ...] = ()
+    """Its live processes, oldest first."""
+    resized_at: float | None = None
+    """When the scheduler last changed its size; None if never."""
+    held_until: float | None = None
+    """No new task is started before this instant (the job is backing off after losses)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All that the scheduler knows. The order of nodes and workloads does not matter."""
+
+    nodes: tuple[NodeView, ...]
+    workloads: tuple[WorkloadView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Start one task here, now; every slot named is free."""
+
+    node_id: NodeId
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What one workload shall have. Acting on the same grant twice changes nothing."""
+
+    workload_id: JobId
+    num_tasks: int
+    """The target; reached once others have left."""
+    leave: tuple[TaskId, ...] = ()
+    """Live tasks that shall leave at their next step boundary (those already leaving are not named again)."""
+    start: tuple[Placement, ...] = ()
+    """Tasks that can start now, on slots that are free now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A decision: one grant and one sentence for every workload of the snapshot, keyed by workload id."""
+
+    grants: Mapping[JobId, Grant]
+    reasons: Mapping[JobId, str]
+    wake_at: float | None = None
+    """When the decision may change though nothing happens (a cool-down ends); None if never."""

@@ -1,0 +1,186 @@
+"""What the control room needs from the world, as protocols; `entry` hands in the adapters.
+
+Every port has two implementations at least, and a contract suite in `pliant.testing` that all of them pass.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pliant.core.event import Event, EventKind, Usage
+from pliant.core.job import Generation, Job, JobId, Metric, NodeId, Task, TaskId
+from pliant.core.lifecycle import JobState
+from pliant.core.link import ToTask
+from pliant.core.plan import NodeView
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch, UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOrder:
+    """Start one process on these slots of this node."""
+
+    task_id: TaskId
+    node_id: NodeId
+    slots: tuple[int, ...]
+    argv: tuple[str, ...]
+    """Arguments of the task's program (not of the interpreter)."""
+    env: Mapping[str, str]
+    """Added to the agent's own environment; holds secrets, so it is neither logged nor put on a command line."""
+    cwd: str
+    log_dir: str
+    """Folder on the node that gets `stdout` and `stderr`; made if missing."""
+    python: str | None = None
+    """Another interpreter; started cold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTask:
+    """A process that holds slots, as the cluster sees it."""
+
+    task_id: TaskId
+    node_id: NodeId
+    slots: tuple[int, ...]
+    pid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """The cluster at one instant."""
+
+    nodes: tuple[NodeView, ...]
+    tasks: tuple[LiveTask, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskExit:
+    """A task's process is gone and its slots are free."""
+
+    task_id: TaskId
+    exit_code: int | None
+    """Minus the signal's number if a signal killed it; None if nobody could see it."""
+    error: str = ""
+    """Why it could not be started, if it never ran."""
+
+
+class Cluster(Protocol):
+    """Starts and stops processes on slots; knows no gradients.
+
+    Laws: `start` of a task id that lives, or lived, does nothing. `drain` and `kill` of one that does not live do
+    nothing. Every started task produces exactly one `TaskExit`, also if it could not be started. After its exit
+    was reported a task is not observed. No call blocks longer than it takes to write to a socket.
+    """
+
+    def observe(self) -> Observation: ...
+
+    def start(self, order: StartOrder) -> None:
+        """Start a process.
+
+        Raises:
+            ValueError: the node or a slot does not exist, or a slot is held by another task.
+        """
+        ...
+
+    def drain(self, task_id: TaskId) -> None:
+        """Ask the process to leave at its next step boundary (SIGTERM)."""
+        ...
+
+    def kill(self, task_id: TaskId) -> None:
+        """End the process and everything in its session at once (SIGKILL)."""
+        ...
+
+    def watch(self, listener: Callable[[TaskExit], None]) -> None:
+        """Call `listener` once for every exit from now on, from a thread of the cluster's own."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the cluster; processes that run go on."""
+        ...
+
+
+class Links(Protocol):
+    """The server's ends of the control links."""
+
+    def send(self, task_id: TaskId, message: ToTask) -> None:
+        """Queue a message from any thread; dropped if the task is not connected (it will say `Hello` again)."""
+        ...
+
+    def close(self, task_id: TaskId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writes:
+    """Everything that one decision changes; written in one transaction."""
+
+    jobs: tuple[Job, ...] = ()
+    """Inserted or replaced."""
+    tasks: tuple[Task, ...] = ()
+    """Inserted or replaced."""
+    generations: tuple[Generation, ...] = ()
+    """Inserted or replaced, by (job_id, number)."""
+    events: tuple[Event, ...] = ()
+    """Appended; the store gives the numbers."""
+    metrics: tuple[Metric, ...] = ()
+    """Appended; a point whose (job, name, step) exists replaces it."""
+    usage: tuple[Usage, ...] = ()
+    """Appended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events to read, in order of `seq`."""
+
+    after: int = 0
+    job_id: JobId | None = None
+    kinds: tuple[EventKind, ...] = field(default=())
+    limit: int = 1000
+
+
+class Store(Protocol):
+    """Remembers. Safe to call from any thread; what a call has written, every later call sees."""
+
+    def write(self, writes: Writes) -> tuple[Event, ...]:
+        """Write all or nothing; return the events with their numbers."""
+        ...
+
+    def job(self, job_id: JobId) -> Job | None: ...
+
+    def jobs(
+        self, *, states: Sequence[JobState] = (), before: JobId | None = None, limit: int = 1000
+    ) -> tuple[Job, ...]:
+        """Return jobs newest first; `before` is the last id of the page before."""
+        ...
+
+    def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
+        """Return tasks oldest first."""
+        ...
+
+    def generations(self, job_id: JobId) -> tuple[Generation, ...]: ...
+
+    def events(self, which: EventFilter) -> tuple[Event, ...]: ...
+
+    def last_seq(self) -> int:
+        """Return the number of the newest event, 0 if there is none."""
+        ...
+
+    def metrics(
+        self, job_id: JobId, *, names: Sequence[str] = (), after_step: int = -1, limit: int = 10_000
+    ) -> tuple[Metric, ...]:
+        """Return points in order of (step, name)."""
+        ...
+
+    def usage(self, *, since: float = 0.0, job_id: JobId | None = None) -> tuple[Usage, ...]:
+        """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
+        ...
+
+    def next_id(self, name: str) -> int:
+        """Return 1, 2, 3, … for each name; never the same number twice, also after a crash."""
+        ...
+
+    def close(self) -> None: ...

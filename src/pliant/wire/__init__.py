@@ -1,0 +1,1 @@
+"""What crosses a connection: REST bodies (`api`) and control-link messages (`link`). Shapes only, no logic."""
