@@ -10,10 +10,12 @@ Invariants:
   a committed step that only it holds is not lost; it leaves with the next planned change.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
 
-from pliant.core.job import TaskId
-from pliant.core.link import Broken, Hello, Left, Ready, Switched, ToTask
+from pliant.core.job import JobId, TaskId
+from pliant.core.link import Abandon, Broken, Dismiss, Form, Hello, Left, Ready, Switched, ToTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +91,344 @@ class Abandoned:
 
 
 Effect = Send | Announced | Activated | Abandoned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A generation that forms or trains."""
+
+    number: int
+    members: tuple[TaskId, ...]
+    cause: str = ""
+    dead: bool = False
+    """Abandoned: who stands in it waits for another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of one live task."""
+
+    ready: bool = False
+    ready_at: float = 0.0
+    host: str = ""
+    port: int = 0
+    holds_state: bool = False
+    """It trained once, so it has a state that a recovery may need."""
+    left: bool = False
+    """It said that it left; its process is about to exit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """The coordinator's state for one job."""
+
+    job_id: JobId
+    number: int = 0
+    """The highest generation number ever announced."""
+    current: Group | None = None
+    """The generation that trains, or that trained last if it is dead."""
+    forming: Group | None = None
+    tasks: Mapping[TaskId, Standing] = field(default_factory=dict)
+    wanted: frozenset[TaskId] = field(default_factory=frozenset)
+    cause: str = ""
+    lost_at: float | None = None
+    """When the current generation died."""
+    num_failures: int = 0
+    """Generations in a row that were announced and never trained."""
+    retry_at: float = 0.0
+    gather_s: float = 0.3
+    """A newcomer that is ready waits this long for others that were ordered, so that all join in one change."""
+    patience_s: float = 10.0
+    """A recovery waits this long for members that live but have not said so since the server restarted."""
+    wake_at: float | None = None
+    """Feed a `Tick` at this instant at the latest; None if time alone changes nothing."""
+
+    @property
+    def active(self) -> tuple[TaskId, ...]:
+        """Members of the generation that trains, in rank order; empty if none does."""
+        return self.current.members if self.current is not None and not self.current.dead else ()
+
+
+def restore(
+    job_id: JobId, *, number: int, active: Group | None, forming: Group | None, wanted: frozenset[TaskId]
+) -> Membership:
+    """Rebuild the state from what the store remembers; the live tasks will say `Hello`.
+
+    `number` is the highest generation ever recorded; every task of `wanted` and of `active` is believed to live until a
+    `Gone` says otherwise.
+    """
+    members = (*(active.members if active else ()), *wanted)
+    holders = frozenset(active.members if active else ())
+    return Membership(
+        job_id=job_id,
+        number=number,
+        current=active,
+        forming=forming,
+        tasks={task: Standing(holds_state=task in holders) for task in members},
+        wanted=wanted,
+    )
+
+
+def handle(membership: Membership, event: MembershipEvent, now: float) -> tuple[Membership, tuple[Effect, ...]]:
+    """Return the next state and what to do, in order."""
+    effects: list[Effect] = []
+    match event:
+        case Wanted():
+            membership = _want(membership, event)
+        case Gone():
+            membership = _gone(membership, event, now, effects)
+        case Heard():
+            membership = _heard(membership, event, now, effects)
+        case Tick():
+            pass
+        case _:
+            assert_never(event)
+    return _settle(membership, now, effects), tuple(effects)
+
+
+def _heard(membership: Membership, event: Heard, now: float, effects: list[Effect]) -> Membership:
+    task_id = event.task_id
+    match event.message:
+        case Left():
+            return _stand(membership, task_id, replace(_standing(membership, task_id), left=True))
+        case Hello() as hello:
+            return _hello(membership, task_id, hello, now, effects)
+        case Ready() as ready:
+            return _ready(membership, task_id, ready.host, ready.port, now)
+        case Switched() as switched:
+            return _switched(membership, task_id, switched, now, effects)
+        case Broken() as broken:
+            return _broken(membership, task_id, broken, now, effects)
+        case _:
+            assert_never(event.message)
+
+
+def _stand(membership: Membership, task_id: TaskId, standing: Standing) -> Membership:
+    return replace(membership, tasks={**membership.tasks, task_id: standing})
+
+
+def _standing(membership: Membership, task_id: TaskId) -> Standing:
+    return membership.tasks.get(task_id, Standing())
+
+
+def _want(membership: Membership, event: Wanted) -> Membership:
+    known = {task: _standing(membership, task) for task in sorted(event.tasks)}
+    return replace(membership, wanted=event.tasks, cause=event.cause, tasks={**membership.tasks, **known})
+
+
+def _ready(membership: Membership, task_id: TaskId, host: str, port: int, now: float) -> Membership:
+    before = _standing(membership, task_id)
+    ready_at = before.ready_at if before.ready else now
+    return _stand(membership, task_id, replace(before, ready=True, ready_at=ready_at, host=host, port=port))
+
+
+def _hello(membership: Membership, task_id: TaskId, hello: Hello, now: float, effects: list[Effect]) -> Membership:
+    """Take note of where a task stands after a connection was made, and tell it what it may have missed."""
+    before = _standing(membership, task_id)
+    membership = _stand(membership, task_id, replace(before, holds_state=hello.step is not None))
+    if hello.ready:
+        membership = _ready(membership, task_id, hello.host, hello.port, now)
+    forming = membership.forming
+    if forming is not None and hello.generation == forming.number:
+        membership = _activate(membership, hello.step or 0, 0.0, 0, effects)
+    elif hello.generation is not None and _is_over(membership, hello.generation):
+        effects.append(Send(task_id=task_id, message=Abandon(generation=hello.generation, reason="it is over")))
+        membership = _mark_overtaken(membership, hello.generation, now, effects)
+    current, forming = membership.current, membership.forming
+    if current is not None and not current.dead and task_id in current.members and hello.generation != current.number:
+        effects.append(Send(task_id=task_id, message=_form(membership, current)))
+    if forming is not None and task_id in _concerned(membership, forming):
+        effects.append(Send(task_id=task_id, message=_form(membership, forming)))
+    return membership
+
+
+def _switched(
+    membership: Membership, task_id: TaskId, message: Switched, now: float, effects: list[Effect]
+) -> Membership:
+    membership = _stand(membership, task_id, replace(_standing(membership, task_id), holds_state=True))
+    forming = membership.forming
+    if forming is not None and message.generation == forming.number:
+        if not message.leader:
+            return membership
+        return _activate(membership, message.step, message.pause_s, message.redone_steps, effects)
+    return _mark_overtaken(membership, message.generation, now, effects)
+
+
+def _activate(
+    membership: Membership, step: int, pause_s: float, redone_steps: int, effects: list[Effect]
+) -> Membership:
+    forming, before = membership.forming, membership.current
+    assert forming is not None
+    effects.append(
+        Activated(
+            generation=forming.number,
+            members=forming.members,
+            from_size=len(before.members) if before else 0,
+            step=step,
+            pause_s=pause_s,
+            redone_steps=redone_steps,
+            cause=forming.cause,
+        )
+    )
+    return replace(membership, current=forming, forming=None, lost_at=None, num_failures=0, retry_at=0.0)
+
+
+def _broken(membership: Membership, task_id: TaskId, message: Broken, now: float, effects: list[Effect]) -> Membership:
+    current, forming = membership.current, membership.forming
+    reason = f"{task_id} reports: {message.error}"
+    if forming is not None and message.generation == forming.number:
+        # Whoever fails in a forming generation may have switched to it, so that the one before may have ended.
+        return _abandon_forming(membership, reason, now, effects)
+    if current is not None and message.generation == current.number:
+        return membership if current.dead else _lose_current(membership, reason, now, effects)
+    return _mark_overtaken(membership, message.generation, now, effects)
+
+
+def _gone(membership: Membership, event: Gone, now: float, effects: list[Effect]) -> Membership:
+    task_id = event.task_id
+    standing = membership.tasks.get(task_id)
+    if standing is None:
+        return membership
+    tasks = {task: known for task, known in membership.tasks.items() if task != task_id}
+    membership = replace(membership, tasks=tasks, wanted=membership.wanted - {task_id})
+    current, forming = membership.current, membership.forming
+    reason = f"lost {task_id}" + (f" ({event.reason})" if event.reason else "")
+    if current is not None and not current.dead and task_id in current.members and not standing.left:
+        membership = _lose_current(membership, reason, now, effects)
+    elif forming is not None and task_id in forming.members:
+        membership = _abandon_forming(membership, reason, now, effects)
+    if membership.current is not None and not any(task in tasks for task in membership.current.members):
+        membership = _forget_empty(membership, effects)
+    return membership
+
+
+def _forget_empty(membership: Membership, effects: list[Effect]) -> Membership:
+    """Nobody of the current generation lives: what comes next starts from a checkpoint or from another's state."""
+    if membership.forming is not None and not membership.forming.members:
+        effects.append(Abandoned(generation=membership.forming.number, reason="all have left"))
+        membership = replace(membership, forming=None)
+    return replace(membership, current=None)
+
+
+def _lose_current(membership: Membership, reason: str, now: float, effects: list[Effect]) -> Membership:
+    """Give up the current generation, and with it the one that forms: some may stand in either."""
+    current = membership.current
+    assert current is not None
+    effects.append(Abandoned(generation=current.number, reason=reason))
+    membership = replace(membership, current=replace(current, dead=True), lost_at=now, cause=reason)
+    effects.extend(
+        Send(task_id=task, message=Abandon(generation=current.number, reason=reason))
+        for task in current.members
+        if task in membership.tasks
+    )
+    return _abandon_forming(membership, reason, now, effects, failed=False)
+
+
+def _abandon_forming(
+    membership: Membership, reason: str, now: float, effects: list[Effect], *, failed: bool = True
+) -> Membership:
+    forming = membership.forming
+    if forming is None:
+        return membership
+    effects.append(Abandoned(generation=forming.number, reason=reason))
+    effects.extend(
+        Send(task_id=task, message=Abandon(generation=forming.number, reason=reason))
+        for task in _concerned(membership, forming)
+    )
+    num_failures = membership.num_failures + 1 if failed else membership.num_failures
+    delay = min(5.0, 0.1 * 2**num_failures) if num_failures > 1 else 0.0
+    return replace(membership, forming=None, num_failures=num_failures, retry_at=now + delay)
+
+
+def _mark_overtaken(membership: Membership, generation: int, now: float, effects: list[Effect]) -> Membership:
+    """A task stands in an abandoned generation that came after the current one: then nobody trains in that any more."""
+    current = membership.current
+    if current is None or current.dead or generation <= current.number or generation > membership.number:
+        return membership
+    if membership.forming is not None and membership.forming.number == generation:
+        return membership
+    return _lose_current(membership, f"generation {generation} was entered and given up", now, effects)
+
+
+def _is_over(membership: Membership, generation: int) -> bool:
+    live = {group.number for group in (membership.current, membership.forming) if group is not None and not group.dead}
+    return generation not in live
+
+
+def _concerned(membership: Membership, group: Group) -> tuple[TaskId, ...]:
+    """Members of a forming generation, and live members of the current one whom it leaves out."""
+    current = membership.current.members if membership.current is not None else ()
+    both = dict.fromkeys((*group.members, *current))
+    return tuple(task for task in both if task in membership.tasks and not membership.tasks[task].left)
+
+
+def _form(membership: Membership, group: Group) -> Form:
+    first = _standing(membership, group.members[0]) if group.members else Standing()
+    return Form(generation=group.number, members=group.members, host=first.host, port=first.port, cause=group.cause)
+
+
+def _settle(membership: Membership, now: float, effects: list[Effect]) -> Membership:
+    """Announce the next generation if there is one to announce; say when to look again."""
+    membership = replace(membership, wake_at=None)
+    if membership.forming is not None:
+        return membership
+    if membership.retry_at > now:
+        return replace(membership, wake_at=membership.retry_at)
+    if membership.current is None or membership.current.dead:
+        return _recover(membership, now, effects)
+    return _change(membership, now, effects)
+
+
+def _recover(membership: Membership, now: float, effects: list[Effect]) -> Membership:
+    """Form a generation of all who hold state; if nobody does, of the wanted ones that are ready."""
+    before = membership.current.members if membership.current is not None else ()
+    holders = {task: s for task, s in membership.tasks.items() if s.holds_state and not s.left}
+    missing = [task for task, s in holders.items() if not s.ready]
+    patience_ends = (membership.lost_at if membership.lost_at is not None else now) + membership.patience_s
+    if missing and now < patience_ends:
+        return replace(membership, lost_at=patience_ends - membership.patience_s, wake_at=patience_ends)
+    members = [task for task in before if task in holders and holders[task].ready]
+    members += [task for task, s in holders.items() if s.ready and task not in members]
+    if not members:
+        members = [task for task, s in membership.tasks.items() if s.ready and task in membership.wanted and not s.left]
+        members.sort(key=lambda task: membership.tasks[task].ready_at)
+    if not members:
+        return membership
+    return _announce(membership, tuple(members), effects)
+
+
+def _change(membership: Membership, now: float, effects: list[Effect]) -> Membership:
+    """Bring the members to the wanted ones that are ready, at once for leavers, gathering newcomers a moment."""
+    current = membership.current
+    assert current is not None
+    stay = [task for task in current.members if task in membership.wanted]
+    outside = {task: s for task, s in membership.tasks.items() if task not in current.members and not s.left}
+    newcomers = sorted(
+        (task for task, s in outside.items() if s.ready and task in membership.wanted),
+        key=lambda task: outside[task].ready_at,
+    )
+    late = [task for task, s in outside.items() if not s.ready and task in membership.wanted]
+    effects.extend(
+        Send(task_id=task, message=Dismiss(reason="the scheduler wants it no more"))
+        for task, s in outside.items()
+        if s.ready and task not in membership.wanted
+    )
+    leavers = len(stay) < len(current.members)
+    if not stay and not newcomers and membership.wanted:
+        return membership
+    if newcomers and late and not leavers:
+        gathered_at = outside[newcomers[0]].ready_at + membership.gather_s
+        if now < gathered_at:
+            return replace(membership, wake_at=gathered_at)
+    if not newcomers and not leavers:
+        return membership
+    return _announce(membership, (*stay, *newcomers), effects)
+
+
+def _announce(membership: Membership, members: tuple[TaskId, ...], effects: list[Effect]) -> Membership:
+    group = Group(number=membership.number + 1, members=members, cause=membership.cause)
+    membership = replace(membership, number=group.number, forming=group)
+    effects.append(Announced(generation=group.number, members=members, cause=group.cause))
+    form = _form(membership, group)
+    effects.extend(Send(task_id=task, message=form) for task in _concerned(membership, group))
+    return membership

@@ -1,0 +1,24 @@
+"""What can end a wait inside a task.
+
+GenerationLost     the generation I stand in will never be whole; recover
+Departed           leave the process quietly (a SystemExit, so that user code does not catch it by accident)
+TrainingError      the script or its data cannot be trained like this; the message says what to do (a UserError)
+"""
+
+from pliant.core.errors import PliantError, UserError
+
+
+class GenerationLost(PliantError):
+    """A member of the present generation is gone, or the coordinator gave the generation up."""
+
+
+class Departed(SystemExit):
+    """This task has left the job; the process ends with code 0."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(0)
+        self.reason = reason
+
+
+class TrainingError(UserError):
+    """The script, its arguments or its data cannot be trained like this."""

@@ -1,0 +1,224 @@
+"""A task's part in the generations of its job: what was announced, what is connected, where I stand.
+
+Two threads meet here: the link's thread delivers messages, the training thread asks between steps. Forming happens in
+threads of its own. Knows nothing of models, gradients or files.
+
+Rules that make all tasks agree without talking:
+- a pledge (generation g+1 is connected here, or leaves me out) travels with the gradients of a step; when all members
+  of g pledged the same, all switch after that step, also if g+1 was abandoned in the meantime;
+- whoever stands in a generation that is over enters the newest announced one that it is a member of.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from pliant.core.job import JobId, TaskId
+from pliant.core.link import Abandon, Broken, Dismiss, Form, FromTask, Hello, Leaving, Ready, ToTask
+from pliant.train.collectives import Group, connect
+from pliant.train.errors import Departed, GenerationLost
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the server has told."""
+
+    forms: dict[int, Form] = field(default_factory=dict)
+    connected: dict[int, Group] = field(default_factory=dict)
+    abandoned: set[int] = field(default_factory=set)
+    dismissed: str | None = None
+
+
+class Session:
+    """One task's view of its job's membership.
+
+    Args:
+        host: my own address, at which other tasks reach me.
+        send: queues a message to the server; never blocks.
+    """
+
+    def __init__(
+        self, *, job_id: JobId, task_id: TaskId, pid: int, host: str, send: Callable[[FromTask], None]
+    ) -> None:
+        self.task_id = task_id
+        self.host = host
+        self.send = send
+        self._job_id = job_id
+        self._pid = pid
+        self._known = _Known()
+        self._changed = threading.Condition()
+        self._current: Group | None = None
+        self._lost = False
+        self._step: int | None = None
+        self._ready: Ready | None = None
+
+    # -- the link's thread ------------------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        """Say where I stand, for a new connection."""
+        with self._changed:
+            return Hello(
+                task_id=self.task_id,
+                pid=self._pid,
+                generation=None if self._current is None else self._current.number,
+                step=self._step,
+                ready=self._ready is not None,
+                host=self._ready.host if self._ready else "",
+                port=self._ready.port if self._ready else 0,
+            )
+
+    def deliver(self, message: ToTask) -> None:
+        """Take a message of the server."""
+        with self._changed:
+            match message:
+                case Form():
+                    self._announce(message)
+                case Abandon():
+                    self._known.abandoned.add(message.generation)
+                    self._drop(message.generation)
+                case Dismiss():
+                    self._known.dismissed = message.reason
+                case _:
+                    assert_never(message)
+            self._changed.notify_all()
+
+    def _announce(self, form: Form) -> None:
+        number = form.generation
+        here = 0 if self._current is None else self._current.number
+        if number <= here or number in self._known.forms or number in self._known.abandoned:
+            return
+        self._known.forms[number] = form
+        if self.task_id in form.members:
+            threading.Thread(target=self._connect, args=(form,), name=f"pliant-form-{number}", daemon=True).start()
+
+    def _connect(self, form: Form) -> None:
+        number = form.generation
+        try:
+            group = connect(
+                number,
+                rank=form.members.index(self.task_id),
+                size=len(form.members),
+                host=self.host,
+                address=(form.host, form.port),
+                prefix=f"{self._job_id}/{number}",
+            )
+        except GenerationLost as error:
+            with self._changed:
+                unexpected = number not in self._known.abandoned
+            if unexpected:
+                self.send(Broken(generation=number, step=self._step or 0, error=str(error)))
+            return
+        with self._changed:
+            self._known.connected[number] = group
+            if number in self._known.abandoned:
+                self._drop(number)
+            self._changed.notify_all()
+
+    def _drop(self, number: int) -> None:
+        group = self._known.connected.pop(number, None)
+        if group is not None:
+            group.drop()
+
+    # -- the training thread ----------------------------------------------------------------------------------------
+
+    @property
+    def group(self) -> Group:
+        """The generation that I train in."""
+        assert self._current is not None, "no generation was entered yet"
+        return self._current
+
+    @property
+    def trains(self) -> bool:
+        """I have entered a generation."""
+        return self._current is not None
+
+    def ready(self, ready: Ready) -> None:
+        """Tell the server that I can join."""
+        with self._changed:
+            self._ready = ready
+        self.send(ready)
+
+    def ask_to_leave(self, reason: str) -> None:
+        """Ask the server for a generation without me."""
+        self.send(Leaving(reason=reason))
+
+    def hold(self, step: int) -> None:
+        """Remember that my state has committed `step` optimizer steps."""
+        self._step = step
+
+    def is_lost(self) -> bool:
+        """Tell whether the present generation was given up, or I was dismissed."""
+        known = self._known
+        return self._lost or known.dismissed is not None or self.group.number in known.abandoned
+
+    def pledge(self) -> int | None:
+        """Return the number of the announced generation that I am ready to switch to, None if there is none."""
+        if not self._known.forms:
+            return None
+        with self._changed:
+            form = self._newest()
+            if form is None or (self.task_id in form.members and form.generation not in self._known.connected):
+                return None
+            return form.generation
+
+    def _newest(self) -> Form | None:
+        here = 0 if self._current is None else self._current.number
+        live = [n for n in self._known.forms if n > here and n not in self._known.abandoned]
+        return self._known.forms[max(live)] if live else None
+
+    def switch(self, number: int) -> Form:
+        """Leave the present generation for one that all its members pledged; return its announcement.
+
+        If I am a member of it, `group` is the new generation from now on (perhaps a lost one already).
+        """
+        with self._changed:
+            form = self._known.forms[number]
+            if self.task_id in form.members:
+                missing = Group(number=number, rank=0, size=len(form.members), backend=None)
+                self._enter(self._known.connected.pop(number, missing))
+            return form
+
+    def lose(self, error: str) -> None:
+        """Give the present generation up because a collective of it failed here."""
+        with self._changed:
+            assert self._current is not None
+            self._lost = True
+            self._current.drop()
+        self.send(Broken(generation=self.group.number, step=self._step or 0, error=error))
+
+    def wait_for_generation(self) -> Group:
+        """Enter the newest announced generation that I am a member of, once it is connected.
+
+        Waits as long as it takes: without the server nobody can say who trains.
+
+        Raises:
+            Departed: the server dismissed me.
+        """
+
+        def found() -> bool:
+            form = self._newest()
+            return self._known.dismissed is not None or (form is not None and form.generation in self._known.connected)
+
+        with self._changed:
+            self._changed.wait_for(found)
+            form = self._newest()
+            if self._known.dismissed is not None or form is None:
+                raise Departed(self._known.dismissed or "")
+            self._enter(self._known.connected.pop(form.generation))
+            return self.group
+
+    def _enter(self, group: Group) -> None:
+        if self._current is not None:
+            self._current.drop()
+        self._current = group
+        self._lost = False
+        for number in [n for n in self._known.forms if n <= group.number]:
+            self._drop(number)
+            del self._known.forms[number]
+        self._known.abandoned = {n for n in self._known.abandoned if n >= group.number}
+
+    def check_dismissed(self) -> None:
+        """Raise `Departed` if the server dismissed me."""
+        if self._known.dismissed is not None:
+            raise Departed(self._known.dismissed)
