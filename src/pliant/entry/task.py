@@ -96,6 +96,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _run(argv, settings, surroundings)
     finally:
+        for clean_up in surroundings.cleanups:
+            clean_up()
         sys.stdout.flush()
         sys.stderr.flush()
         link.close(GOODBYE_S)

@@ -33,6 +33,8 @@ class Surroundings:
     audit: bool = False
     closers: list[Callable[[], None]] = field(default_factory=list)
     """Called when the script has ended without an error: a training that it left early is finished then."""
+    cleanups: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the script has ended in whatever way: files are closed, threads ended."""
 
 
 SURROUNDINGS: Final[ContextVar[Surroundings]] = ContextVar("pliant_surroundings")

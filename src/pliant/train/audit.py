@@ -29,6 +29,11 @@ class Audit:
     def wanted(self) -> bool:
         return self._file is not None
 
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def _write(self, line: dict[str, object]) -> None:
         if self._file is not None:
             self._file.write(json.dumps(line, separators=(",", ":")) + "\n")

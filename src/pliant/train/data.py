@@ -47,6 +47,11 @@ class Samples:
             self._epoch = epoch
         return self._order[positions.start : positions.stop]
 
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
     def load(self, indices: Sequence[int]) -> Any:
         """Return the collated batch of these samples."""
         if hasattr(self._dataset, "__getitems__"):

@@ -87,6 +87,10 @@ class Results:
         if self.save is not None:
             self.save(Saving(epoch=epoch, step=step, final=True, folder=self.folder / "model"))
 
+    def close(self) -> None:
+        """Finish the checkpoint that is being written and end the thread."""
+        self._writer.shutdown(wait=True)
+
     def _start(self, *, step: int, epoch: int) -> None:
         self._wait()
         state = _copied(self.shared.capture(step=step, epoch=epoch))

@@ -118,6 +118,7 @@ class Run:
             before_leaving=self._save_before_leaving,
         )
         self._reporter: Reporter | None = None
+        around.cleanups.append(self._close)
 
     def _check(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         num_samples = self._samples.num_samples
@@ -311,6 +312,12 @@ class Run:
                 break
         self._finished = True
         engine.session.send(Finished(step=engine.committed))
+
+    def _close(self) -> None:
+        self._results.close()
+        self._engine.audit.close()
+        self._samples.close()
+        self._rendezvous = None
 
     def _save_before_leaving(self) -> bool:
         return self._results.checkpoint_now(step=self._engine.committed, epoch=self._engine.epoch)
