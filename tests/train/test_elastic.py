@@ -4,18 +4,18 @@ import json
 import random
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.train.world import World
 from torch.utils.data import TensorDataset
 
 from pliant.core.job import TaskId
 from pliant.core.link import Finished, Saved, Switched
 from pliant.train import Run
-
-from tests.train.world import World
 
 NUM_SAMPLES, BATCH = 333, 32
 STEPS_PER_EPOCH = 11
@@ -88,7 +88,7 @@ def check(world: World, num_epochs: int) -> None:
     expected, _ = undisturbed(num_epochs)
     for name, value in expected.items():
         torch.testing.assert_close(model[name], value, rtol=1e-4, atol=1e-5)
-    assert any(isinstance(message, Finished) for _, message in world.heard)
+    assert finished(world)
 
 
 def test_one_task_alone_trains_to_the_end(tmp_path: Path) -> None:
@@ -162,6 +162,20 @@ def test_emptied_job_saves_and_resumes_where_it_was(tmp_path: Path) -> None:
     assert resumed_at == [0, left_at]
 
 
+def moved_on(world: World, number: int) -> bool:
+    """A generation after `number` was announced, or there is no need of one."""
+    return (
+        world.membership.number > number
+        or finished(world)
+        or all(actor.ended for actor in world.actors.values())
+        or set(world.membership.active) == set(world.membership.wanted)
+    )
+
+
+def finished(world: World) -> bool:
+    return any(isinstance(message, Finished) for _, message in world.heard)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_path: Path, seed: int) -> None:
@@ -169,22 +183,13 @@ def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_pat
     world = World(script(60, pause_s=0.0005), tmp_path)
     world.resize(1)
     world.wait_for_size(1)
-    while not any(isinstance(m, Finished) for _, m in world.heard) and len(world.activated) < 25:
+    while not finished(world) and len(world.activated) < 25:
         size = dice.randint(1, 5)
         world.resize(size)
         if dice.random() < 0.4 and len(world.live()) > 1:
             world.kill(dice.choice(world.live()))
-        number = world.membership.number
-        world.wait(
-            lambda number=number: (
-                world.membership.number > number
-                or all(a.ended for a in world.actors.values())
-                or any(isinstance(m, Finished) for _, m in world.heard)
-                or set(world.membership.active) == set(world.membership.wanted)
-            ),
-            "the next generation",
-        )
-        if not world.membership.wanted and not any(isinstance(m, Finished) for _, m in world.heard):
+        world.wait(partial(moved_on, world, world.membership.number), "the next generation")
+        if not world.membership.wanted and not finished(world):
             world.resize(1)
     world.wait_for_end()
     check(world, 60)

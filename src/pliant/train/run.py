@@ -24,6 +24,7 @@ from pliant.train.collectives import Rendezvous
 from pliant.train.data import Collate, Samples
 from pliant.train.engine import NUM_PLEDGE_SLOTS, Engine, Shared, Stateful
 from pliant.train.errors import TrainingError
+from pliant.train.process import reseed
 from pliant.train.reducer import Reducer
 from pliant.train.report import Reporter
 from pliant.train.results import Results, Saving
@@ -207,7 +208,7 @@ class Run:
                 loaded = self._samples.load(indices)
                 self._chunk = _Chunk(len(indices) / len(whole), len(indices), place == len(todo) - 1)
                 engine.reducer.release()
-                torch.manual_seed(mix(self._seed, step, virtual_worker))
+                reseed(mix(self._seed, step, virtual_worker))
                 yield loaded
                 if not self._chunk.trained:
                     raise TrainingError("a batch was not trained on: call run.step(loss) once for every batch")
@@ -221,7 +222,7 @@ class Run:
         """
         chunk = self._chunk_to_train()
         self._engine.reducer.attach()
-        (loss * chunk.weight).backward()  # type: ignore[no-untyped-call]
+        (loss if chunk.weight == 1.0 else loss * chunk.weight).backward()  # type: ignore[no-untyped-call]
         self._engine.reducer.release()
         self._account(chunk, loss, metrics)
 
