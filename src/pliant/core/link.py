@@ -21,6 +21,8 @@ class Hello:
     """The one I train in, or trained in last; None if I never joined one."""
     step: int | None = None
     """Optimizer steps that my state has committed; None if I hold no state yet."""
+    lost: bool = False
+    """I do not train in `generation` any more: I stand still until another one is whole."""
     ready: bool = False
     """My model is built and I can join (`Ready` was sent before)."""
     host: str = ""
@@ -60,11 +62,13 @@ class Switched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A collective of this generation failed; I stand still until another one is announced."""
+    """This generation failed for me: it did not connect, or a collective of it failed."""
 
     generation: int
     step: int
     error: str
+    trained: int | None = None
+    """The generation that I trained in last, if I stand still now; None if I train on, or never trained."""
     kind: Literal["broken"] = "broken"
 
 

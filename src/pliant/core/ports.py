@@ -47,7 +47,8 @@ class LiveTask:
     task_id: TaskId
     node_id: NodeId
     slots: tuple[int, ...]
-    pid: int
+    pid: int | None
+    """None until the process exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,7 +102,7 @@ class Engine:
     _holds_state: bool = False
     _attempting: bool = False
     _paused_at: float | None = None
-    _reload: dict[str, Any] | None = None
+    _arrived_with: dict[str, Any] | None = None
 
     @property
     def control(self) -> torch.Tensor:
@@ -210,6 +210,7 @@ class Engine:
         if saved is not None:
             self.shared.load(saved)
             self.committed, self.epoch = int(saved["step"]), int(saved["epoch"])
+            self._arrived_with = saved
 
     def _hand_over(self, group: Group, donors: Sequence[int], needy: Sequence[int]) -> None:
         """Every needy member copies the state of one donor; the donors share the work."""
@@ -228,15 +229,19 @@ class Engine:
         self.committed = int(tree["step"])
         if not self._holds_state:
             self.epoch = int(tree["epoch"])
+            self._arrived_with = tree
         elif int(tree["epoch"]) > self.epoch:
-            self._reload = tree  # my loop still has to run its code between the epochs, which the donor's has run
+            self._arrived_with = tree  # my loop still has to pass the border between the epochs, the donor's has
 
-    def next_epoch(self) -> None:
-        """The user's loop has finished an epoch and begins the next."""
-        self.epoch += 1
-        if self._reload is not None and int(self._reload["epoch"]) == self.epoch:
-            self.shared.load(self._reload)
-        self._reload = None
+    def settle(self) -> None:
+        """Begin the batches of an epoch: undo what user code did on its way to where the state already was.
+
+        A task that joins inside an epoch runs the script's lines before the inner loop, which the state it was given has
+        behind it (`lr *= 0.1` must not happen twice).
+        """
+        if self._arrived_with is not None and int(self._arrived_with["epoch"]) == self.epoch:
+            self.shared.load(self._arrived_with)
+            self._arrived_with = None
 
     def meet(self) -> bool:
         """Wait until every member is here; return False if the generation was lost and another one was entered."""

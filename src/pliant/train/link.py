@@ -44,6 +44,7 @@ class Link:
         self._outbox: deque[FromTask] = deque()
         self._changed = threading.Condition()
         self._closing = False
+        self._refused = False
         self._connection: ClientConnection | None = None
         self._receiver = threading.Thread(target=self._receive_for_ever, name="pliant-link", daemon=True)
         self._sender = threading.Thread(target=self._send_for_ever, name="pliant-link-send", daemon=True)
@@ -70,9 +71,9 @@ class Link:
     def close(self, timeout_s: float) -> bool:
         """Send what waits, say goodbye and end; tell whether everything was sent."""
         with self._changed:
+            flushed = self._changed.wait_for(lambda: not self._outbox or self._refused, timeout_s)
             self._closing = True
             self._changed.notify_all()
-            flushed = self._changed.wait_for(lambda: not self._outbox, timeout_s)
             connection = self._connection
         if connection is not None:
             connection.close()  # waits for the server's answer, so that it has read everything before we exit
@@ -96,13 +97,19 @@ class Link:
             except InvalidHandshake as error:
                 status = getattr(getattr(error, "response", None), "status_code", 0)
                 if status in _REFUSED:
-                    self._deliver(Dismiss(reason=f"the server refuses this task (HTTP {status})"))
+                    self._refuse(f"the server refuses this task (HTTP {status})")
                     return
             except (OSError, TimeoutError, WebSocketException, InvalidURI):
                 delay_s = min(2 * delay_s, _RETRY_MOST_S)
             self._set_connection(None)
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, delay_s)
+
+    def _refuse(self, reason: str) -> None:
+        with self._changed:
+            self._refused = True
+            self._changed.notify_all()
+        self._deliver(Dismiss(reason=reason))
 
     def _serve(self, connection: ClientConnection) -> None:
         connection.send(encode(self._hello()))

@@ -173,7 +173,7 @@ class Run:
                     f"epoch {engine.epoch} was left after step {self.step_in_epoch} of {self.steps_per_epoch}; iterate "
                     f"the run to its end in every epoch (break out of the loop over epochs to stop early)"
                 )
-            engine.next_epoch()
+            engine.epoch += 1
         self._finish()
 
     def _join(self) -> None:
@@ -194,6 +194,7 @@ class Run:
         if self._num_epochs is None:
             raise TrainingError("iterate the run inside `for epoch in run.epochs(num_epochs):`")
         engine = self._engine
+        engine.settle()
         end = (engine.epoch + 1) * self.steps_per_epoch
         while engine.committed < end:
             step, group = engine.committed, engine.session.group

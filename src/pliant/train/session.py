@@ -50,6 +50,7 @@ class Session:
         self._changed = threading.Condition()
         self._current: Group | None = None
         self._lost = False
+        self._trained: int | None = None
         self._step: int | None = None
         self._ready: Ready | None = None
 
@@ -61,8 +62,9 @@ class Session:
             return Hello(
                 task_id=self.task_id,
                 pid=self._pid,
-                generation=None if self._current is None else self._current.number,
+                generation=self._trained,
                 step=self._step,
+                lost=self._lost or (self._current is not None and self._current.number != self._trained),
                 ready=self._ready is not None,
                 host=self._ready.host if self._ready else "",
                 port=self._ready.port if self._ready else 0,
@@ -106,13 +108,14 @@ class Session:
         except GenerationLost as error:
             with self._changed:
                 unexpected = number not in self._known.abandoned
+                self._known.forms.pop(number, None)  # announced again, it is tried again
             if unexpected:
                 self.send(Broken(generation=number, step=self._step or 0, error=str(error)))
             return
         with self._changed:
             self._known.connected[number] = group
-            if number in self._known.abandoned:
-                self._drop(number)
+            if number in self._known.abandoned or (self._current is not None and number <= self._current.number):
+                self._drop(number)  # too late: whoever waits in it must see that I do not come
             self._changed.notify_all()
 
     def _drop(self, number: int) -> None:
@@ -144,8 +147,8 @@ class Session:
         self.send(Leaving(reason=reason))
 
     def hold(self, step: int) -> None:
-        """Remember that my state has committed `step` optimizer steps."""
-        self._step = step
+        """Remember that I train in the present generation and that my state has committed `step` optimizer steps."""
+        self._trained, self._step = self.group.number, step
 
     def is_lost(self) -> bool:
         """Tell whether the present generation was given up, or I was dismissed."""
@@ -185,7 +188,7 @@ class Session:
             assert self._current is not None
             self._lost = True
             self._current.drop()
-        self.send(Broken(generation=self.group.number, step=self._step or 0, error=error))
+        self.send(Broken(generation=self.group.number, step=self._step or 0, error=error, trained=self._trained))
 
     def wait_for_generation(self) -> Group:
         """Enter the newest announced generation that I am a member of, once it is connected.

@@ -5,7 +5,7 @@ The messages themselves are the dataclasses of `pliant.core.link`.
 
 from typing import Annotated, Final
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.link import FromTask, ToTask
@@ -15,8 +15,10 @@ LINK_PATH: Final = "/v1/link"
 MAX_FRAME_BYTES: Final = 1 << 20
 """A frame longer than this is refused."""
 
-_FROM_TASK: Final[TypeAdapter[FromTask]] = TypeAdapter(Annotated[FromTask, Field(discriminator="kind")])
-_TO_TASK: Final[TypeAdapter[ToTask]] = TypeAdapter(Annotated[ToTask, Field(discriminator="kind")])
+_CONFIG: Final = ConfigDict(ser_json_inf_nan="constants")
+"""A loss may be NaN; then the frame says `NaN`, as Python's JSON does."""
+_FROM_TASK: Final[TypeAdapter[FromTask]] = TypeAdapter(Annotated[FromTask, Field(discriminator="kind")], config=_CONFIG)
+_TO_TASK: Final[TypeAdapter[ToTask]] = TypeAdapter(Annotated[ToTask, Field(discriminator="kind")], config=_CONFIG)
 
 
 def encode(message: FromTask | ToTask) -> str:

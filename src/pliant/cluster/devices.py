@@ -1,0 +1,100 @@
+"""Which slots this machine has, and the environment that confines a task to its own.
+
+A slot is one GPU, or a share of the CPU. Slot i is the i-th device. Knows no tasks and starts nothing.
+"""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pynvml
+
+_log = logging.getLogger(__name__)
+
+_NO_DRIVER = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Devices:
+    """What one machine has to share."""
+
+    num_slots: int
+    num_cpus: int
+    gpus: tuple[str, ...] = ()
+    """What CUDA_VISIBLE_DEVICES calls each slot's GPU; empty if the slots are shares of the CPU."""
+
+
+def discover(num_slots: int | None, env: Mapping[str, str]) -> Devices:
+    """Return this machine's devices: declared shares of the CPU, or else one slot per GPU, or else one per CPU.
+
+    A CUDA_VISIBLE_DEVICES in `env` narrows the GPUs down, as it does for CUDA itself.
+
+    Raises:
+        ValueError: fewer than one slot was declared.
+    """
+    num_cpus = len(os.sched_getaffinity(0))
+    if num_slots is not None:
+        if num_slots < 1:
+            raise ValueError(
+                f"num_slots is {num_slots}; declare at least 1, or leave it out to use what the machine has"
+            )
+        return Devices(num_slots=num_slots, num_cpus=num_cpus)
+    gpus = visible(_gpu_uuids(), env.get("CUDA_VISIBLE_DEVICES"))
+    return Devices(num_slots=len(gpus) or num_cpus, num_cpus=num_cpus, gpus=gpus)
+
+
+def visible(uuids: Sequence[str], setting: str | None) -> tuple[str, ...]:
+    """Return the indices of the GPUs that a CUDA_VISIBLE_DEVICES setting leaves visible.
+
+    As CUDA reads it: a list of indices or of beginnings of UUIDs, cut at the first that names no GPU; None leaves all.
+    """
+    if setting is None:
+        return tuple(str(index) for index in range(len(uuids)))
+    chosen: list[str] = []
+    for name in (part.strip() for part in setting.split(",")):
+        index = _index_of(name, uuids)
+        if index is None or str(index) in chosen:
+            break
+        chosen.append(str(index))
+    return tuple(chosen)
+
+
+def confine(devices: Devices, slots: Sequence[int]) -> dict[str, str]:
+    """Return the environment that keeps a task on its slots: its GPUs, and its share of the machine's threads."""
+    gpus = ",".join(devices.gpus[slot] for slot in slots) if devices.gpus else ""
+    num_threads = str(max(1, devices.num_cpus * len(slots) // devices.num_slots))
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of the indices that NVML tells
+        "CUDA_VISIBLE_DEVICES": gpus,
+        "NVIDIA_VISIBLE_DEVICES": gpus,
+        "PLIANT_NUM_THREADS": num_threads,
+        **single_threaded(num_threads),
+    }
+
+
+def single_threaded(num_threads: str = "1") -> dict[str, str]:
+    """Return the environment that keeps the mathematical libraries to so many threads."""
+    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), num_threads)
+
+
+def _index_of(name: str, uuids: Sequence[str]) -> int | None:
+    if name.isdecimal():
+        return int(name) if int(name) < len(uuids) else None
+    found = [index for index, uuid in enumerate(uuids) if name and uuid.startswith(name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _gpu_uuids() -> list[str]:
+    """Return the UUIDs of all GPUs in the order of their PCI addresses; none where there is no driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        if error.value not in _NO_DRIVER:
+            _log.warning("GPUs are not used: the NVIDIA driver does not answer (%s); nvidia-smi tells more", error)
+        return []
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+    finally:
+        pynvml.nvmlShutdown()

@@ -1,0 +1,98 @@
+"""Facts about processes, from /proc, and signals that cannot hit the wrong one.
+
+A process is named by its number and its stamp; numbers are used again, stamps are not. Knows no tasks.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+_SWEEP_PASSES = 20
+_SWEEP_PAUSE_S = 0.002
+
+
+def stamp(pid: int) -> str | None:
+    """Return what tells this process from every other one that had or will have its number; None if it has ended."""
+    fields = _stat(pid)
+    if fields is None or fields[0] in "ZX":
+        return None
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot_id}/{fields[19]}"
+
+
+def open_process(pid: int, its_stamp: str | None) -> int | None:
+    """Return a pidfd of the process that has this number and this stamp; None if it has ended."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    if stamp(pid) != its_stamp:
+        os.close(pidfd)
+        return None
+    return pidfd
+
+
+def send(pidfd: int, number: int) -> None:
+    """Send a signal; does nothing if the process has ended."""
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, number)
+
+
+def sweep_session(session_id: int) -> None:
+    """End by SIGKILL all that is left of a session whose leader has ended; does nothing while the leader lives.
+
+    Best called while the leader is a zombie: its number cannot be in use again then.
+    """
+    if stamp(session_id) is not None:
+        return
+    for _ in range(_SWEEP_PASSES):
+        left = [pid for pid in _pids() if _in_session(pid, session_id)]
+        for pid in left:
+            _kill_if(pid, session_id)
+        if not left:
+            return
+        time.sleep(_SWEEP_PAUSE_S)
+
+
+def close_files(*, but: int) -> None:
+    """Close every file of this process except the standard three and one more."""
+    for file in map(int, os.listdir("/proc/self/fd")):
+        if file > 2 and file != but:
+            with suppress(OSError):  # the listing's own is closed already
+                os.close(file)
+
+
+def num_threads() -> int:
+    """Return how many threads this process has, Python's own and others'."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdecimal())
+
+
+def _in_session(pid: int, session_id: int) -> bool:
+    fields = _stat(pid)
+    return fields is not None and fields[0] not in "ZX" and int(fields[3]) == session_id
+
+
+def _kill_if(pid: int, session_id: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        pidfd = os.pidfd_open(pid)
+        try:
+            if _in_session(pid, session_id):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        finally:
+            os.close(pidfd)
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Return the fields of /proc/PID/stat from the state on: [0] state, [3] session, [19] start time in ticks."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rindex(")") + 2 :].split()

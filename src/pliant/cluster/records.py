@@ -1,0 +1,113 @@
+"""What is remembered on disk about every task of this machine, so that a later server can adopt it.
+
+One file per task, `STATE_DIR/TASK_ID.json`, always replaced as a whole. The agent writes it before it orders the task,
+the zygote when the process exists and when it has ended, the agent again when the exit was reported. `STATE_DIR/term`
+holds the number of the newest agent: a zygote forks only under the file's lock and only for the newest, so that no task
+of an older server can appear after a later one has read the records. Knows no processes.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pliant.core.job import TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One task of this machine: where it runs, and how it ended."""
+
+    task_id: TaskId
+    slots: tuple[int, ...]
+    pid: int | None = None
+    """None until the process exists."""
+    stamp: str | None = None
+    """With `pid`, names the process for ever."""
+    zygote_pid: int | None = None
+    """Its parent, who writes its end."""
+    zygote_stamp: str | None = None
+    ended_at: float | None = None
+    """None while it lives, as far as is known."""
+    exit_code: int | None = None
+    error: str = ""
+    """Why it could not be started, if it never ran."""
+    reported: bool = False
+    """Its exit was told to the listener."""
+
+
+def path_of(state_dir: Path, task_id: TaskId) -> Path:
+    """Return the file of a task's record."""
+    return state_dir / f"{task_id}.json"
+
+
+def write(state_dir: Path, record: Record) -> None:
+    """Replace a task's record; a reader sees the old one or the new one, never a part.
+
+    Raises:
+        OSError: the disk is full, or the folder cannot be written.
+    """
+    path = path_of(state_dir, record.task_id)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(draft, "w", opener=_private) as file:
+            json.dump(asdict(record), file)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def read(state_dir: Path, task_id: TaskId) -> Record | None:
+    """Return a task's record; None if there is none."""
+    try:
+        fields = json.loads(path_of(state_dir, task_id).read_text())
+    except FileNotFoundError:
+        return None
+    return Record(**{**fields, "slots": tuple(fields["slots"])})
+
+
+def read_all(state_dir: Path) -> list[Record]:
+    """Return the records of all tasks."""
+    found = (read(state_dir, TaskId(path.stem)) for path in sorted(state_dir.glob("[!.]*.json")))
+    return [record for record in found if record is not None]
+
+
+def new_term(state_dir: Path) -> int:
+    """Begin the term of a new agent: from now on no zygote of an earlier one forks."""
+    with _locked(state_dir) as file:
+        term = _number(file) + 1
+        os.pwrite(file, str(term).encode(), 0)
+        return term
+
+
+@contextmanager
+def held_term(state_dir: Path) -> Iterator[int]:
+    """Hold the term as it is while the block runs, and give its number."""
+    with _locked(state_dir) as file:
+        yield _number(file)
+
+
+@contextmanager
+def _locked(state_dir: Path) -> Iterator[int]:
+    """Give the term's file under its lock; it is only ever held for the length of a fork."""
+    file = os.open(state_dir / "term", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield file
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+    finally:
+        os.close(file)
+
+
+def _number(file: int) -> int:
+    return int(os.pread(file, 32, 0) or b"0")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

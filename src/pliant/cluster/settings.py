@@ -1,0 +1,38 @@
+"""What the agent of one machine is told at its start, and what it tells about its zygote. Values only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pliant.core.job import NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """What the agent of this machine is told at its start."""
+
+    node_id: NodeId
+    state_dir: Path
+    """Made if missing; one agent at a time."""
+    num_slots: int | None = None
+    """Share the CPU in so many slots; if left out, one slot per GPU, or per CPU where there is no GPU."""
+    host: str = "127.0.0.1"
+    """The address that peers reach this machine's tasks at."""
+    preload: tuple[str, ...] = ("pliant.train", "pliant.entry.task")
+    """Modules that the zygote imports, so that tasks need not."""
+    entry: str = "pliant.entry.task:main"
+    """`module:function` of the tasks' program; the function takes the arguments and returns the exit code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """How ready the zygote is: only a warm one starts a task in milliseconds, until then orders wait."""
+
+    pid: int | None
+    """None if none runs; the next start brings one up."""
+    warm: bool
+    warm_up_s: float | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Modules that could not be imported, and why."""
+    num_threads: int | None = None
+    """More than one makes forks unsafe; every task is started cold then."""

@@ -1,0 +1,70 @@
+"""What travels with an epoch: means so far, and which of the callbacks' changes the state holds already.
+
+A task that enters a training gets model and optimizer from another one. If a callback there has already divided the
+learning rate at the beginning of this epoch, the newcomer's callback must be called, but must not divide it again.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+class Means:
+    """Means over the samples of an epoch, as far as this task has seen it."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._num_samples: dict[str, int] = {}
+
+    def add(self, values: Mapping[str, float], num_samples: int) -> None:
+        """Count the means over one global batch."""
+        for name, value in values.items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(value) * num_samples
+            self._num_samples[name] = self._num_samples.get(name, 0) + num_samples
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The means, the loss first."""
+        names = sorted(self._sums, key=lambda name: name != "loss")
+        return {name: self._sums[name] / self._num_samples[name] for name in names}
+
+
+class Marks:
+    """Part of the shared state: the callbacks' changes at these borders of epochs are in it."""
+
+    def __init__(self) -> None:
+        self.num_begun = 0
+        self.num_ended = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"num_begun": self.num_begun, "num_ended": self.num_ended}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.num_begun, self.num_ended = state_dict["num_begun"], state_dict["num_ended"]
+
+
+def stateful(callbacks: Sequence[Any]) -> dict[str, Any]:
+    """Return the callbacks that have a state to keep (`state_dict`), by a name that is the same in every task."""
+    return {
+        f"callback-{index}": one
+        for index, one in enumerate(callbacks)
+        if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")
+    }
+
+
+@contextmanager
+def unchanged(optimizer: torch.optim.Optimizer, others: Mapping[str, Any]) -> Iterator[None]:
+    """Undo what is done meanwhile to the learning rate and other options of the optimizer, and to other states."""
+    options = [
+        copy.deepcopy({name: value for name, value in group.items() if name != "params"})
+        for group in optimizer.param_groups
+    ]
+    states = {name: copy.deepcopy(one.state_dict()) for name, one in others.items()}
+    yield
+    for group, before in zip(optimizer.param_groups, options, strict=True):
+        group.update(before)
+    for name, one in others.items():
+        one.load_state_dict(states[name])

@@ -1,0 +1,166 @@
+"""What a script hands to `FabricModel` and to `train`: checked, with every problem told at once.
+
+Knows nothing of the engine. Invariant: a `Schedule` fixes the global batch and the number of virtual workers before
+anything is granted, so the number of tasks cannot change either.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from pliant.core.errors import InvalidInput, Problem
+
+Metric = Callable[[Any, Any], Any]
+StepFunction = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
+"""(model, data, eva, train_loader, fn_args) -> (accuracy in percent, loss), gradients left in place."""
+TestFunction = Callable[[Any, Any, Any], Any]
+"""(model, test_iter, fn_args) -> mean loss."""
+
+GLOBAL: Final = ("engines_number", "effective_batch_size")
+"""The two ways to fix the global batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """The parts of a training, as its script gave them."""
+
+    module: nn.Module
+    datasets_function: Callable[[], Any]
+    loss_function: Callable[[Any, Any], torch.Tensor]
+    optimizer: torch.optim.Optimizer
+    metrics: Mapping[str, Metric]
+    """By the name that they are reported under."""
+    driver_logger: Any
+    worker_logger: Any
+    callbacks: tuple[Any, ...]
+    fn_step_train: StepFunction | None
+    fn_test: TestFunction | None
+    collate_fn: Callable[[list[Any]], Any] | None
+    enable_onnx: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How long, and in which portions."""
+
+    num_epochs: int
+    global_batch: int
+    local_batch: int
+    """Samples that a virtual worker computes at once, at most."""
+    virtual_workers: int
+    num_threads: int
+    validation_freq: int
+    checkpoint_freq: int
+
+
+def checked_script(given: Mapping[str, Any]) -> Script:
+    """Return the script's parts from the keywords of `FabricModel`.
+
+    Raises:
+        InvalidInput: something is not what it has to be.
+    """
+    problems = [
+        *_unless(isinstance(given["model"], nn.Module), "model", given["model"], "give a torch.nn.Module"),
+        *_unless(
+            isinstance(given["optimizer"], torch.optim.Optimizer),
+            "optimizer",
+            given["optimizer"],
+            "give one instance of torch.optim.Optimizer",
+        ),
+    ]
+    for name in ("datasets_function", "loss_function"):
+        problems += _unless(
+            callable(given[name]), name, given[name], "give a function (Pliant trains with PyTorch only)"
+        )
+    for name in ("fn_step_train", "fn_test", "collate_fn", "scale_up_function"):
+        problems += _unless(given[name] is None or callable(given[name]), name, given[name], "give a function")
+    metrics = {_name_of(metric): metric for metric in given["metrics"] or ()}
+    for name, metric in metrics.items():
+        problems += _unless(callable(metric), "metrics", metric, "give functions of (outputs, labels)")
+        problems += _unless(name != "loss", "metrics", name, "`loss` is reported anyway; rename the function")
+    if problems:
+        raise InvalidInput(*problems)
+    return Script(
+        module=given["model"],
+        datasets_function=given["datasets_function"],
+        loss_function=given["loss_function"],
+        optimizer=given["optimizer"],
+        metrics=metrics,
+        driver_logger=given["driver_logger"],
+        worker_logger=given["worker_logger"],
+        callbacks=_as_tuple(given["user_callback"]),
+        fn_step_train=given["fn_step_train"],
+        fn_test=given["fn_test"],
+        collate_fn=given["collate_fn"],
+        enable_onnx=bool(given["enable_onnx"]),
+    )
+
+
+def checked_schedule(given: Mapping[str, Any], job_workers: int) -> Schedule:
+    """Return the schedule from the keywords of `train`; `job_workers` is the job's own number of virtual workers.
+
+    The global batch is `batch_size * engines_number`, or `effective_batch_size`; never more is computed at once than
+    `batch_size` samples.
+
+    Raises:
+        InvalidInput: a number is out of its bounds, or both ways to say the global batch are used.
+    """
+    problems = [
+        *_at_least(1, given, "epoch_number", "batch_size", "validation_freq"),
+        *_at_least(0, given, "num_dataloader_threads", "checkpoint_freq"),
+        *_at_least(1, {name: 1 if given[name] is None else given[name] for name in GLOBAL}, *GLOBAL),
+    ]
+    engines, effective = (given[name] for name in GLOBAL)
+    if engines is not None and effective is not None:
+        message = f"given as {effective}, together with engines_number={engines!r}; give one of them"
+        problems.append(Problem(field="effective_batch_size", message=f"{message}: each fixes the global batch"))
+    if problems:
+        raise InvalidInput(*problems)
+    local = given["batch_size"]
+    if effective is None:
+        workers = engines or job_workers
+        global_batch = local * workers
+    else:
+        global_batch = effective
+        workers = min(effective, max(job_workers, -(-effective // local)))
+    return Schedule(
+        num_epochs=given["epoch_number"],
+        global_batch=global_batch,
+        local_batch=local,
+        virtual_workers=workers,
+        num_threads=given["num_dataloader_threads"],
+        validation_freq=given["validation_freq"],
+        checkpoint_freq=given["checkpoint_freq"],
+    )
+
+
+def refuse_unknown(what: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raise `TypeError` naming the keywords that exist, if there are unknown ones."""
+    names = sorted(unknown)
+    if names:
+        raise TypeError(f"{what} got unknown keyword(s) {', '.join(names)}; it takes {', '.join(known)}")
+
+
+def _unless(fine: bool, name: str, value: object, advice: str) -> list[Problem]:
+    return [] if fine else [Problem(field=name, message=f"got {value!r:.80}; {advice}")]
+
+
+def _at_least(lowest: int, given: Mapping[str, Any], *names: str) -> list[Problem]:
+    return [
+        Problem(field=name, message=f"got {given[name]!r}; give a whole number of at least {lowest}")
+        for name in names
+        if not isinstance(given[name], int) or isinstance(given[name], bool) or given[name] < lowest
+    ]
+
+
+def _name_of(metric: object) -> str:
+    return getattr(metric, "__name__", type(metric).__name__)
+
+
+def _as_tuple(callbacks: object) -> tuple[Any, ...]:
+    if callbacks is None:
+        return ()
+    return tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)

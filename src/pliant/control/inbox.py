@@ -1,0 +1,64 @@
+"""What has happened and is still to be taken in; filled from any thread, emptied by the loop, which sleeps on it."""
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+from pliant.core.job import TaskId
+from pliant.core.link import FromTask
+from pliant.core.ports import TaskExit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """A task said something."""
+
+    task_id: TaskId
+    message: FromTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """The link of a task was closed, and everything that it said was delivered before."""
+
+    task_id: TaskId
+
+
+Item = Heard | Silent | TaskExit
+
+
+class Inbox:
+    """A queue and a bell."""
+
+    def __init__(self) -> None:
+        self._bell = threading.Condition()
+        self._items: deque[Item] = deque()
+        self._rung = False
+
+    def put(self, item: Item) -> None:
+        """Add what happened and wake who sleeps."""
+        with self._bell:
+            self._items.append(item)
+            self._bell.notify_all()
+
+    def put_back(self, item: Item) -> None:
+        """Put what could not be dealt with in front again."""
+        with self._bell:
+            self._items.appendleft(item)
+
+    def take(self) -> Item | None:
+        """Return the oldest; None if there is none."""
+        with self._bell:
+            return self._items.popleft() if self._items else None
+
+    def ring(self) -> None:
+        """Wake who sleeps, or who is about to."""
+        with self._bell:
+            self._rung = True
+            self._bell.notify_all()
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep until something is put in or the bell is rung, no longer than this."""
+        with self._bell:
+            self._bell.wait_for(lambda: self._rung or bool(self._items), seconds)
+            self._rung = False

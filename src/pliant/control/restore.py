@@ -1,0 +1,70 @@
+"""What memory held before the server went away, rebuilt from the store and put in order."""
+
+from pliant.control.draft import Draft
+from pliant.control.live import LiveJob
+from pliant.control.transitions import feed, vacated, want
+from pliant.core.job import Generation, Job, JobId, Task
+from pliant.core.lifecycle import JOB_LIFECYCLE, GenerationState, JobState, TaskState, is_final
+from pliant.core.ports import Store
+from pliant.policy.membership import Gone, Group, restore
+
+UNENDED = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
+_PAGE = 1000
+
+
+def load(store: Store, now: float) -> dict[JobId, LiveJob]:
+    """Return every job that has not ended, or whose processes may live still, oldest first."""
+    by_job: dict[JobId, list[Task]] = {}
+    for task in store.tasks(live=True):
+        by_job.setdefault(task.job_id, []).append(task)
+    jobs = {job.id: job for job in _unended(store)}
+    for job_id in by_job.keys() - jobs.keys():
+        if (job := store.job(job_id)) is not None:
+            jobs[job_id] = job
+    ordered = sorted(jobs.values(), key=lambda job: (job.submitted_at, len(job.id), job.id))
+    return {job.id: _live(job, by_job.get(job.id, []), store.generations(job.id), now) for job in ordered}
+
+
+def _unended(store: Store) -> list[Job]:
+    jobs: list[Job] = []
+    page = store.jobs(states=UNENDED, limit=_PAGE)
+    while page:
+        jobs.extend(page)
+        page = store.jobs(states=UNENDED, before=page[-1].id, limit=_PAGE)
+    return jobs
+
+
+def _live(job: Job, tasks: list[Task], generations: tuple[Generation, ...], now: float) -> LiveJob:
+    open_ones = {g.number: g for g in generations if g.state in (GenerationState.FORMING, GenerationState.ACTIVE)}
+    groups = {g.state: Group(number=g.number, members=g.members, cause=g.cause) for g in open_ones.values()}
+    staying = frozenset(task.id for task in tasks if task.state is not TaskState.LEAVING)
+    return LiveJob(
+        job=job,
+        membership=restore(
+            job.id,
+            number=max((g.number for g in generations), default=0),
+            active=groups.get(GenerationState.ACTIVE),
+            forming=groups.get(GenerationState.FORMING),
+            wanted=staying,
+        ),
+        tasks={task.id: task for task in tasks},
+        generations=open_ones,
+        target=len(staying),
+        trained=any(g.switched_at is not None for g in generations),
+        step=max((g.step or 0 for g in generations), default=0),
+        adopted_at=now,
+    )
+
+
+def reconcile(draft: Draft) -> None:
+    """Tell the coordinators who is there, and bring jobs that hold no slots out of states that say they do."""
+    for live in draft.jobs():
+        if live.job.ended:
+            continue
+        alive = {task.id for task in live.running}
+        for task_id in live.membership.tasks.keys() - alive:
+            live = feed(draft, live, Gone(task_id=task_id))
+        if alive:
+            want(draft, live, "the server is back")
+        elif live.job.state not in (JobState.PENDING, JobState.PAUSED):
+            vacated(draft, live, "the server went away while it ran; it goes on when slots free up")

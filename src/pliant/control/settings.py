@@ -1,0 +1,75 @@
+"""What the control room is told at its start, and where a job's files lie. It reads no environment and no clock."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pliant.core.job import JobId, NodeId, TaskId
+from pliant.core.plan import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long control waits for what, seconds."""
+
+    leave_s: float = 30.0
+    """A task that has nothing left to do (it left, or its job has ended) is killed this long after."""
+    stop_s: float = 60.0
+    """The tasks of a job that a person stopped are killed this long after if they still train."""
+    messages_s: float = 1.0
+    """After a process ended by itself, its last messages on the link are awaited this long."""
+    backoff_s: float = 1.0
+    """A job is held this long after its second loss without progress, twice as long after the third, and so on."""
+    max_backoff_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSettings:
+    """What the control room is told at its start."""
+
+    home: Path
+    """The state folder."""
+    url: str
+    """Where tasks reach this server."""
+    secret: bytes = field(repr=False)
+    """Job tokens derive from it."""
+    policy: Policy = field(default_factory=Policy)
+    compat: Path | None = None
+    """Folder of IBM's module names, put on the path of every task."""
+    max_losses: int = 5
+    """A job whose tasks are lost this often without any committed step in between fails."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+
+    def folders(self, job_id: JobId) -> "JobFolders":
+        """Return where the files of a job lie."""
+        return JobFolders(root=self.home / "jobs" / job_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFolders:
+    """Where the files of a job lie."""
+
+    root: Path
+
+    @property
+    def code(self) -> Path:
+        return self.root / "code"
+
+    @property
+    def result(self) -> Path:
+        return self.root / "result"
+
+    @property
+    def model(self) -> Path:
+        return self.result / "model"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state"
+
+    @property
+    def logs(self) -> Path:
+        return self.result / "log"
+
+    def log(self, task_id: TaskId, node_id: NodeId) -> Path:
+        """Return LOG_DIR of one task."""
+        return self.logs / f"{task_id}.{node_id}"

@@ -1,0 +1,10 @@
+"""The real clock."""
+
+import time
+
+
+class SystemClock:
+    """This machine's clock; implements `pliant.core.ports.Clock`."""
+
+    def now(self) -> float:
+        return time.time()

@@ -1,0 +1,42 @@
+"""What the routes share: how they reach control, the bell and the links. One frozen value on the app's state."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from pliant.control.loop import Control
+from pliant.server.bell import Bell
+from pliant.server.links import LinkHub
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the routes share."""
+
+    control: Control
+    bell: Bell
+    links: LinkHub
+    uploads: Path
+    """Folder of uploads that have not been checked yet."""
+    shut_down: Callable[[], None]
+    """Asks the process to drain and end; returns at once."""
+
+
+def context_of(connection: HTTPConnection) -> Context:
+    """Return the context of the app that serves this request."""
+    context = connection.app.state.context
+    assert isinstance(context, Context)
+    return context
+
+
+def control_of(connection: HTTPConnection) -> Control:
+    """Return the control room of the app that serves this request."""
+    return context_of(connection).control
+
+
+InContext = Annotated[Context, Depends(context_of)]
+InControl = Annotated[Control, Depends(control_of)]

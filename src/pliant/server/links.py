@@ -1,0 +1,167 @@
+"""The server's ends of the control links: one WebSocket per task, a queue in front of each.
+
+Implements the port `Links`: any thread may send; what is sent to a task that is not connected is dropped, for it will
+say hello again. The newest connection of a task replaces the one before. Knows nothing of what the messages mean.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from pliant.core.errors import InvalidInput, Problem, Unauthorized
+from pliant.core.job import TaskId
+from pliant.core.link import FromTask, Hello, ToTask
+from pliant.server.auth import bearer_of
+from pliant.server.problems import problem_response
+from pliant.wire.link import MAX_FRAME_BYTES, decode_from_task, encode
+
+log = logging.getLogger(__name__)
+
+_MAX_BACKLOG = 1000
+_REPLACED, _REFUSED, _NORMAL = 4000, 1008, 1000
+
+
+class Audience(Protocol):
+    """Who listens to the tasks: the control room."""
+
+    def verify_task(self, task_id: str, token: str) -> bool: ...
+
+    def hear(self, task_id: TaskId, message: FromTask) -> None: ...
+
+    def silent(self, task_id: TaskId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Close:
+    """The last item of a queue."""
+
+    code: int
+    reason: str
+
+
+class _Connection:
+    """One accepted WebSocket and what waits to be sent on it."""
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self.websocket = websocket
+        self._queue: asyncio.Queue[str | _Close] = asyncio.Queue(_MAX_BACKLOG)
+
+    def put(self, item: str | _Close) -> None:
+        """Queue a frame, or the end. Who does not read what it is sent is cut off."""
+        try:
+            self._queue.put_nowait(item)
+        except asyncio.QueueFull:
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self._queue.put_nowait(_Close(code=_REFUSED, reason="it does not read what it is sent"))
+
+    async def write(self) -> None:
+        """Send what is queued until the end is reached."""
+        try:
+            while isinstance(item := await self._queue.get(), str):
+                await self.websocket.send_text(item)
+            await _shut(self.websocket, item.code, item.reason)
+        except WebSocketDisconnect:
+            return
+
+
+class LinkHub:
+    """All control links of this server."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connections: dict[TaskId, _Connection] = {}
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell the loop on which the WebSockets live; what is sent before is dropped."""
+        self._loop = loop
+
+    def send(self, task_id: TaskId, message: ToTask) -> None:
+        """Queue a message from any thread; dropped if the task is not connected."""
+        self._on_loop(lambda: self._enqueue(task_id, encode(message)))
+
+    def close(self, task_id: TaskId) -> None:
+        """Close the link of a task, if there is one; from any thread."""
+        self._on_loop(lambda: self._close(task_id, _NORMAL, "the task has ended"))
+
+    def close_all(self) -> None:
+        """Close every link; from any thread."""
+        self._on_loop(self._close_all)
+
+    def _on_loop(self, act: Callable[[], None]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(act)
+
+    def _enqueue(self, task_id: TaskId, item: str | _Close) -> None:
+        connection = self._connections.get(task_id)
+        if connection is not None:
+            connection.put(item)
+
+    def _close(self, task_id: TaskId, code: int, reason: str) -> None:
+        self._enqueue(task_id, _Close(code=code, reason=reason))
+
+    def _close_all(self) -> None:
+        for task_id in list(self._connections):
+            self._close(task_id, 1001, "the server stops")
+
+    async def serve(self, websocket: WebSocket, audience: Audience) -> None:
+        """Serve one WebSocket until it is closed."""
+        task_id = TaskId(websocket.query_params.get("task", ""))
+        token = bearer_of(websocket.headers.get("authorization", ""))
+        if not audience.verify_task(task_id, token):
+            error = Unauthorized(f"the token does not open the link of {task_id!r}; send the one of its job")
+            await websocket.send_denial_response(problem_response(error))
+            return
+        await websocket.accept()
+        connection = _Connection(websocket)
+        self._close(task_id, _REPLACED, "a newer connection of this task took its place")
+        self._connections[task_id] = connection
+        writer = asyncio.create_task(connection.write())
+        try:
+            await self._read(connection, task_id, audience)
+        finally:
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+            if self._connections.get(task_id) is connection:
+                del self._connections[task_id]
+                audience.silent(task_id)
+
+    async def _read(self, connection: _Connection, task_id: TaskId, audience: Audience) -> None:
+        greeted = False
+        try:
+            while True:
+                frame = await connection.websocket.receive_text()
+                if self._connections.get(task_id) is not connection:
+                    return
+                message = _decoded(frame, task_id, greeted)
+                greeted = True
+                audience.hear(task_id, message)
+        except WebSocketDisconnect:
+            return
+        except (InvalidInput, KeyError) as error:
+            log.warning("the link of %s is closed: %s", task_id, error)
+            await _shut(connection.websocket, _REFUSED, f"refused: {error}")
+
+
+def _decoded(frame: str, task_id: TaskId, greeted: bool) -> FromTask:
+    if len(frame) > MAX_FRAME_BYTES:
+        raise _wrong("", f"a frame of {len(frame)} bytes; at most {MAX_FRAME_BYTES} are taken")
+    message = decode_from_task(frame)
+    if not greeted and not isinstance(message, Hello):
+        raise _wrong("kind", f"the first message is {message.kind!r}; say hello first")
+    if isinstance(message, Hello) and message.task_id != task_id:
+        raise _wrong("task_id", f"{message.task_id!r} speaks on the link of {task_id!r}")
+    return message
+
+
+def _wrong(field: str, message: str) -> InvalidInput:
+    return InvalidInput(Problem(field=field, message=message))
+
+
+async def _shut(websocket: WebSocket, code: int, reason: str) -> None:
+    if websocket.application_state is WebSocketState.CONNECTED:
+        await websocket.close(code, reason.encode()[:120].decode(errors="ignore"))

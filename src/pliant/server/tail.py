@@ -1,0 +1,45 @@
+"""Reading text files that others write: a piece of one, and where its last lines begin. Follows no links."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+CHUNK = 1 << 16
+
+
+def read_at(path: Path, offset: int, limit: int = CHUNK) -> bytes:
+    """Return at most `limit` bytes at `offset`, 64 KiB at most; empty at the end."""
+    with _open(path) as file:
+        file.seek(offset)
+        return file.read(min(limit, CHUNK))
+
+
+def size_of(path: Path) -> int:
+    """Return the length of a file."""
+    with _open(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def offset_of_tail(path: Path, num_lines: int) -> int:
+    """Return where the last `num_lines` lines begin; a last line without its end counts as one."""
+    with _open(path) as file:
+        end = os.fstat(file.fileno()).st_size
+        if num_lines == 0:
+            return end
+        position, missing = end, num_lines
+        while position > 0:
+            start = max(0, position - CHUNK)
+            file.seek(start)
+            block = file.read(position - start)
+            limit = len(block) - 1 if position == end and block.endswith(b"\n") else len(block)
+            while (found := block.rfind(b"\n", 0, limit)) >= 0:
+                missing -= 1
+                if missing == 0:
+                    return start + found + 1
+                limit = found
+            position = start
+        return 0
+
+
+def _open(path: Path) -> BinaryIO:
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")

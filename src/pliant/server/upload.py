@@ -1,0 +1,126 @@
+"""A multipart upload, taken apart while it arrives: the code goes to a file, the small part stays in memory.
+
+Everything is limited while it streams. An upload over the limit is read on for a while and thrown away, so that
+its sender gets to read the answer.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from email.message import Message
+from pathlib import Path
+from typing import BinaryIO
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser
+
+from pliant.core.errors import InvalidInput, Problem, TooLarge
+
+MAX_CODE_BYTES = 64 << 20
+MAX_FIELD_BYTES = 1 << 20
+_MAX_WASTE_BYTES = 256 << 20
+_NAMES = ("job", "code")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Parts:
+    """What has arrived."""
+
+    out: BinaryIO
+    fields: dict[str, bytearray] = field(default_factory=dict)
+    name: str = ""
+    header: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
+    num_code_bytes: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    too_large: str = ""
+
+    def begin(self) -> None:
+        self.name = ""
+
+    def header_field(self, data: bytes, start: int, end: int) -> None:
+        self.header[0].extend(data[start:end])
+
+    def header_value(self, data: bytes, start: int, end: int) -> None:
+        self.header[1].extend(data[start:end])
+
+    def header_end(self) -> None:
+        name, value = (part.decode("latin-1") for part in self.header)
+        for part in self.header:
+            part.clear()
+        if name.lower() == "content-disposition":
+            parsed = Message()
+            parsed["content-disposition"] = value
+            self.name = str(parsed.get_param("name", "", "content-disposition"))
+
+    def headers_finished(self) -> None:
+        if self.name not in _NAMES:
+            self.problems.append(Problem(field=self.name, message="no such field; send `job` and `code`"))
+        elif self.name in self.fields:
+            self.problems.append(Problem(field=self.name, message="it was sent twice; send it once"))
+            self.name = ""
+        else:
+            self.fields[self.name] = bytearray()
+
+    def data(self, data: bytes, start: int, end: int) -> None:
+        if self.too_large or self.name not in self.fields:
+            return
+        if self.name == "code":
+            self.num_code_bytes += end - start
+            if self.num_code_bytes > MAX_CODE_BYTES:
+                self.too_large = f"code: the archive is larger than {MAX_CODE_BYTES >> 20} MiB; leave data out of it"
+            else:
+                self.out.write(data[start:end])
+            return
+        self.fields[self.name].extend(data[start:end])
+        if len(self.fields[self.name]) > MAX_FIELD_BYTES:
+            self.too_large = f"{self.name}: it is longer than {MAX_FIELD_BYTES >> 20} MiB"
+
+
+async def receive(content_type: str, stream: AsyncIterator[bytes], code: Path) -> bytes:
+    """Write the part `code` of a multipart body to a file and return the part `job`.
+
+    Raises:
+        InvalidInput: it is no such body, or a part is missing, there twice, or unknown.
+        TooLarge: a part is over its limit.
+    """
+    with ExitStack() as stack:
+        parts = _Parts(out=stack.enter_context(code.open("wb")))
+        parser = _parser(content_type, parts)
+        num_bytes = 0
+        try:
+            async for chunk in stream:
+                num_bytes += len(chunk)
+                if num_bytes > _MAX_WASTE_BYTES:
+                    break
+                parser.write(chunk)
+            if not parts.too_large:
+                parser.finalize()
+        except FormParserError as error:
+            raise InvalidInput(Problem(field="", message=f"the body is not multipart/form-data ({error})")) from error
+    if parts.too_large:
+        raise TooLarge(parts.too_large)
+    missing = [Problem(field=name, message="it is missing; send it") for name in _NAMES if name not in parts.fields]
+    if problems := [*parts.problems, *missing]:
+        raise InvalidInput(*problems)
+    return bytes(parts.fields["job"])
+
+
+def _parser(content_type: str, parts: _Parts) -> MultipartParser:
+    parsed = Message()
+    parsed["content-type"] = content_type
+    boundary = parsed.get_boundary()
+    if parsed.get_content_type() != "multipart/form-data" or boundary is None:
+        raise InvalidInput(
+            Problem(field="", message=f"the body is {content_type or 'of no type'!r}; send multipart/form-data")
+        )
+    return MultipartParser(
+        boundary.encode("latin-1", "replace"),
+        {
+            "on_part_begin": parts.begin,
+            "on_header_field": parts.header_field,
+            "on_header_value": parts.header_value,
+            "on_header_end": parts.header_end,
+            "on_headers_finished": parts.headers_finished,
+            "on_part_data": parts.data,
+        },
+    )

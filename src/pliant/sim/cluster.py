@@ -1,0 +1,158 @@
+"""A cluster without processes: what happens to its tasks is scripted, and happens when the virtual clock moves.
+
+Everything is deterministic and runs in the thread that moves the clock; the listener is called from there, never from
+inside a call of the port. Knows no jobs.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pliant.core.errors import Unavailable
+from pliant.core.job import NodeId, TaskId
+from pliant.core.plan import NodeView
+from pliant.core.ports import LiveTask, Observation, StartOrder, TaskExit
+from pliant.sim.clock import VirtualClock
+
+_SIGKILL = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimTimes:
+    """How long things take in a simulated cluster, seconds."""
+
+    start_s: float = 0.0
+    """From the order until the process exists."""
+    exit_s: float = 0.0
+    """From a process's end until it is reported."""
+    drain_s: float | None = 0.0
+    """From SIGTERM until the task ends by itself with code 0; None: it ends only when the script says so."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sim:
+    order: StartOrder
+    pid: int | None = None
+    draining: bool = False
+    ending: bool = False
+    """How it ends is settled; it is about to be reported."""
+
+
+class SimCluster:
+    """Slots without a machine; implements `pliant.core.ports.Cluster`.
+
+    `orders` and `drained` keep, in order, what was asked for.
+    """
+
+    def __init__(self, clock: VirtualClock, nodes: Sequence[NodeView], times: SimTimes | None = None) -> None:
+        self._clock = clock
+        self._nodes = {node.id: node for node in nodes}
+        self._times = times or SimTimes()
+        self._tasks: dict[TaskId, _Sim] = {}
+        self._lived: set[TaskId] = set()
+        self._refused: dict[TaskId, str] = {}
+        self._pids = itertools.count(1000)
+        self._listener: Callable[[TaskExit], None] | None = None
+        self._unheard: list[TaskExit] = []
+        self._closed = False
+        self.orders: list[StartOrder] = []
+        self.drained: list[TaskId] = []
+
+    # the port
+
+    def observe(self) -> Observation:
+        tasks = tuple(
+            LiveTask(task_id=sim.order.task_id, node_id=sim.order.node_id, slots=sim.order.slots, pid=sim.pid)
+            for sim in self._tasks.values()
+        )
+        return Observation(nodes=tuple(self._nodes.values()), tasks=tasks)
+
+    def start(self, order: StartOrder) -> None:
+        if self._closed:
+            raise Unavailable(f"task {order.task_id} cannot be started: this cluster is closed")
+        if order.task_id in self._lived:
+            return
+        self._check(order)
+        self.orders.append(order)
+        self._lived.add(order.task_id)
+        self._tasks[order.task_id] = _Sim(order=order)
+        self._clock.call_later(self._times.start_s, lambda: self._begin(order.task_id))
+
+    def drain(self, task_id: TaskId) -> None:
+        sim = self._tasks.get(task_id)
+        if sim is None or sim.draining:
+            return
+        sim.draining = True
+        self.drained.append(task_id)
+        if self._times.drain_s is not None:
+            self._clock.call_later(self._times.drain_s, lambda: self.exit(task_id, 0))
+
+    def kill(self, task_id: TaskId) -> None:
+        self.exit(task_id, -_SIGKILL)
+
+    def watch(self, listener: Callable[[TaskExit], None]) -> None:
+        self._listener = listener
+        self._clock.call_later(0.0, self._tell)
+
+    def close(self) -> None:
+        self._closed = True
+        self._listener = None
+
+    # the script
+
+    def exit(self, task_id: TaskId, exit_code: int | None) -> None:
+        """Let a task end with this code; does nothing if it does not live or is ending already."""
+        self._end(task_id, TaskExit(task_id=task_id, exit_code=exit_code))
+
+    def refuse(self, task_id: TaskId, error: str) -> None:
+        """Let the start of this task fail for this reason."""
+        self._refused[task_id] = error
+
+    def lose_node(self, node_id: NodeId) -> None:
+        """Take a node away with all its tasks; nobody sees their exit codes."""
+        del self._nodes[node_id]
+        for task_id in [task_id for task_id, sim in self._tasks.items() if sim.order.node_id == node_id]:
+            self.exit(task_id, None)
+
+    def add_node(self, node: NodeView) -> None:
+        """Add a node, or give one other slots."""
+        self._nodes[node.id] = node
+
+    def _check(self, order: StartOrder) -> None:
+        node = self._nodes.get(order.node_id)
+        if node is None:
+            raise ValueError(f"there is no node {order.node_id!r}; there are {sorted(self._nodes)}")
+        if not order.slots or len(set(order.slots)) < len(order.slots):
+            raise ValueError(f"task {order.task_id} is given slots {order.slots}; name at least one, and none twice")
+        mine = [sim.order for sim in self._tasks.values() if sim.order.node_id == order.node_id]
+        holders = {slot: held.task_id for held in mine for slot in held.slots}
+        for slot in order.slots:
+            if slot not in node.slots:
+                raise ValueError(f"there is no slot {slot} on node {order.node_id}; it has {node.slots}")
+            if slot in holders:
+                raise ValueError(f"slot {slot} of node {order.node_id} is held by task {holders[slot]}")
+
+    def _begin(self, task_id: TaskId) -> None:
+        sim = self._tasks.get(task_id)
+        if sim is None:
+            return
+        if task_id in self._refused:
+            self._end(task_id, TaskExit(task_id=task_id, exit_code=None, error=self._refused[task_id]))
+        else:
+            sim.pid = next(self._pids)
+
+    def _end(self, task_id: TaskId, ended: TaskExit) -> None:
+        sim = self._tasks.get(task_id)
+        if sim is None or sim.ending:
+            return
+        sim.ending = True
+        self._clock.call_later(self._times.exit_s, lambda: self._bury(ended))
+
+    def _bury(self, ended: TaskExit) -> None:
+        del self._tasks[ended.task_id]
+        self._unheard.append(ended)
+        self._tell()
+
+    def _tell(self) -> None:
+        while self._listener is not None and self._unheard:
+            self._listener(self._unheard.pop(0))

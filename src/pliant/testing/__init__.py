@@ -1,0 +1,1 @@
+"""Contract suites that every adapter of a port passes, and builders for tests."""

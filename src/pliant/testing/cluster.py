@@ -1,0 +1,254 @@
+"""The laws of the port `Cluster`, as tests.
+
+A test class inherits `ClusterContract` and provides, as a fixture named `stage`, a `Stage`: a cluster with one node and
+the means to play its tasks. Knows no adapter and no test framework.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pliant.core.job import NodeId, TaskId
+from pliant.core.plan import NodeView
+from pliant.core.ports import Cluster, StartOrder, TaskExit
+
+NUM_SLOTS = 4
+"""Slots of the stage's node, numbered from 0."""
+MARKER = "marker-"
+"""Task ids that begin so are the stage's own; the tests do not count their exits."""
+
+
+class Stage(Protocol):
+    """A cluster of one node with `NUM_SLOTS` slots, and what a test needs to play its tasks."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    @property
+    def node_id(self) -> NodeId: ...
+
+    def order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
+        """Return an order for a task that runs until it is told to end, and on SIGTERM ends with code 0."""
+        ...
+
+    def hopeless_order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
+        """Return an order for a task that cannot be started."""
+        ...
+
+    def finish(self, task_id: TaskId, exit_code: int) -> None:
+        """Let a task end with this code, whether or not its process exists yet."""
+        ...
+
+    def running(self, task_id: TaskId) -> bool:
+        """Return whether the task's program has begun (and would see a SIGTERM)."""
+        ...
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Let time pass until the condition holds; fail with `what` if that takes too long."""
+        ...
+
+    def pass_time(self) -> None:
+        """Let so much time pass that everything under way has surely happened; may run tasks named `MARKER…`."""
+        ...
+
+
+class ClusterContract:
+    """What every adapter of the port `Cluster` does."""
+
+    def test_an_idle_cluster_shows_its_slots_and_no_tasks(self, stage: Stage) -> None:
+        seen = stage.cluster.observe()
+
+        assert seen.nodes == (NodeView(id=stage.node_id, slots=tuple(range(NUM_SLOTS))),)
+        assert seen.tasks == ()
+
+    def test_a_started_task_is_observed_at_once_and_gets_a_pid(self, stage: Stage) -> None:
+        task_id = _start(stage, "job-1.1", (1, 3))
+
+        (task,) = stage.cluster.observe().tasks
+        assert (task.task_id, task.node_id, task.slots) == (task_id, stage.node_id, (1, 3))
+        stage.until(lambda: stage.cluster.observe().tasks[0].pid is not None, "the process exists")
+
+    def test_an_exit_is_reported_once_with_its_code(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        first, second = _start(stage, "job-1.1", (0,)), _start(stage, "job-1.2", (1,))
+
+        stage.finish(second, 3)
+        stage.until(lambda: len(exits) == 1, "the first exit is reported")
+        stage.finish(first, 0)
+        stage.until(lambda: len(exits) == 2, "the second exit is reported")
+        stage.pass_time()
+
+        assert exits == [TaskExit(task_id=second, exit_code=3), TaskExit(task_id=first, exit_code=0)]
+
+    def test_a_task_whose_exit_was_reported_is_not_observed_and_its_slots_are_free(self, stage: Stage) -> None:
+        exits: list[TaskExit] = []
+        observed: list[tuple[TaskId, ...]] = []
+
+        def listener(ended: TaskExit) -> None:
+            observed.append(tuple(task.task_id for task in stage.cluster.observe().tasks))
+            if ended.task_id == "job-1.1":
+                _start(stage, "job-1.2", (0, 1))
+            exits.append(ended)
+
+        stage.cluster.watch(listener)
+        stage.finish(_start(stage, "job-1.1", (0, 1)), 0)
+        stage.until(lambda: len(exits) == 1, "the exit is reported")
+        stage.finish(TaskId("job-1.2"), 0)
+        stage.until(lambda: len(exits) == 2, "the task that the listener started has ended")
+
+        assert observed == [(), ()]
+
+    def test_starting_a_living_task_again_does_nothing(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = _start(stage, "job-1.1", (0,))
+
+        stage.cluster.start(stage.order(task_id, (0,)))
+        stage.cluster.start(stage.order(task_id, (1,)))
+
+        assert [task.slots for task in stage.cluster.observe().tasks] == [(0,)]
+        stage.finish(task_id, 0)
+        stage.until(lambda: len(exits) == 1, "the exit is reported")
+
+    def test_starting_a_task_that_has_ended_does_nothing(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = _start(stage, "job-1.1", (0,))
+        order = stage.order(task_id, (0,))
+        stage.finish(task_id, 0)
+        stage.until(lambda: len(exits) == 1, "the exit is reported")
+
+        stage.cluster.start(order)
+        stage.pass_time()
+
+        assert stage.cluster.observe().tasks == ()
+        assert len(exits) == 1
+
+    def test_a_node_that_does_not_exist_is_refused(self, stage: Stage) -> None:
+        order = stage.order(TaskId("job-1.1"), (0,))
+        moved = StartOrder(
+            task_id=order.task_id,
+            node_id=NodeId("nowhere"),
+            slots=(0,),
+            argv=order.argv,
+            env=order.env,
+            cwd=order.cwd,
+            log_dir=order.log_dir,
+        )
+
+        assert "nowhere" in _refusal(stage, moved)
+
+    def test_a_slot_that_does_not_exist_is_refused(self, stage: Stage) -> None:
+        assert str(NUM_SLOTS) in _refusal(stage, stage.order(TaskId("job-1.1"), (0, NUM_SLOTS)))
+
+    def test_a_slot_that_another_task_holds_is_refused_and_the_holder_named(self, stage: Stage) -> None:
+        _start(stage, "job-1.1", (0, 1))
+
+        assert "job-1.1" in _refusal(stage, stage.order(TaskId("job-1.2"), (1, 2)))
+        assert len(stage.cluster.observe().tasks) == 1
+        _start(stage, "job-1.2", (2,))
+
+    def test_a_drained_task_leaves_by_itself(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.until(lambda: stage.running(task_id), "the program has begun")
+
+        stage.cluster.drain(task_id)
+        stage.cluster.drain(task_id)
+        stage.until(lambda: bool(exits), "the exit is reported")
+
+        assert exits == [TaskExit(task_id=task_id, exit_code=0)]
+
+    def test_a_killed_task_ends_with_the_signals_number(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.until(lambda: stage.running(task_id), "the program has begun")
+
+        stage.cluster.kill(task_id)
+        stage.cluster.kill(task_id)
+        stage.until(lambda: bool(exits), "the exit is reported")
+
+        assert exits == [TaskExit(task_id=task_id, exit_code=-9)]
+
+    def test_a_task_killed_right_after_its_start_still_exits_once(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = _start(stage, "job-1.1", (0,))
+
+        stage.cluster.kill(task_id)
+        stage.until(lambda: bool(exits), "the exit is reported")
+        stage.pass_time()
+
+        assert [ended.task_id for ended in exits] == [task_id]
+
+    def test_draining_or_killing_what_does_not_live_does_nothing(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.finish(task_id, 0)
+        stage.until(lambda: bool(exits), "the exit is reported")
+
+        for gone in (task_id, TaskId("job-9.9")):
+            stage.cluster.drain(gone)
+            stage.cluster.kill(gone)
+        stage.pass_time()
+
+        assert len(exits) == 1
+
+    def test_a_task_that_cannot_be_started_exits_once_with_the_reason(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = TaskId("job-1.1")
+
+        stage.cluster.start(stage.hopeless_order(task_id, (0,)))
+        stage.until(lambda: bool(exits), "the exit is reported")
+        stage.pass_time()
+
+        (ended,) = exits
+        assert (ended.task_id, ended.exit_code) == (task_id, None)
+        assert ended.error
+        _start(stage, "job-1.2", (0,))
+
+    def test_an_exit_that_nobody_watched_is_told_to_who_watches_next(self, stage: Stage) -> None:
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.finish(task_id, 5)
+        stage.until(lambda: stage.cluster.observe().tasks == (), "the task is gone")
+
+        exits = _watch(stage)
+        stage.until(lambda: bool(exits), "the exit is reported")
+
+        assert exits == [TaskExit(task_id=task_id, exit_code=5)]
+
+    def test_many_tasks_end_once_each(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        started = [_start(stage, f"job-{number}.1", (number,)) for number in range(NUM_SLOTS)]
+
+        for number, task_id in enumerate(started):
+            stage.finish(task_id, number)
+        stage.until(lambda: len(exits) == NUM_SLOTS, "all exits are reported")
+
+        assert {ended.task_id: ended.exit_code for ended in exits} == {
+            task_id: number for number, task_id in enumerate(started)
+        }
+
+    def test_closing_twice_is_closing_once(self, stage: Stage) -> None:
+        stage.cluster.close()
+        stage.cluster.close()
+
+
+def _start(stage: Stage, task_id: str, slots: tuple[int, ...]) -> TaskId:
+    stage.cluster.start(stage.order(TaskId(task_id), slots))
+    return TaskId(task_id)
+
+
+def _watch(stage: Stage) -> list[TaskExit]:
+    exits: list[TaskExit] = []
+
+    def listener(ended: TaskExit) -> None:
+        if not ended.task_id.startswith(MARKER):
+            exits.append(ended)
+
+    stage.cluster.watch(listener)
+    return exits
+
+
+def _refusal(stage: Stage, order: StartOrder) -> str:
+    try:
+        stage.cluster.start(order)
+    except ValueError as refusal:
+        return str(refusal)
+    raise AssertionError(f"the order for slots {order.slots} of {order.node_id} was accepted")

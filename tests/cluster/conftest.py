@@ -1,0 +1,44 @@
+"""Local clusters in folders of their own, with real tasks."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pliant.cluster.local import LocalCluster
+from pliant.cluster.settings import LocalSettings
+from pliant.testing.cluster import NUM_SLOTS
+from pliant.testing.process_stage import ENTRY, NODE, PATHS, ProcessStage
+
+
+class WallClock:
+    def now(self) -> float:
+        return time.time()
+
+
+@pytest.fixture
+def bring_up() -> Iterator[Callable[..., ProcessStage[LocalCluster]]]:
+    """Give a function that brings up a cluster in a folder: `bring_up(root, env, **settings)`."""
+    stages: list[ProcessStage[LocalCluster]] = []
+
+    def make(root: Path, env: Mapping[str, str] | None = None, **settings: Any) -> ProcessStage[LocalCluster]:
+        chosen: dict[str, Any] = {"num_slots": NUM_SLOTS, "preload": (), "entry": ENTRY, **settings}
+        cluster = LocalCluster(
+            LocalSettings(node_id=NODE, state_dir=root / "agent", **chosen),
+            clock=WallClock(),
+            base_env={**os.environ, "PYTHONPATH": PATHS, "PLIANT_SECRET": "of the server", **(env or {})},
+        )
+        stages.append(ProcessStage(cluster=cluster, root=root))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        stage.end()
+
+
+@pytest.fixture
+def stage(tmp_path: Path, bring_up: Callable[..., ProcessStage[LocalCluster]]) -> ProcessStage[LocalCluster]:
+    return bring_up(tmp_path)

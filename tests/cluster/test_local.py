@@ -1,0 +1,244 @@
+"""The local cluster keeps the port's laws with real processes, and the next server goes on where one was killed."""
+
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pliant.cluster import process, records
+from pliant.cluster.local import LocalCluster
+from pliant.core.errors import Unavailable
+from pliant.core.job import TaskId
+from pliant.testing.cluster import ClusterContract
+from pliant.testing.process_stage import DEADLINE_S, PATHS, ProcessStage, until
+
+BringUp = Callable[..., ProcessStage[LocalCluster]]
+Stage = ProcessStage[LocalCluster]
+
+
+class TestLocalCluster(ClusterContract):
+    """Runs on the fixture `stage` of this folder."""
+
+
+def test_exits_are_seen_within_100_ms(stage: Stage) -> None:
+    seen: dict[TaskId, float] = {}
+    stage.cluster.watch(lambda ended: seen.update({ended.task_id: time.monotonic()}))
+    last_words = "import os, time; note(folder / 'report', time.monotonic());"
+    late: list[float] = []
+    for number, end in enumerate(("", "os._exit(3)", "os.kill(os.getpid(), 15)", "os.kill(os.getpid(), 9)") * 2):
+        task_id = stage.start(f"job-1.{number}", (0,), f"{last_words} {end}")
+        until(lambda task_id=task_id: task_id in seen, "the exit is reported")  # type: ignore[misc]
+        late.append(seen[task_id] - stage.read(task_id))
+    for number in range(4):
+        task_id = stage.start(f"job-2.{number}", (0,))
+        until(lambda task_id=task_id: stage.running(task_id), "the program has begun")  # type: ignore[misc]
+        killed_at = time.monotonic()
+        stage.cluster.kill(task_id)
+        until(lambda task_id=task_id: task_id in seen, "the exit is reported")  # type: ignore[misc]
+        late.append(seen[task_id] - killed_at)
+
+    assert statistics.median(late) < 0.1, late
+
+
+# what cannot be started
+
+
+def test_a_folder_that_is_not_there_is_named(stage: Stage) -> None:
+    exits = stage.exits()
+    order = stage.hopeless_order(TaskId("job-1.1"), (0,))
+    stage.cluster.start(order)
+
+    assert order.cwd in stage.exit_of(order.task_id, exits).error
+
+
+def test_an_environment_that_cannot_be_set_is_told(stage: Stage) -> None:
+    exits = stage.exits()
+    order = stage.order(TaskId("job-1.1"), (0,))
+    stage.cluster.start(replace(order, env={"BAD": "a\0b"}))
+
+    assert "environment" in stage.exit_of(order.task_id, exits).error
+
+
+def test_a_log_folder_that_cannot_be_made_is_named(stage: Stage) -> None:
+    exits = stage.exits()
+    order = stage.order(TaskId("job-1.1"), (0,))
+    stage.cluster.start(replace(order, log_dir="/dev/null/log"))
+
+    assert "/dev/null/log" in stage.exit_of(order.task_id, exits).error
+
+
+@pytest.mark.parametrize("name", ["missing", "not-executable", "not-a-program"])
+def test_an_interpreter_that_cannot_be_run_is_named(stage: Stage, name: str) -> None:
+    python = stage.root / name
+    if name != "missing":
+        python.write_bytes(b"\x00\x01")
+        python.chmod(0o755 if name == "not-a-program" else 0o644)
+    exits = stage.exits()
+    order = stage.order(TaskId("job-1.1"), (0,))
+    stage.cluster.start(replace(order, python=str(python)))
+
+    error = stage.exit_of(order.task_id, exits).error
+    assert f"the Python interpreter {python} cannot be run" in error
+
+
+def test_an_interpreter_without_pliant_is_told_from_a_program_that_fails(tmp_path: Path, bring_up: BringUp) -> None:
+    bare = tmp_path / "bare-python"
+    base = Path(sys.base_prefix) / "bin" / "python3"
+    bare.write_text(f'#!/bin/sh\nexec {base} -I "$@"\n')
+    bare.chmod(0o755)
+    stage = bring_up(tmp_path, entry="pliant.entry.task:main")
+    exits = stage.exits()
+    order = stage.order(TaskId("job-1.1"), (0,))
+    stage.cluster.start(replace(order, python=str(bare)))
+    assert f"{bare} -m pip install pliant" in stage.exit_of(order.task_id, exits).error
+
+
+def test_a_task_id_that_cannot_name_a_file_is_refused(stage: Stage) -> None:
+    order = replace(stage.order(TaskId("job-1.1"), (0,)), task_id=TaskId("../elsewhere"))
+
+    with pytest.raises(ValueError, match="elsewhere"):
+        stage.cluster.start(order)
+
+
+def test_nothing_is_started_on_a_closed_cluster(stage: Stage) -> None:
+    stage.cluster.close()
+
+    with pytest.raises(Unavailable, match="closed"):
+        stage.start("job-1.1")
+
+
+# a server after a server
+
+
+def test_the_next_server_adopts_what_runs_and_learns_how_it_ends(tmp_path: Path, bring_up: BringUp) -> None:
+    first = bring_up(tmp_path)
+    tasks = [first.start(f"job-1.{number}", (number,)) for number in range(3)]
+    pids = [first.pid_of(task_id) for task_id in tasks]
+    zygote = first.cluster.readiness().pid
+    assert zygote is not None
+    first.cluster.close()
+    first.finish(tasks[0], 6)
+    until(lambda: process.stamp(pids[0]) is None, "one task ends while nobody watches")
+
+    second = bring_up(tmp_path)
+    until(lambda: len(second.cluster.observe().tasks) == 2, "the dead one is sorted out")
+    assert [(task.task_id, task.pid) for task in second.cluster.observe().tasks] == [*zip(tasks, pids, strict=True)][1:]
+    exits = second.exits()
+    assert second.exit_of(tasks[0], exits).exit_code == 6
+    second.finish(tasks[1], 7)
+    assert second.exit_of(tasks[1], exits).exit_code == 7
+    until(lambda: second.running(tasks[2]), "the last one can be drained")
+    second.cluster.drain(tasks[2])
+    assert second.exit_of(tasks[2], exits).exit_code == 0
+    until(lambda: process.stamp(zygote) is None, "the old zygote ends with its last child")
+
+
+def test_an_exit_that_was_reported_is_not_reported_by_the_next_server_and_its_id_is_spent(
+    tmp_path: Path, bring_up: BringUp
+) -> None:
+    first = bring_up(tmp_path)
+    exits = first.exits()
+    task_id = first.start("job-1.1")
+    first.finish(task_id, 0)
+    first.exit_of(task_id, exits)
+    first.cluster.close()
+
+    second = bring_up(tmp_path)
+    exits = second.exits()
+    second.start("job-1.1")
+    second.pass_time()
+    assert all(ended.task_id != task_id for ended in exits)
+    assert second.cluster.observe().tasks == ()
+
+
+def test_tasks_outlive_a_server_that_is_killed(tmp_path: Path, bring_up: BringUp) -> None:
+    task_id = TaskId("job-1.1")
+    (tmp_path / task_id).mkdir()
+    os.mkfifo(tmp_path / task_id / "orders")
+    server = f"""
+import os, signal, time
+from pathlib import Path
+from pliant.cluster.local import LocalCluster
+from pliant.cluster.settings import LocalSettings
+from pliant.core.ports import StartOrder
+class Clock:
+    now = staticmethod(time.time)
+folder = Path({str(tmp_path / "job-1.1")!r})
+settings = LocalSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
+                         entry="pliant.testing.program:main")
+cluster = LocalCluster(settings, clock=Clock(), base_env=os.environ)
+cluster.start(StartOrder(task_id="job-1.1", node_id="here", slots=(0,), argv=(str(folder),), env={{}}, cwd=str(folder),
+                         log_dir=str(folder)))
+while not (folder / "began").exists():
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", server], env={**os.environ, "PYTHONPATH": PATHS}, timeout=DEADLINE_S, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+
+    stage = bring_up(tmp_path)
+    exits = stage.exits()
+    (task,) = stage.cluster.observe().tasks
+    assert (task.task_id, task.slots) == (task_id, (0,))
+    stage.finish(task_id, 5)
+    assert stage.exit_of(task_id, exits).exit_code == 5
+
+
+def test_an_older_servers_zygote_starts_nothing_once_a_newer_server_has_begun(
+    tmp_path: Path, bring_up: BringUp
+) -> None:
+    os.mkfifo(tmp_path / "go")
+    (tmp_path / "slow_to_import.py").write_text(f"open({str(tmp_path / 'go')!r}).read()\n")
+    old = bring_up(tmp_path, {"PYTHONPATH": f"{PATHS}:{tmp_path}"}, preload=("slow_to_import",))
+    task_id = old.start("job-1.1")
+    until((tmp_path / "agent" / "job-1.1.json").exists, "the order is sent")
+    zygote = old.cluster.readiness().pid
+    assert zygote is not None
+
+    new = bring_up(tmp_path)
+    exits = new.exits()
+    assert "before the task was started" in new.exit_of(task_id, exits).error
+    old.cluster.close()
+    (tmp_path / "go").write_text("go")
+    until(lambda: process.stamp(zygote) is None, "the old zygote ends")
+    assert not new.running(task_id)
+
+
+def test_records_of_long_ago_are_forgotten(tmp_path: Path, bring_up: BringUp) -> None:
+    agent = tmp_path / "agent"
+    agent.mkdir()
+    old = records.Record(task_id=TaskId("job-1.1"), slots=(0,), ended_at=1.0, exit_code=0, reported=True)
+    records.write(agent, old)
+
+    bring_up(tmp_path).end()
+
+    assert records.read(agent, old.task_id) is None
+
+
+def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path, bring_up: BringUp) -> None:
+    def held() -> tuple[int, int]:
+        return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    bring_up(tmp_path / "first").end()
+    before = held()
+    for number in range(3):
+        stage = bring_up(tmp_path / f"again-{number}")
+        exits = stage.exits()
+        stage.finish(stage.start("job-1.1"), 0)
+        stage.exit_of(TaskId("job-1.1"), exits)
+        zygote = stage.cluster.readiness().pid
+        assert zygote is not None
+        stage.end()
+        assert process.stamp(zygote) is None
+
+    assert held() == before

@@ -1,0 +1,353 @@
+"""`FabricModel` from outside, alone and as one of several tasks."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.train.world import World
+from torch.nn.functional import cross_entropy
+from torch.utils.data import TensorDataset
+
+from pliant.compat.callbacks import Callback, LoggerCallback
+from pliant.compat.pyedt.model import FabricModel
+from pliant.core.errors import InvalidInput
+from pliant.core.job import TaskId
+
+NUM_TRAIN, NUM_TEST = 100, 20
+LEARNING_RATE = 0.5
+FACTOR = 0.9
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("PLIANT_VIRTUAL_WORKERS", "RESUME_WEIGHT_PATH", "TRAINING_ID", "DLI_EXECID", "LOG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RESULT_DIR", str(tmp_path))
+
+
+def get_datasets() -> tuple[TensorDataset, TensorDataset]:
+    x = torch.randn(NUM_TRAIN + NUM_TEST, 6, generator=torch.Generator().manual_seed(1))
+    y = (x.sum(1) > 0).long()
+    return TensorDataset(x[:NUM_TRAIN], y[:NUM_TRAIN]), TensorDataset(x[NUM_TRAIN:], y[NUM_TRAIN:])
+
+
+def build() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    model = torch.nn.Linear(6, 2)
+    with torch.no_grad():
+        model.weight.copy_(torch.linspace(-0.5, 0.5, 12).reshape(2, 6))
+        model.bias.zero_()
+    return model, torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=0.5)
+
+
+def fabric(**keywords: Any) -> FabricModel:
+    model, optimizer = build()
+    return FabricModel(model, get_datasets, cross_entropy, optimizer, **keywords)
+
+
+def weight(of: FabricModel) -> torch.Tensor:
+    return of.model.state_dict()["weight"].detach().clone()  # type: ignore[no-any-return]
+
+
+def own_step(model: Any, data: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+    inputs, labels = data
+    optimizer = model.get_optimizer()
+    optimizer.zero_grad()
+    outputs = model(inputs)
+    loss = model.get_loss_function()(outputs, labels)
+    loss.backward()
+    return eva(outputs, labels), loss
+
+
+class Driver(LoggerCallback):
+    """Records what the older form gets; like IBM's samples it does not call `__init__` of its base."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def on_train_begin(self) -> None:
+        self.heard.append("begin")
+
+    def on_train_end(self) -> None:
+        self.heard.append("end")
+
+    def log_train_metrics(self, loss: float, acc: float, completed_batch: int, worker: int = 0) -> None:
+        self.heard.append(("train", completed_batch, worker))
+        assert 0 <= acc <= 100
+
+    def log_test_metrics(self, loss: float, acc: float, completed_batch: int, worker: int = 0) -> None:
+        self.heard.append(("test", completed_batch, worker))
+
+
+class Worker(LoggerCallback):
+    """Records what the newer form gets."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def log_train_metrics(self, metrics: dict[str, float], iteration: int, epoch: int, workers: int) -> None:
+        self.heard.append((sorted(metrics), iteration, epoch, workers))
+
+    def log_test_metrics(self, metrics: dict[str, float], iteration: int, epoch: int) -> None:
+        self.heard.append((sorted(metrics), iteration, epoch))
+
+
+class Lowering(Callback):
+    """Lowers the learning rate where every epoch but the first begins, and again where the first ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[str, int]] = []
+
+    def on_epoch_begin(self, epoch: int) -> None:
+        self.heard.append(("begin", epoch))
+        if epoch != 0:
+            self._lower()
+
+    def on_epoch_end(self, epoch: int, save_model: bool = False) -> None:
+        self.heard.append(("end", epoch))
+        if epoch == 0:
+            self._lower()
+
+    @property
+    def learning_rate(self) -> float:
+        rate: float = self.params["optimizer"].param_groups[0]["lr"]
+        return rate
+
+    def _lower(self) -> None:
+        for group in self.params["optimizer"].param_groups:
+            group["lr"] *= FACTOR
+
+
+def test_unknown_keywords_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(
+        TypeError, match=r"FabricModel got unknown keyword\(s\) logger; it takes model, datasets_function"
+    ):
+        fabric(logger=None)
+    with pytest.raises(TypeError, match=r"FabricModel\.train got unknown keyword\(s\) epochs; it takes epoch_number"):
+        fabric().train(1, 10, epochs=3)
+
+
+def test_positions_are_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    fabric().train(2, 5, 4, 0, 2, 0)
+
+    told = capsys.readouterr().out
+    assert "Total iterations: 40" in told  # 5 steps of 20 samples, 4 virtual workers, 2 epochs
+    assert told.count("tag test_loss") == 1
+
+
+def test_the_global_batch_is_batch_size_times_engines_however_it_is_said() -> None:
+    by_engines, by_effective, untrained = fabric(), fabric(), fabric()
+    by_engines.train(2, 5, engines_number=4)
+    by_effective.train(2, 20, effective_batch_size=20)
+
+    assert torch.allclose(weight(by_engines), weight(by_effective), atol=1e-6)
+    assert not torch.allclose(weight(by_engines), weight(untrained), atol=1e-3)
+
+
+def test_the_jobs_virtual_workers_count_where_the_script_says_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLIANT_VIRTUAL_WORKERS", "5")
+
+    fabric().train(1, 10)
+
+    assert "Total iterations: 10" in capsys.readouterr().out  # 2 steps of 50 samples, 5 virtual workers
+
+
+def test_a_scripts_own_step_trains_as_the_usual_one() -> None:
+    usual, own = fabric(), fabric(fn_step_train=own_step)
+    usual.train(3, 5, 4)
+    own.train(3, 5, 4)
+
+    assert torch.allclose(weight(usual), weight(own), atol=1e-6)
+
+
+def test_loggers_and_callbacks_are_called_in_order() -> None:
+    driver, worker, callback = Driver(), Worker(), Lowering()
+
+    fabric(driver_logger=driver, worker_logger=worker, user_callback=[callback]).train(2, 25, 2)
+
+    assert driver.heard == [
+        "begin",
+        ("train", 2, 0),
+        ("train", 4, 0),
+        ("test", 4, 0),
+        ("train", 6, 0),
+        ("train", 8, 0),
+        ("test", 8, 0),
+        "end",
+    ]
+    trained = ["accuracy", "loss"]
+    assert worker.heard == [
+        *((trained, iteration, 0, 1) for iteration in (1, 2, 3, 4)),
+        (trained, 0, 0),
+        *((trained, iteration, 1, 1) for iteration in (5, 6, 7, 8)),
+        (trained, 0, 1),
+    ]
+    assert callback.heard == [("begin", 0), ("end", 0), ("begin", 1), ("end", 1)]
+    assert callback.learning_rate == pytest.approx(LEARNING_RATE * FACTOR**2)
+    assert callback.params["epochs"] == 2
+
+
+def test_metrics_of_the_script_are_reported() -> None:
+    worker = Worker()
+
+    def half(outputs: torch.Tensor, labels: torch.Tensor) -> float:
+        return 0.5
+
+    fabric(worker_logger=worker, metrics=[half]).train(1, 50)
+
+    assert worker.heard[0][0] == ["accuracy", "half", "loss"]
+
+
+def test_validation_comes_every_so_many_epochs_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    fabric().train(5, 50, validation_freq=2)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines if "test_loss" in line] == [
+        "Iteration 4",
+        "Iteration 8",
+        "Iteration 10",
+    ]
+
+
+def test_the_log_has_the_lines_that_readers_look_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINING_ID", "job-9")
+
+    fabric(scale_up_function=lambda epoch, most: most).train(1, 50, worker_memory="16G")
+
+    told = capsys.readouterr().out
+    for part in [
+        "scale_up_function is accepted and has no effect: the server decides",
+        "worker_memory is accepted and has no effect",
+        "Using pytorch backend.",
+        "--------START TRAINING--------",
+        "Iteration 1: tag train_accuracy, simple_value ",
+        "job-9 completed epoch 0 in time ",
+        "--------END TRAINING: completed 2 iterations in ",
+    ]:
+        assert told.count(part) == 1, part
+    assert told.endswith("Job job-9 finishes with state FINISHED.\n")
+
+
+def test_results_lie_where_ibms_do(tmp_path: Path) -> None:
+    fabric().train(4, 50, checkpoint_freq=2)
+
+    assert sorted(path.name for path in (tmp_path / "model" / "train").iterdir()) == [
+        "model_epoch_2.pth",
+        "model_epoch_2_optimizer_state.pth",
+        "model_epoch_4.pth",
+        "model_epoch_4_optimizer_state.pth",
+        "model_epoch_final.pth",
+        "model_epoch_final_optimizer_state.pth",
+    ]
+
+
+def test_first_weights_come_from_where_the_variable_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fabric()
+    first.train(1, 50)
+    kept = weight(first)
+    monkeypatch.setenv("RESUME_WEIGHT_PATH", str(tmp_path / "model"))
+    monkeypatch.setenv("RESULT_DIR", str(tmp_path / "other"))
+    model, optimizer = build()
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+
+    FabricModel(model, get_datasets, cross_entropy, optimizer).train(1, 50)
+
+    assert torch.equal(model.state_dict()["weight"], kept)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: None, "returned NoneType; return two data sets"),
+        (lambda: get_datasets()[0], "returned TensorDataset; return two data sets"),
+        (lambda: (None, None), "returned no training data"),
+        (lambda: (iter([]), None), "has no length; return map-style data sets"),
+    ],
+)
+def test_other_data_sets_are_refused(given: Callable[[], Any], message: str) -> None:
+    model, optimizer = build()
+
+    with pytest.raises(InvalidInput, match=message):
+        FabricModel(model, given, cross_entropy, optimizer).train(1, 10)
+
+
+def test_no_test_set_means_no_validation(capsys: pytest.CaptureFixture[str]) -> None:
+    model, optimizer = build()
+
+    FabricModel(model, lambda: (get_datasets()[0], None), cross_entropy, optimizer).train(1, 50)
+
+    assert "test_" not in capsys.readouterr().out
+
+
+def test_an_export_that_cannot_be_made_is_told_and_the_training_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+    fabric(enable_onnx=True).train(1, 50)
+
+    told = capsys.readouterr().out
+    assert "enable_onnx: " in told
+    assert "finishes with state FINISHED" in told
+
+
+def test_the_model_can_be_downloaded(tmp_path: Path) -> None:
+    edt = fabric()
+    edt.train(1, 50)
+
+    assert edt.download(str(tmp_path / "home")) == str(tmp_path / "home" / "local.zip")
+
+
+def elastic(world: World, task_id: TaskId, *, num_epochs: int, made: dict[TaskId, Lowering]) -> None:
+    """Train in one of several tasks; each part takes a moment, so that changes fall between steps."""
+    model, optimizer = build()
+    made[task_id] = callback = Lowering()
+
+    def slow(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        world.maybe_crash(task_id)
+        time.sleep(0.002)
+        return cross_entropy(outputs, labels)
+
+    FabricModel(model, get_datasets, slow, optimizer, user_callback=[callback]).train(num_epochs, 5, 4)
+
+
+def test_no_history_of_sizes_and_losses_changes_the_learning_rate_or_the_model(tmp_path: Path) -> None:
+    num_epochs = 30
+    callbacks: dict[TaskId, Lowering] = {}
+    world = World(
+        script=partial(elastic, num_epochs=num_epochs, made=callbacks), result_dir=tmp_path / "job", virtual_workers=4
+    )
+    for size in (1, 3, 2, 4):
+        world.resize(size)
+        world.wait_for_size(size)
+    world.kill(world.live()[0])
+    world.wait_for_size(3)
+    world.resize(4)
+    world.wait_for_end()
+
+    lowering = Lowering()
+    alone = fabric(user_callback=[lowering])
+    alone.train(num_epochs, 5, 4)
+    weights = torch.load(tmp_path / "job" / "model" / "model.pt", weights_only=True)
+    assert torch.allclose(weights["weight"], weight(alone), atol=1e-5)
+    finished = [callback for callback in callbacks.values() if ("end", num_epochs - 1) in callback.heard]
+    assert {callback.learning_rate for callback in finished} == {lowering.learning_rate}
+    newcomers = [callback for callback in finished if ("begin", 0) not in callback.heard]
+    assert newcomers, "nobody joined while the training ran"
+    assert all(kind == "begin" for kind, _ in (callback.heard[0] for callback in newcomers))
+
+
+def test_only_the_leader_tells_of_the_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = World(script=partial(elastic, num_epochs=4, made={}), result_dir=tmp_path / "job", virtual_workers=4)
+    world.resize(3)
+    world.wait_for_size(3)
+    world.wait_for_end()
+
+    told = capsys.readouterr().out
+    assert told.count("finishes with state FINISHED") == 1
+    assert told.count("completed epoch 3") == 1

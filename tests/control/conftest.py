@@ -1,0 +1,231 @@
+"""A world for the control room: the real store and coordinator, a simulated cluster, and puppets for tasks."""
+
+import io
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pliant.control.loop import Control
+from pliant.control.settings import ControlSettings
+from pliant.core.event import EventKind
+from pliant.core.job import Job, JobId, JobSpec, NodeId, Progress, Task, TaskId
+from pliant.core.link import (
+    Dismiss,
+    Finished,
+    Form,
+    FromTask,
+    Hello,
+    Left,
+    Ready,
+    Report,
+    Switched,
+    ToTask,
+)
+from pliant.core.plan import NodeView, Policy
+from pliant.core.ports import Cluster, EventFilter, Links, Store
+from pliant.sim.clock import VirtualClock
+from pliant.sim.cluster import SimCluster, SimTimes
+from pliant.store.sql import SqlStore
+
+
+def packed(files: Mapping[str, str]) -> bytes:
+    """Return a tar.gz of these files."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+@dataclass(slots=True)
+class RecordingLinks:
+    """Links that keep what is sent; tasks are always connected."""
+
+    sent: list[tuple[TaskId, ToTask]] = field(default_factory=list)
+    closed: list[TaskId] = field(default_factory=list)
+
+    def send(self, task_id: TaskId, message: ToTask) -> None:
+        self.sent.append((task_id, message))
+
+    def close(self, task_id: TaskId) -> None:
+        self.closed.append(task_id)
+
+
+class World:
+    """A server without HTTP, and tasks that do as they are told."""
+
+    def __init__(self, home: Path, num_slots: int) -> None:
+        self.home = home
+        self.clock = VirtualClock(1000.0)
+        self.cluster = SimCluster(
+            self.clock, [NodeView(id=NodeId("local"), slots=tuple(range(num_slots)))], SimTimes(drain_s=None)
+        )
+        self.links = RecordingLinks()
+        self.store = SqlStore(f"sqlite:///{home / 'pliant.db'}")
+        self.virtual_workers = 8
+        self.step = 0
+        self.obedient = True
+        self.mute: set[TaskId] = set()
+        self.forms: dict[TaskId, dict[int, Form]] = {}
+        self.started: set[TaskId] = set()
+        self.control = self._control()
+        self.control.start()
+
+    def _control(self) -> Control:
+        store: Store = self.store
+        cluster: Cluster = self.cluster
+        links: Links = self.links
+        return Control(
+            store=store,
+            cluster=cluster,
+            links=links,
+            clock=self.clock,
+            settings=ControlSettings(
+                home=self.home, url="http://127.0.0.1:1", secret=b"s" * 32, policy=Policy(cooldown_s=0.0)
+            ),
+        )
+
+    # the server
+
+    def restart(self) -> None:
+        """Let the server die where it stands, and bring up another."""
+        self.control = self._control()
+        self.links.sent.clear()
+        self.control.start()
+
+    def submit(self, **changes: object) -> JobId:
+        archive = self.home / "code.tar.gz"
+        archive.write_bytes(packed({"train.py": "print()\n"}))
+        spec: dict[str, object] = {"name": "digits", "script": "train.py", "max_tasks": 1, "virtual_workers": 8}
+        job = self.control.submit(JobSpec(**(spec | changes)), archive, "admin")  # type: ignore[arg-type]
+        self.settle()
+        return job.id
+
+    def settle(self, seconds: float = 0.5) -> None:
+        """Tick, and let the tasks do what they are told, until this time has passed."""
+        until = self.clock.now() + seconds
+        while True:
+            self.control.tick()
+            if self.obedient:
+                self._play()
+            self.clock.advance(0.0)
+            if self.clock.now() >= until:
+                break
+            self.clock.advance(min(0.05, until - self.clock.now()))
+        self.control.tick()
+
+    # the tasks
+
+    def say(self, task_id: str, message: FromTask) -> None:
+        self.control.hear(TaskId(task_id), message)
+
+    def _play(self) -> None:
+        for live in self.cluster.observe().tasks:
+            if live.pid is not None and live.task_id not in self.started | self.mute:
+                self.started.add(live.task_id)
+                self.say(live.task_id, Hello(task_id=live.task_id, pid=live.pid))
+                ready = Ready(host="127.0.0.1", port=live.pid, virtual_workers=self.virtual_workers)
+                self.say(live.task_id, ready)
+        sent = list(self.links.sent)
+        self.links.sent.clear()
+        for task_id, message in sent:
+            self._obey(task_id, message)
+
+    def _obey(self, task_id: TaskId, message: ToTask) -> None:
+        if isinstance(message, Dismiss):
+            self.exit(task_id, 0)
+        elif isinstance(message, Form):
+            self.forms.setdefault(task_id, {})[message.generation] = message
+            if not message.members:
+                leader = self.leader(task_id)
+                self.say(task_id, Left(generation=message.generation, step=self.step, saved=task_id == leader))
+                self.exit(task_id, 0)
+            elif task_id not in message.members:
+                self.say(task_id, Left(generation=message.generation, step=self.step, saved=False))
+                self.exit(task_id, 0)
+            elif all(message.generation in self.forms.get(member, {}) for member in message.members):
+                self._switch(message)
+
+    def _switch(self, form: Form) -> None:
+        for member in form.members:
+            switched = Switched(
+                generation=form.generation,
+                step=self.step,
+                size=len(form.members),
+                pause_s=0.01,
+                redone_steps=0,
+                leader=member == form.members[0],
+            )
+            self.say(member, switched)
+
+    def leader(self, task_id: TaskId) -> TaskId | None:
+        live = self.control.jobs().get(JobId(task_id.rpartition(".")[0]))
+        return live.membership.active[0] if live and live.membership.active else None
+
+    def exit(self, task_id: str, code: int | None) -> None:
+        """Let a task end; its link is closed first, as it is in life."""
+        self.control.silent(TaskId(task_id))
+        self.cluster.exit(TaskId(task_id), code)
+
+    def train(self, job_id: JobId, steps: int = 10) -> None:
+        """Let the leader of a job report progress."""
+        self.step += steps
+        progress = Progress(epoch=0, num_epochs=1, step=self.step, num_steps=1000, samples=1, samples_per_s=1.0)
+        generation = self.job(job_id).generation
+        self.say(self.members(job_id)[0], Report(generation=generation, progress=progress))
+        self.settle(0.1)
+
+    def finish(self, job_id: JobId) -> None:
+        """Let all members of a job finish and exit, the leader first."""
+        members = self.members(job_id)
+        for member in members:
+            self.say(member, Finished(step=self.step))
+        for member in members:
+            self.exit(member, 0)
+        self.settle()
+
+    def write_stderr(self, task_id: str, text: str) -> None:
+        task = next(t for t in self.store.tasks() if t.id == task_id)
+        folder = self.control.settings.folders(task.job_id).log(task.id, task.node_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "stderr").write_text(text)
+
+    # what is to be seen
+
+    def job(self, job_id: JobId) -> Job:
+        job = self.store.job(job_id)
+        assert job is not None
+        return job
+
+    def tasks(self, job_id: JobId) -> tuple[Task, ...]:
+        return self.store.tasks(job_id, live=True)
+
+    def members(self, job_id: JobId) -> tuple[TaskId, ...]:
+        return self.control.jobs()[job_id].membership.active
+
+    def said(self, *kinds: EventKind) -> list[str]:
+        return [event.message for event in self.store.events(EventFilter(kinds=kinds))]
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Iterator[Callable[[int], World]]:
+    worlds = []
+
+    def make(num_slots: int) -> World:
+        world = World(tmp_path, num_slots)
+        worlds.append(world)
+        return world
+
+    yield make
+    for world in worlds:
+        world.store.close()
+
+
+@pytest.fixture
+def world(make_world: Callable[[int], World]) -> World:
+    return make_world(8)

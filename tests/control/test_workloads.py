@@ -1,0 +1,102 @@
+"""A submission is checked whole before anything of it is kept."""
+
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pliant.core.errors import InvalidInput
+from pliant.core.job import JobSpec
+
+World = Any
+
+
+def spec(**changes: Any) -> JobSpec:
+    fields: dict[str, Any] = {"name": "n", "script": "train.py", "virtual_workers": 8}
+    return JobSpec(**(fields | changes))
+
+
+def submit(world: World, files: dict[str, str], **changes: Any) -> Any:
+    archive = world.home / "upload.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return world.control.submit(spec(**changes), archive, "ann")
+
+
+def refused(world: World, files: dict[str, str], **changes: Any) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as error:
+        submit(world, files, **changes)
+    assert list((world.home / "jobs").iterdir()) == []
+    assert world.store.jobs() == ()
+    return {problem.field: problem.message for problem in error.value.problems}
+
+
+def test_the_code_is_kept_and_the_job_waits(world: World) -> None:
+    job = submit(world, {"train.py": "print()", "lib/a.py": ""})
+    folders = world.control.settings.folders(job.id)
+    assert job.id == "job-1"
+    assert (folders.code / "lib" / "a.py").is_file()
+    assert folders.model.is_dir()
+    assert [p.name for p in (world.home / "jobs").iterdir()] == ["job-1"]
+
+
+def test_a_script_that_is_not_there_is_named(world: World) -> None:
+    assert "there are other.py" in refused(world, {"other.py": ""})["script"]
+    assert "is a folder" in refused(world, {"train.py/x.py": ""})["script"]
+    assert "points outside" in refused(world, {"train.py": ""}, script="../train.py")["script"]
+
+
+def test_a_script_that_does_not_parse_is_shown(world: World) -> None:
+    message = refused(world, {"train.py": "x = 1\nfor in x:\n    pass\n"})["script"]
+    assert "line 2" in message
+    assert "for in x:" in message
+    assert "does not parse" in refused(world, {"train.py": "x = '\0'"})["script"]
+
+
+def test_everything_that_is_wrong_is_told_at_once(world: World, tmp_path: Path) -> None:
+    found = refused(
+        world,
+        {"train.py": "if"},
+        min_tasks=9,
+        max_tasks=8,
+        virtual_workers=4,
+        data_dir=str(tmp_path / "nowhere"),
+        python="python3",
+        env={"PLIANT_URL": "x", "A": "\0"},
+        args=("ok", "\0"),
+    )
+    assert set(found) == {
+        "min_tasks",
+        "max_tasks",
+        "data_dir",
+        "python",
+        "env.PLIANT_URL",
+        "env.A",
+        "args.1",
+        "script",
+    }
+
+
+def test_a_task_gets_the_documented_environment(world: World, tmp_path: Path) -> None:
+    submit(world, {"train.py": ""}, data_dir=str(tmp_path), env={"MINE": "1", "TASK_JOB_ID": "no"}, audit=True)
+    world.settle(0.1)
+    order = world.cluster.orders[0]
+    root = world.home / "jobs" / "job-1"
+    token = order.env["PLIANT_TASK_TOKEN"]
+    assert order.argv == ("train.py",)
+    assert order.cwd == str(root / "code")
+    assert order.env["LOG_DIR"] == order.log_dir == str(root / "result/log/job-1.1.local")
+    assert order.env["SAVED_MODEL_DIR"] == str(root / "result/model")
+    assert order.env["DATA_DIR"] == str(tmp_path)
+    assert order.env["PLIANT_AUDIT"] == "1"
+    assert (order.env["MINE"], order.env["TASK_JOB_ID"]) == ("1", "job-1")
+    assert world.control.verify_task("job-1.1", token)
+    assert world.control.verify_task("job-1.2", token)
+    assert not world.control.verify_task("job-2.1", token)
+    assert not world.control.verify_task("job-1.1", token[:-1])
+    assert not world.control.verify_task("", "")

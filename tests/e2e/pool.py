@@ -1,0 +1,93 @@
+"""A server of a test's own, driven through the command line and the client as a person would."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pliant.client import Client
+from pliant.core.job import Task
+
+HERE = Path(__file__).parent
+START_S = 60.0
+
+
+class Pool:
+    """Starts `pliant up` on a free port with this many CPU slots."""
+
+    def __init__(self, home: Path, *, slots: int = 8) -> None:
+        self.home = home
+        self.slots = slots
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def up(self) -> None:
+        with (self.home.parent / "up.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*PLIANT, "--home", str(self.home), "up", "--port", "0", "--slots", str(self.slots)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=clean_env(),
+            )
+        self.until(lambda: (self.home / "server.json").exists() or self.process_ended(), "the server listens", START_S)
+        assert not self.process_ended(), self.log()
+
+    def process_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def log(self) -> str:
+        return (self.home.parent / "up.log").read_text()
+
+    def signal(self, number: signal.Signals) -> int:
+        """Send the server a signal and return its exit code."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def close(self) -> None:
+        if self.process is not None and not self.process_ended():
+            self.signal(signal.SIGTERM)
+
+    def cli(self, *args: str, code: int = 0) -> str:
+        """Run one command; return what it printed; check its exit code."""
+        done = subprocess.run(
+            [*PLIANT, "--home", str(self.home), *args], capture_output=True, text=True, timeout=90, env=clean_env()
+        )
+        assert done.returncode == code, f"{args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout if code == 0 else done.stderr
+
+    def json(self, *args: str) -> Any:
+        return json.loads(self.cli(args[0], "--json", *args[1:]))
+
+    def client(self) -> Client:
+        return Client.from_home(self.home)
+
+    def submit(self, script: Path, *options: str, args: tuple[str, ...] = ()) -> str:
+        """Submit one file; return the job's id."""
+        job = self.json("submit", str(script), *options, *(("--", *args) if args else ()))
+        return str(job["id"])
+
+    def training(self, client: Client, job_id: str) -> list[Task]:
+        """Return the live tasks of a job that train."""
+        return [task for task in client.job(job_id).tasks if task.state == "training"]
+
+    def until(self, condition: Callable[[], Any], what: str, timeout_s: float = 45.0) -> Any:
+        """Wait for something; fail with its name."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            value = condition()
+            if value:
+                return value
+            assert time.monotonic() < deadline, f"waited {timeout_s} s for: {what}"
+            time.sleep(0.05)
+
+
+PLIANT = (sys.executable, "-m", "pliant.cli.app")
+
+
+def clean_env() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}

@@ -1,0 +1,235 @@
+"""The REST routes, over a real server."""
+
+import io
+import json
+import tarfile
+from typing import Any
+
+import httpx
+import pytest
+
+from pliant.core.event import EventKind
+from pliant.core.job import JobId, Metric
+from pliant.core.ports import Writes
+from pliant.server import upload
+
+Served = Any
+
+
+def problems(response: httpx.Response) -> dict[str, str]:
+    assert response.headers["content-type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == response.status_code
+    return {problem["field"]: problem["message"] for problem in body["problems"]}
+
+
+def test_a_job_is_submitted_shown_changed_and_stopped(server: Served) -> None:
+    made = server.submit(name="digits", max_tasks=2)
+    assert made.status_code == 201
+    assert made.json() == server.http.get("/jobs/job-1").json()["job"]
+    assert made.json()["spec"]["virtual_workers"] == 8
+    assert list((server.home / "uploads").iterdir()) == []
+    server.tick()
+    detail = server.http.get("/jobs/job-1").json()
+    assert detail["job"]["state"] == "starting"
+    assert [task["id"] for task in detail["tasks"]] == ["job-1.1", "job-1.2"]
+    changed = server.http.patch("/jobs/job-1", json={"priority": 10000})
+    assert (changed.status_code, changed.json()["priority"]) == (200, 10000)
+    assert server.http.post("/jobs/job-1/stop").json()["state"] == "stopping"
+    server.tick()
+    server.tick(2)
+    assert server.http.get("/jobs", params={"state": "stopped"}).json()["jobs"][0]["id"] == "job-1"
+    assert server.http.get("/jobs", params={"state": "running"}).json() == {"jobs": [], "next": None}
+    ended = server.http.post("/jobs/job-1/stop")
+    assert ended.status_code == 409
+    assert "already been stopped" in ended.json()["detail"]
+
+
+def test_every_route_but_health_needs_the_token(server: Served) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic the-token"}):
+        with httpx.Client(base_url=f"http://{server.address}/v1", headers=headers) as stranger:
+            for method, path in _routes(server):
+                response = stranger.request(method, path)
+                assert response.status_code == 401, path
+                assert response.headers["www-authenticate"] == "Bearer"
+                assert response.json()["title"] == "Unauthorized"
+            assert stranger.get("/healthz").status_code == 200
+    assert server.num_shutdowns == 0
+
+
+def _routes(server: Served) -> list[tuple[str, str]]:
+    described = httpx.get(f"http://{server.address}/openapi.json").json()["paths"]
+    routes = [(method.upper(), path) for path, operations in described.items() for method in operations]
+    assert len(routes) == 16
+    return [
+        (method, path.removeprefix("/v1").format(job_id="job-1", task_id="job-1.1", stream="stdout"))
+        for method, path in routes
+        if path != "/v1/healthz"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("job", "field"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"max_tasks": "2"}, "max_tasks"),
+        ({"priority": 0}, "priority"),
+        ({"priority": 10_001}, "priority"),
+        ({"min_tasks": 3, "max_tasks": 2}, ""),
+        ({"max_tasks": 9, "virtual_workers": 8}, ""),
+        ({"script": 7}, "script"),
+        ({"script": "nowhere.py"}, "script"),
+        ({"data_dir": "/nowhere"}, "data_dir"),
+        ({"python": "/bin/nowhere"}, "python"),
+    ],
+)
+def test_a_wrong_submission_is_refused_with_its_field(server: Served, job: dict[str, Any], field: str) -> None:
+    response = server.submit(**job)
+    assert response.status_code == 422
+    assert field in problems(response)
+    assert server.http.get("/jobs").json()["jobs"] == []
+
+
+def test_all_wrong_fields_are_told_at_once(server: Served) -> None:
+    response = server.submit(priority="high", min_tasks=0, what=1)
+    assert set(problems(response)) == {"priority", "min_tasks", "what"}
+    patch = server.http.patch("/jobs/job-1", json={"priority": "1", "state": "running"})
+    assert set(problems(patch)) == {"priority", "state"}
+
+
+def test_a_script_that_does_not_parse_is_refused_with_its_line(server: Served) -> None:
+    response = server.submit({"train.py": "import x\nprint('\n"})
+    assert "line 2" in problems(response)["script"]
+
+
+def test_archives_that_lead_elsewhere_are_refused(server: Served) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("../evil.py"))
+        link = tarfile.TarInfo("train.py")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    response = server.http.post("/jobs", files={"job": (None, '{"script": "train.py"}'), "code": ("c", out.getvalue())})
+    assert response.status_code == 422
+    assert [problem["field"] for problem in response.json()["problems"]] == ["code", "code"]
+
+
+def test_an_upload_over_the_limit_is_refused_while_it_streams(server: Served) -> None:
+    archive = bytes(upload.MAX_CODE_BYTES + 1)
+    response = server.http.post(
+        "/jobs", files={"job": (None, '{"script": "train.py"}'), "code": ("c", archive)}, timeout=30
+    )
+    assert response.status_code == 413
+    assert "larger than 64 MiB" in response.json()["detail"]
+    assert list((server.home / "uploads").iterdir()) == []
+
+
+def test_bodies_that_are_no_upload_are_refused(server: Served) -> None:
+    assert server.http.post("/jobs", json={"script": "train.py"}).status_code == 422
+    assert server.http.post("/jobs").status_code == 422
+    missing = server.http.post("/jobs", files={"job": (None, "{}"), "data": ("d", b"x")})
+    assert set(problems(missing)) == {"code", "data"}
+    broken = server.http.post("/jobs", content=b"xx", headers={"content-type": "multipart/form-data; boundary=b"})
+    assert broken.status_code == 422
+    no_json = server.http.post("/jobs", files={"job": (None, "{"), "code": ("c", b"x")})
+    assert "JSON" in problems(no_json)[""]
+
+
+def test_large_bodies_elsewhere_are_refused(server: Served) -> None:
+    response = server.http.patch("/jobs/job-1", content=b"x" * (2 << 20))
+    assert response.status_code == 413
+
+
+def test_unknown_things_are_not_found(server: Served) -> None:
+    for path in ("/jobs/job-7", "/jobs/job-7/why", "/jobs/job-7/logs", "/jobs/job-7/result", "/nothing"):
+        response = server.http.get(path)
+        assert response.status_code == 404, path
+        assert response.headers["content-type"] == "application/problem+json"
+    assert server.http.patch("/jobs/job-7", json={"priority": 1}).status_code == 404
+    assert server.http.put("/jobs").status_code == 405
+
+
+def test_a_change_may_name_the_revision_it_saw(server: Served) -> None:
+    revision = server.submit().json()["revision"]
+    assert server.http.patch("/jobs/job-1", json={"priority": 7}, headers={"If-Match": f'"{revision}"'}).is_success
+    late = server.http.patch("/jobs/job-1", json={"priority": 8}, headers={"If-Match": f'"{revision}"'})
+    assert late.status_code == 409
+
+
+def test_series_are_read_by_name_and_step_also_when_they_are_not_numbers(server: Served) -> None:
+    server.submit()
+    points = [("loss", 1, 0.5), ("loss", 2, float("nan")), ("acc", 2, 0.9)]
+    metrics = tuple(Metric(job_id=JobId("job-1"), name=n, step=s, epoch=0, at=1.0, value=v) for n, s, v in points)
+    server.store.write(Writes(metrics=metrics))
+    page = server.http.get("/jobs/job-1/metrics", params={"name": "loss", "after_step": 0})
+    assert [point["step"] for point in page.json()["points"]] == [1, 2]
+
+
+def test_why_tells_the_newest_decision_first(server: Served) -> None:
+    server.submit(max_tasks=4)
+    server.tick()
+    server.http.patch("/jobs/job-1", json={"max_tasks": 2})
+    server.tick()
+    why = server.http.get("/jobs/job-1/why").json()
+    assert why["sentence"]
+    assert [event["data"]["to"] for event in why["history"]][:2] == [2, 4]
+
+
+def test_the_pool_and_its_usage_are_shown(server: Served) -> None:
+    server.submit()
+    server.tick()
+    cluster = server.http.get("/cluster").json()
+    assert [slot["job_id"] for slot in cluster["slots"]] == ["job-1", None, None, None]
+    assert cluster["policy"] == "fairshare"
+    assert [point["num_slots"] for point in server.http.get("/usage").json()["points"]] == [1]
+
+
+def test_a_result_is_one_archive_without_checkpoints(server: Served) -> None:
+    server.submit()
+    result = server.home / "jobs/job-1/result"
+    (result / "model/model.pt").write_bytes(b"m" * 1_000_000)
+    (result / "checkpoint").mkdir()
+    (result / "checkpoint/1").write_bytes(b"c")
+    response = server.http.get("/jobs/job-1/result")
+    assert response.headers["content-type"] == "application/gzip"
+    with tarfile.open(fileobj=io.BytesIO(response.content)) as tar:
+        assert tar.getnames() == ["model/model.pt"]
+
+
+def test_shutdown_is_asked_for_and_answered(server: Served) -> None:
+    assert server.http.post("/shutdown").status_code == 202
+    assert server.num_shutdowns == 1
+
+
+def test_health_fails_when_the_loop_stands_still(server: Served) -> None:
+    assert server.http.get("/healthz").json()["status"] == "ok"
+    server.clock.advance(60)
+    assert server.http.get("/healthz").status_code == 503
+
+
+def test_the_openapi_page_describes_every_route(server: Served) -> None:
+    schema = httpx.get(f"http://{server.address}/openapi.json").json()
+    assert httpx.get(f"http://{server.address}/docs").status_code == 200
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            assert operation["summary"]
+            assert operation["description"]
+            assert operation["tags"]
+            assert path == "/v1/healthz" or operation["security"] == [{"HTTPBearer": []}]
+            for status, response in operation["responses"].items():
+                assert int(status) < 400 or "application/problem+json" in response["content"]
+    assert "HTTPValidationError" not in json.dumps(schema)
+    job = schema["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert job["properties"]["job"]["properties"]["priority"]["description"]
+
+
+def test_events_are_paged(server: Served) -> None:
+    server.submit()
+    server.submit()
+    page = server.http.get("/events", params={"limit": 2}).json()
+    assert [event["seq"] for event in page["events"]] == [1, 2]
+    assert page["events"][1]["kind"] == EventKind.JOB_SUBMITTED
+    rest = server.http.get("/events", params={"after": page["last"], "job_id": "job-2"}).json()
+    assert [event["job_id"] for event in rest["events"]] == ["job-2"]
+    assert server.http.get("/events", params={"after": rest["last"]}).json() == {"events": [], "last": rest["last"]}
+    assert server.http.get("/events", params={"after": -1}).status_code == 422

@@ -1,0 +1,144 @@
+"""The control link, with a real WebSocket client."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from pliant.core.job import TaskId
+from pliant.core.lifecycle import TaskState
+from pliant.core.link import Abandon, Dismiss, Form, FromTask, Hello, Ready
+from pliant.wire.link import MAX_FRAME_BYTES, decode_to_task, encode
+
+Served = Any
+Eventually = Callable[[Callable[[], Any]], Any]
+TASK = TaskId("job-1.1")
+
+
+@pytest.fixture
+def open_link(server: Served) -> Iterator[Callable[[], ClientConnection]]:
+    server.submit()
+    server.tick()
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(
+            connect(server.link_url(TASK), additional_headers=server.link_headers("job-1"))
+        )
+
+
+def say(link: ClientConnection, message: FromTask) -> None:
+    link.send(encode(message))
+
+
+def test_a_task_says_hello_is_heard_and_is_told(
+    server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually
+) -> None:
+    link = open_link()
+    say(link, Hello(task_id=TASK, pid=77))
+    say(link, Ready(host="127.0.0.1", port=9, virtual_workers=8))
+
+    def warm() -> bool:
+        server.tick()
+        return bool(server.store.tasks()[0].state is TaskState.WARM)
+
+    eventually(warm)
+    assert server.store.tasks()[0].pid == 77
+    form = decode_to_task(link.recv(timeout=5))
+    assert isinstance(form, Form)
+    assert form.members == (TASK,)
+
+
+def test_a_stranger_is_dismissed(server: Served, eventually: Eventually) -> None:
+    with connect(server.link_url("job-5.1"), additional_headers=server.link_headers("job-5")) as link:
+        say(link, Hello(task_id=TaskId("job-5.1"), pid=1))
+
+        def told() -> str | bytes | None:
+            server.tick()
+            try:
+                return link.recv(timeout=0.05)
+            except TimeoutError:
+                return None
+
+        assert isinstance(decode_to_task(eventually(told)), Dismiss)
+
+
+@pytest.mark.parametrize("token", [None, "Bearer wrong", "Bearer the-token"])
+def test_a_wrong_token_opens_no_link(server: Served, token: str | None) -> None:
+    headers = {"Authorization": token} if token else {}
+    with pytest.raises(InvalidStatus) as refused, connect(server.link_url(TASK), additional_headers=headers):
+        pass
+    assert refused.value.response.status_code == 401
+
+
+def test_a_newer_connection_replaces_the_older(
+    server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually
+) -> None:
+    old = open_link()
+    say(old, Hello(task_id=TASK, pid=1))
+    new = open_link()
+    say(new, Hello(task_id=TASK, pid=1))
+    with pytest.raises(ConnectionClosed) as closed:
+        old.recv(timeout=5)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4000
+    server.links.send(TASK, Abandon(generation=1, reason="test"))
+    assert decode_to_task(new.recv(timeout=5)) == Abandon(generation=1, reason="test")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "no json",
+        '{"kind": "ready", "host": "h", "port": 1, "virtual_workers": 1}',
+        '{"kind": "hello", "task_id": "job-1.2", "pid": 1}',
+        b"\x00\x01",
+    ],
+)
+def test_what_is_no_first_message_closes_the_link(
+    server: Served, open_link: Callable[[], ClientConnection], frame: str | bytes
+) -> None:
+    link = open_link()
+    link.send(frame)
+    with pytest.raises(ConnectionClosed) as closed:
+        link.recv(timeout=5)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1008
+
+
+def test_a_frame_over_the_limit_is_refused(server: Served, open_link: Callable[[], ClientConnection]) -> None:
+    link = open_link()
+    with suppress(ConnectionClosed):
+        link.send("x" * (MAX_FRAME_BYTES + 10))
+    with pytest.raises(ConnectionClosed) as closed:
+        link.recv(timeout=5)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
+
+
+def test_the_end_of_a_link_is_told_after_all_that_was_said(
+    server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually
+) -> None:
+    link = open_link()
+    say(link, Hello(task_id=TASK, pid=1))
+    for i in range(200):
+        say(link, Ready(host="h", port=i + 1, virtual_workers=8))
+    link.close()
+
+    def silent() -> bool:
+        server.control.tick()
+        return TASK in server.control._silent
+
+    eventually(silent)
+    assert server.control.jobs()["job-1"].membership.tasks[TASK].port == 200
+
+
+def test_links_close_with_the_server(server: Served, open_link: Callable[[], ClientConnection]) -> None:
+    link = open_link()
+    say(link, Hello(task_id=TASK, pid=1))
+    server.links.send(TASK, Abandon(generation=1, reason="last words"))
+    assert isinstance(decode_to_task(link.recv(timeout=5)), Abandon)
+    server.links.close_all()
+    with pytest.raises(ConnectionClosed):
+        link.recv(timeout=5)
