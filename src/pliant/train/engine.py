@@ -41,6 +41,8 @@ class Shared:
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
     extras: Mapping[str, Stateful]
+    last: dict[str, float]
+    """Loss and metrics of the newest committed global batch; who joins at the end of an epoch needs them too."""
     identity: Mapping[str, int]
     """What a checkpoint must agree with: seed, num_samples, batch_size, …"""
 
@@ -52,6 +54,7 @@ class Shared:
             "identity": dict(self.identity),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
+            "last": dict(self.last),
             "extras": {name: extra.state_dict() for name, extra in self.extras.items()},
         }
 
@@ -73,6 +76,8 @@ class Shared:
             )
         self.model.load_state_dict(tree["model"])
         self.optimizer.load_state_dict(tree["optimizer"])
+        self.last.clear()
+        self.last.update(tree["last"])
         for name, extra in self.extras.items():
             extra.load_state_dict(tree["extras"][name])
 
@@ -236,8 +241,8 @@ class Engine:
     def settle(self) -> None:
         """Begin the batches of an epoch: undo what user code did on its way to where the state already was.
 
-        A task that joins inside an epoch runs the script's lines before the inner loop, which the state it was given has
-        behind it (`lr *= 0.1` must not happen twice).
+        A task that joins inside an epoch runs the script's lines before the inner loop, which the state it was given
+        has behind it (`lr *= 0.1` must not happen twice).
         """
         if self._arrived_with is not None and int(self._arrived_with["epoch"]) == self.epoch:
             self.shared.load(self._arrived_with)

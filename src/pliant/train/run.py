@@ -91,14 +91,13 @@ class Run:
         self.virtual_workers = virtual_workers or around.virtual_workers or 1
         self._check(model, optimizer)
         self.steps_per_epoch = num_steps(self._samples.num_samples, batch_size)
-        self.last: Mapping[str, float] = {}
         self._metric_names: tuple[str, ...] | None = None
         self._chunk: _Chunk | None = None
         self._num_epochs: int | None = None
         self._finished = False
         self._rendezvous: Rendezvous | None = None  # listens as long as this lives
         identity = {"seed": seed, "num_samples": self._samples.num_samples, "batch_size": batch_size}
-        shared = Shared(model=model, optimizer=optimizer, extras=dict(state or {}), identity=identity)
+        shared = Shared(model=model, optimizer=optimizer, extras=dict(state or {}), last={}, identity=identity)
         self._results = Results(
             folder=around.result_dir,
             shared=shared,
@@ -261,7 +260,7 @@ class Run:
         values = {"loss": sums[_LOSS] / count}
         for place, name in enumerate(self._metric_names or ()):
             values[name] = sums[_FIRST_METRIC + place] / count
-        self.last = values
+        engine.shared.last.update(values)
         assert self._reporter is not None
         epoch_ended = engine.committed % self.steps_per_epoch == 0
         epochs_done = engine.epoch + 1 if epoch_ended else engine.epoch
@@ -329,6 +328,11 @@ class Run:
         return epochs * self._samples.num_samples + min(rest * self.batch_size, self._samples.num_samples)
 
     # -- what a script may want to know ---------------------------------------------------------------------------
+
+    @property
+    def last(self) -> Mapping[str, float]:
+        """Loss and metrics, means over the newest committed global batch; empty before the first."""
+        return self._engine.shared.last
 
     @property
     def leads(self) -> bool:
