@@ -6,11 +6,13 @@ was asked (`asked`) and uploaded (`uploads`). `failures` and `cut_after` script 
 
 import io
 import json
+import math
+import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from email.parser import BytesParser
 from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -107,8 +109,7 @@ class World:
 def serve(world: World) -> Iterator[str]:
     """Serve a world on a free port of loopback; the value is its URL."""
     handler = type("Handler", (_Handler,), {"world": world})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
+    with _Server(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
@@ -117,6 +118,15 @@ def serve(world: World) -> Iterator[str]:
             world.closed = True
             server.shutdown()
             thread.join(10.0)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that went away in the middle of an answer; they may."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -367,8 +377,15 @@ _OF_JOB: Final[Mapping[str, Callable[[World, Job, Query], object]]] = {
 
 
 def _json(noun: Any) -> bytes:
-    return json.dumps(noun, default=_fields).encode()
+    return json.dumps(_plain(noun)).encode()
 
 
-def _fields(noun: Any) -> dict[str, Any]:
-    return {field.name: getattr(noun, field.name) for field in fields(noun)}
+def _plain(noun: Any) -> Any:
+    """Return a noun as what JSON has; a number that is not finite becomes null, as on the real server."""
+    if is_dataclass(noun):
+        return {field.name: _plain(getattr(noun, field.name)) for field in fields(noun)}
+    if isinstance(noun, Mapping):
+        return {name: _plain(value) for name, value in noun.items()}
+    if isinstance(noun, list | tuple):
+        return [_plain(value) for value in noun]
+    return None if isinstance(noun, float) and not math.isfinite(noun) else noun

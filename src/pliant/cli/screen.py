@@ -1,0 +1,122 @@
+"""Writes to the terminal: tables that keep their ids whole, JSON, errors. No colours or wrapping when piped."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pliant.core.lifecycle import JobState, TaskState
+
+_PIPED_WIDTH: Final = 10_000
+"""Nothing is wrapped or cut when a program reads it."""
+_GAP: Final = 2
+_LEAST_NAME: Final = 16
+_LEAST_SENTENCE: Final = 24
+
+STATE_STYLES: Final = {
+    JobState.PENDING: "yellow",
+    JobState.STARTING: "cyan",
+    JobState.RUNNING: "green",
+    JobState.PAUSED: "yellow",
+    JobState.STOPPING: "magenta",
+    JobState.COMPLETED: "blue",
+    JobState.FAILED: "bold red",
+    JobState.STOPPED: "dim",
+    TaskState.WARM: "cyan",
+    TaskState.TRAINING: "green",
+    TaskState.LEAVING: "magenta",
+    TaskState.EXITED: "dim",
+    TaskState.LOST: "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table. Without a flag it is always whole."""
+
+    title: str
+    right: bool = False
+    cut: bool = False
+    """Names: cut where the terminal is narrow."""
+    wrap: bool = False
+    """Sentences: go on in the next line."""
+    optional: bool = False
+    """Left out where the terminal is too narrow for all; the last such column first."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the terminal, or a pipe on which nothing is cut."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False, emoji=False)
+
+
+def say(text: str, *, style: str | None = None, stderr: bool = False) -> None:
+    """Print a sentence."""
+    console(stderr=stderr).print(Text(text, style=style or ""))
+
+
+def show(what: RenderableType) -> None:
+    """Print something that rich can draw."""
+    console().print(what)
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, width: int | None = None) -> Table:
+    """Return a table without borders for a terminal of this width (of our own, if none is given)."""
+    cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    widths = [max([len(c.title), *(row[i].cell_len for row in cells)]) for i, c in enumerate(columns)]
+    kept = _fitted(columns, widths, console().width if width is None else width)
+    drawn = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_edge=False)
+    for i, fitted in kept.items():
+        drawn.add_column(
+            columns[i].title,
+            justify="right" if columns[i].right else "left",
+            no_wrap=not columns[i].wrap,
+            overflow="fold" if columns[i].wrap else "ellipsis",
+            width=fitted,
+        )
+    for row in cells:
+        drawn.add_row(*(row[i] for i in kept))
+    return drawn
+
+
+def _fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> dict[int, int]:
+    """Return the columns that stay, by number, and how wide each is."""
+    least = [_least(column, natural) for column, natural in zip(columns, widths, strict=True)]
+    kept = list(range(len(columns)))
+    for i in reversed(range(len(columns))):
+        if columns[i].optional and sum(least[k] + _GAP for k in kept) - _GAP > width:
+            kept.remove(i)
+    spare = width - sum(least[k] + _GAP for k in kept) + _GAP
+    fitted = {}
+    for k in kept:
+        more = max(0, min(spare, widths[k] - least[k]))
+        fitted[k] = least[k] + more
+        spare -= more
+    return fitted
+
+
+def _least(column: Column, width: int) -> int:
+    if column.cut:
+        return min(width, _LEAST_NAME)
+    return min(width, _LEAST_SENTENCE) if column.wrap else width
+
+
+def state_text(state: JobState | TaskState) -> Text:
+    """Return a state in its colour."""
+    return Text(state.value, style=STATE_STYLES.get(state, ""))
+
+
+def print_json(noun: Any) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(TypeAdapter(type(noun)).dump_json(noun, indent=2).decode() + "\n")
+
+
+def print_json_line(noun: Any) -> None:
+    """Print one JSON object on a line of its own, at once."""
+    sys.stdout.write(TypeAdapter(type(noun)).dump_json(noun).decode() + "\n")
+    sys.stdout.flush()

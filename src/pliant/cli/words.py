@@ -1,0 +1,100 @@
+"""Numbers and times as people read them. Pure."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from pliant.core.job import Job, Progress
+
+NOTHING: Final = "–"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in the two largest units: `8 s`, `2 min 05 s`, `3 h 20 min`, `4 d 02 h`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600:02} h"
+
+
+def short_duration(seconds: float) -> str:
+    """Return a length of time for a table: `8s`, `2m05s`, `3h20m`, `4d02h`."""
+    return duration(seconds).replace(" min", "m").replace(" ", "")
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a short time."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 10 else duration(seconds)
+
+
+def clock_time(at: float) -> str:
+    """Return the time of day where the person is."""
+    return _local(at).strftime("%H:%M:%S")
+
+
+def date_time(at: float) -> str:
+    """Return day and time where the person is."""
+    return _local(at).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def number(value: float) -> str:
+    """Return a measured number with four digits."""
+    return f"{value:.4g}"
+
+
+def size(num_bytes: int) -> str:
+    """Return a size in bytes, KiB, MiB or GiB."""
+    value = float(num_bytes)
+    for unit in ("bytes", "KiB", "MiB"):
+        if value < 1024:
+            return counted(num_bytes, "byte") if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB"
+
+
+def fraction_done(progress: Progress | None) -> float:
+    """Return how much of a job is done, 0 to 1."""
+    if progress is None or progress.num_steps <= 0:
+        return 0.0
+    return min(1.0, progress.step / progress.num_steps)
+
+
+def epochs(progress: Progress | None) -> str:
+    """Return epochs finished of all."""
+    return NOTHING if progress is None else f"{progress.epoch}/{progress.num_epochs}"
+
+
+def percent(progress: Progress | None) -> str:
+    """Return how much is done."""
+    return NOTHING if progress is None else f"{100 * fraction_done(progress):.0f}%"
+
+
+def loss(progress: Progress | None) -> str:
+    """Return the newest loss."""
+    return NOTHING if progress is None or progress.loss is None else f"{progress.loss:.3g}"
+
+
+def bounds(job: Job) -> str:
+    """Return minimum and maximum of tasks."""
+    return str(job.min_tasks) if job.min_tasks == job.max_tasks else f"{job.min_tasks}-{job.max_tasks}"
+
+
+def left(job: Job, write: Callable[[float], str] = duration) -> str:
+    """Return the time left for a job that runs, or how long an ended one took."""
+    if job.ended:
+        return NOTHING if job.started_at is None or job.ended_at is None else write(job.ended_at - job.started_at)
+    eta_s = None if job.progress is None else job.progress.eta_s
+    return NOTHING if eta_s is None or job.num_slots == 0 else write(eta_s)
+
+
+def counted(how_many: int, noun: str) -> str:
+    """Return `1 slot`, `2 slots`."""
+    return f"{how_many} {noun}" if how_many == 1 else f"{how_many} {noun}s"
+
+
+def _local(at: float) -> datetime:
+    return datetime.fromtimestamp(at, tz=UTC).astimezone()

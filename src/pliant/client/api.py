@@ -1,0 +1,243 @@
+"""The client: one method per route of the REST API, nouns in and nouns out, errors as `pliant.core.errors`."""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import quote
+
+import httpx
+from pydantic import TypeAdapter
+
+from pliant.client.connection import Connection, Params, Patience, parse
+from pliant.client.home import read_record, read_token
+from pliant.client.logs import log_files, read_log
+from pliant.client.pack import pack
+from pliant.client.result import fetch_result
+from pliant.client.stream import stream_events
+from pliant.core.errors import InvalidInput, Problem, Unavailable
+from pliant.core.event import Event
+from pliant.core.job import Job
+from pliant.core.lifecycle import JobState
+from pliant.wire.api import (
+    ClusterView,
+    EventPage,
+    JobDetail,
+    JobPage,
+    JobPatch,
+    JobRequest,
+    LogFile,
+    MetricPage,
+    UsagePage,
+    Why,
+)
+
+_UPLOAD_TIMEOUT_S: Final = 300.0
+"""The server unpacks and checks the code before it answers."""
+
+_MAX_EVENTS: Final = 10_000
+
+_JOB: Final = TypeAdapter(Job)
+_JOB_PAGE: Final = TypeAdapter(JobPage)
+_JOB_DETAIL: Final = TypeAdapter(JobDetail)
+_WHY: Final = TypeAdapter(Why)
+_EVENT_PAGE: Final = TypeAdapter(EventPage)
+_METRIC_PAGE: Final = TypeAdapter(MetricPage)
+_USAGE_PAGE: Final = TypeAdapter(UsagePage)
+_CLUSTER: Final = TypeAdapter(ClusterView)
+
+
+class Client:
+    """Talks to one Pliant server. Safe to share between threads.
+
+    Every method raises `Unavailable` if the server does not answer, `Unauthorized` if the token does not open it,
+    `NotFound` for an unknown job, `InvalidInput` with all problems, `Conflict` and `TooLarge`.
+
+    Example:
+        >>> with Client.from_home(Path.home() / ".pliant") as client:
+        ...     job = client.submit(Path("train.py"), JobRequest(script="train.py", max_tasks=8))
+        ...     print(client.wait(job.id, timeout_s=600).state)
+    """
+
+    def __init__(
+        self, url: str, token: str, *, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        """Prepare to talk to the server at `url`; nothing is sent yet.
+
+        Raises:
+            InvalidInput: the URL or the token cannot be one.
+        """
+        self._connection = Connection(url, token, timeout_s, transport)
+
+    @classmethod
+    def from_home(cls, home: Path, *, timeout_s: float = 30.0) -> Self:
+        """Return a client of the server that runs for this home folder.
+
+        Raises:
+            Unavailable: none runs.
+        """
+        return cls(read_record(home).url, read_token(home), timeout_s=timeout_s)
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._connection.url
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(self, code: Path, request: JobRequest) -> Job:
+        """Pack a folder or a single file, upload it and submit a job that runs `request.script` in it."""
+        with tempfile.TemporaryFile() as archive:
+            names = pack(code, archive)
+            if request.script not in names:
+                raise InvalidInput(_no_script(request.script, code, names))
+            archive.seek(0)
+            response = self._connection.call(
+                "POST",
+                "/jobs",
+                data={"job": request.model_dump_json(exclude_defaults=True)},
+                files={"code": ("code.tar.gz", archive, "application/gzip")},
+                timeout_s=max(_UPLOAD_TIMEOUT_S, self._connection.timeout_s),
+            )
+        return parse(_JOB, response)
+
+    def jobs(self, *, states: Sequence[JobState] = (), before: str | None = None, limit: int = 100) -> JobPage:
+        """Return jobs, newest first."""
+        params: Params = {
+            "limit": limit,
+            "state": [state.value for state in states],
+            **({} if before is None else {"before": before}),
+        }
+        return self._connection.get(_JOB_PAGE, "/jobs", params)
+
+    def job(self, job_id: str) -> JobDetail:
+        """Return a job with its tasks and generations."""
+        return self._connection.get(_JOB_DETAIL, _path(job_id))
+
+    def change(self, job_id: str, patch: JobPatch) -> Job:
+        """Change the priority, minimum or maximum of a job that waits or runs."""
+        content = patch.model_dump_json(exclude_unset=True)
+        headers = {"Content-Type": "application/json"}
+        return parse(_JOB, self._connection.call("PATCH", _path(job_id), content=content, headers=headers))
+
+    def stop(self, job_id: str) -> Job:
+        """Ask a job to leave its slots at the next step boundary and end."""
+        return parse(_JOB, self._connection.call("POST", f"{_path(job_id)}/stop"))
+
+    def why(self, job_id: str) -> Why:
+        """Return why a job has the slots it has."""
+        return self._connection.get(_WHY, f"{_path(job_id)}/why")
+
+    def events(self, *, after: int = 0, job_id: str | None = None, limit: int = 1000) -> EventPage:
+        """Return events in order."""
+        params: Params = {"after": after, "limit": limit, **({} if job_id is None else {"job_id": job_id})}
+        return self._connection.get(_EVENT_PAGE, "/events", params)
+
+    def stream(self, *, after: int | None = None, job_id: str | None = None) -> Iterator[Event]:
+        """Yield events as they happen, from number `after` on or from now; close the generator to end it.
+
+        A broken connection is taken up again without losing or repeating an event.
+        """
+        start = self._last_seq() if after is None else after
+        return stream_events(self._connection, after=start, job_id=job_id)
+
+    def _last_seq(self) -> int:
+        last = 0
+        while (page := self.events(after=last, limit=_MAX_EVENTS)).events:
+            last = page.last
+        return last
+
+    def metrics(self, job_id: str, *, names: Sequence[str] = (), after_step: int = -1) -> MetricPage:
+        """Return points of a job's series in order of step."""
+        params: Params = {"after_step": after_step, "name": list(names)}
+        return self._connection.get(_METRIC_PAGE, f"{_path(job_id)}/metrics", params)
+
+    def usage(self, *, since: float = 0.0, job_id: str | None = None) -> UsagePage:
+        """Return how many slots jobs held over time."""
+        params: Params = {"since": since, **({} if job_id is None else {"job_id": job_id})}
+        return self._connection.get(_USAGE_PAGE, "/usage", params)
+
+    def cluster(self) -> ClusterView:
+        """Return the pool of slots and who holds them."""
+        return self._connection.get(_CLUSTER, "/cluster")
+
+    def logs(self, job_id: str) -> tuple[LogFile, ...]:
+        """Return the log files of a job."""
+        return log_files(self._connection, job_id)
+
+    def read_log(
+        self,
+        job_id: str,
+        task_id: str,
+        stream: str,
+        *,
+        tail: int | None = None,
+        follow: bool = False,
+        offset: int = 0,
+    ) -> Iterator[str]:
+        """Yield the lines of a task's `stdout` or `stderr`: from `offset` bytes on, or the last `tail` lines.
+
+        With `follow`, go on until the task has ended.
+        """
+        log = LogFile(task_id=task_id, stream=stream, num_bytes=0)
+        return read_log(self._connection, log, job_id, tail=tail, follow=follow, offset=offset)
+
+    def result(self, job_id: str, to: Path) -> Path:
+        """Fetch the results of a job (without its checkpoints) into the new or empty folder `to`."""
+        return fetch_result(self._connection, job_id, to)
+
+    def shutdown(self) -> None:
+        """Ask the server to drain its tasks and end; returns at once."""
+        self._connection.call("POST", "/shutdown")
+
+    def healthy(self) -> bool:
+        """Tell whether the server answers and its loop runs."""
+        try:
+            self._connection.call("GET", "/healthz", timeout_s=min(5.0, self._connection.timeout_s))
+        except Unavailable:
+            return False
+        return True
+
+    def wait(self, job_id: str, *, timeout_s: float, poll_s: float = 0.5) -> Job:
+        """Wait until a job has ended and return it. A server that restarts meanwhile does not matter.
+
+        Raises:
+            TimeoutError: it has not ended after `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        patience = Patience()
+        while True:
+            try:
+                job = self.job(job_id).job
+                patience.reset()
+                if job.ended:
+                    return job
+            except Unavailable as error:
+                patience.wait_after(error)
+                continue
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError(f"{job_id} has not ended after {timeout_s:g} s; it is {job.state.value}")
+            time.sleep(min(poll_s, left_s))
+
+
+def _path(job_id: str) -> str:
+    return f"/jobs/{quote(job_id, safe='')}"
+
+
+def _no_script(script: str, code: Path, names: Sequence[str]) -> Problem:
+    there = [name for name in names if name.endswith(".py")][:8]
+    hint = f"there are {', '.join(there)}" if there else "there is no Python file in it"
+    return Problem(field="script", message=f"{script!r} is not among the files of {str(code)!r}; {hint}")

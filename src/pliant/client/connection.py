@@ -1,0 +1,231 @@
+"""One HTTP connection pool to one server; turns whatever goes wrong into Pliant's own errors.
+
+Knows paths and bodies only as strings and bytes. Proxies from the environment are not used: the token must not pass
+one.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from pliant.core.errors import (
+    Conflict,
+    InternalError,
+    InvalidInput,
+    NotFound,
+    PliantError,
+    Problem,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+)
+from pliant.wire.api import ProblemDetails
+
+T = TypeVar("T")
+
+Params = Mapping[str, str | int | float | bool | list[str]]
+
+_CONNECT_TIMEOUT_S: Final = 5.0
+_MAX_DELAY_S: Final = 2.0
+_BY_STATUS: Final[Mapping[int, type[PliantError]]] = {
+    401: Unauthorized,
+    403: Unauthorized,
+    404: NotFound,
+    409: Conflict,
+    413: TooLarge,
+    503: Unavailable,
+}
+
+
+class Idle(Unavailable):
+    """A stream was silent for longer than the timeout; nothing is wrong, ask again from where it stopped."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Patience:
+    """How often in a row something may fail before we give up; the pauses double up to two seconds."""
+
+    max_failures: int = 10
+    pause_s: float = 0.2
+    sleep: Callable[[float], None] = time.sleep
+    failures: int = 0
+
+    def reset(self) -> None:
+        """Start counting again: something worked."""
+        self.failures = 0
+
+    def wait_after(self, error: PliantError) -> None:
+        """Pause after a failure; raise it if there were too many."""
+        self.failures += 1
+        if self.failures >= self.max_failures:
+            raise error
+        self.sleep(min(self.pause_s * 2 ** (self.failures - 1), _MAX_DELAY_S))
+
+
+class Connection:
+    """Requests to one server."""
+
+    def __init__(self, url: str, token: str, timeout_s: float, transport: httpx.BaseTransport | None = None) -> None:
+        """Prepare to talk to the server; nothing is sent yet.
+
+        Raises:
+            InvalidInput: the URL or the token cannot be one.
+        """
+        self.url = url.rstrip("/")
+        self.timeout_s = timeout_s
+        try:
+            parsed = httpx.URL(self.url)
+            header = f"Bearer {token}".encode("ascii")
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+            raise _bad_address(f"{error}") from error
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise _bad_address(f"{url!r} is not the address of a server; give one like http://127.0.0.1:7311")
+        if any(sign.isspace() for sign in token):
+            raise _bad_address("the token holds a space or a line break; give it as the file `token` has it")
+        self._http = httpx.Client(
+            base_url=f"{self.url}/v1",
+            headers={b"Authorization": header},
+            timeout=self._timeout(timeout_s),
+            transport=transport,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def call(self, method: str, path: str, *, timeout_s: float | None = None, **what: Any) -> httpx.Response:
+        """Send a request and return the good answer.
+
+        Raises:
+            PliantError: what the server said, or `Unavailable` if it said nothing.
+        """
+        timeout = self._timeout(timeout_s or self.timeout_s)
+        with self._told():
+            response = self._http.request(method, path, timeout=timeout, **what)
+        _check(response)
+        return response
+
+    def get(self, kind: TypeAdapter[T], path: str, params: Params | None = None) -> T:
+        """Return the answer to a GET as a noun."""
+        return parse(kind, self.call("GET", path, params=params))
+
+    @contextmanager
+    def stream(
+        self, path: str, params: Params, *, timeout_s: float, headers: Mapping[str, str] | None = None
+    ) -> Iterator[Iterator[bytes]]:
+        """GET a long answer and hand out its bytes as they come.
+
+        Raises:
+            Idle: the answer began, then was silent for `timeout_s`.
+            PliantError: as for `call`.
+        """
+        timeout = self._timeout(timeout_s)
+        with self._told():
+            request = self._http.build_request("GET", path, params=params, headers=headers, timeout=timeout)
+            response = self._http.send(request, stream=True)
+        try:
+            if response.is_error:
+                with self._told():
+                    response.read()
+            _check(response)
+            yield self._bytes_of(response)
+        finally:
+            response.close()
+
+    def _bytes_of(self, response: httpx.Response) -> Iterator[bytes]:
+        try:
+            yield from response.iter_bytes()
+        except httpx.ReadTimeout as error:
+            raise Idle(f"the server at {self.url} sent nothing for a while") from error
+        except httpx.TransportError as error:
+            raise Unavailable(f"the connection to the server at {self.url} was lost ({error}); try again") from error
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.ConnectError as error:
+            raise Unavailable(f"no server answers at {self.url}; start one with `pliant up`") from error
+        except httpx.TimeoutException as error:
+            raise Unavailable(
+                f"the server at {self.url} did not answer in time; try again, or look at server.log in its home"
+            ) from error
+        except httpx.TransportError as error:
+            raise Unavailable(
+                f"the connection to the server at {self.url} was lost ({error}); try again, "
+                f"or start it with `pliant up`"
+            ) from error
+
+    def _timeout(self, timeout_s: float) -> httpx.Timeout:
+        return httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_TIMEOUT_S))
+
+
+def parse(kind: TypeAdapter[T], response: httpx.Response) -> T:
+    """Return the noun in an answer. A `null` where a number must stand is a number that JSON lacks, and becomes NaN.
+
+    Raises:
+        InternalError: the answer has another shape.
+    """
+    try:
+        return kind.validate_json(response.content)
+    except ValidationError as error:
+        lacking = [found["loc"] for found in error.errors() if found["type"] == "float_type" and found["input"] is None]
+        if not lacking or len(lacking) < error.error_count():
+            raise _not_understood(response, error) from error
+    return kind.validate_json(_with_nan(response.content, lacking))
+
+
+def _with_nan(document: bytes, places: Sequence[tuple[int | str, ...]]) -> str:
+    """Return a JSON document with NaN (which pydantic reads) at these places."""
+    root = json.loads(document)
+    for place in places:
+        at = root
+        for key in place[:-1]:
+            at = at[key]
+        at[place[-1]] = math.nan
+    return json.dumps(root)
+
+
+def _not_understood(response: httpx.Response, error: ValidationError) -> InternalError:
+    return InternalError(
+        f"the server's answer to {response.request.method} {response.request.url.path} is not what this client "
+        f"understands ({error.error_count()} differences, first: {error.errors()[0]['msg']}); "
+        f"see that client and server have the same version"
+    )
+
+
+def _check(response: httpx.Response) -> None:
+    if response.is_success:
+        return
+    details = _details(response)
+    status = response.status_code
+    if status in (400, 422):
+        items = details.problems
+        raise InvalidInput(
+            *(Problem(field=item.field, message=item.message) for item in items),
+            *(() if items else (Problem(field="", message=details.detail),)),
+        )
+    kind = _BY_STATUS.get(status, InternalError)
+    if kind is InternalError:
+        raise InternalError(f"the server answered {status}: {details.detail}; look at server.log in its home")
+    raise kind(details.detail)
+
+
+def _details(response: httpx.Response) -> ProblemDetails:
+    try:
+        return ProblemDetails.model_validate_json(response.content)
+    except ValidationError:
+        text = " ".join(response.text.split())[:300] or response.reason_phrase
+        return ProblemDetails(title=response.reason_phrase, status=response.status_code, detail=text)
+
+
+def _bad_address(message: str) -> InvalidInput:
+    return InvalidInput(Problem(field="url", message=message))

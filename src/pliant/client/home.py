@@ -1,0 +1,51 @@
+"""Finds the server of a home folder: its address and the administrator's token."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from pliant.core.errors import Unavailable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRecord:
+    """What a running server writes into `server.json`."""
+
+    url: str
+    pid: int
+    started_at: float = 0.0
+
+
+_RECORD: Final = TypeAdapter(ServerRecord)
+
+
+def read_record(home: Path) -> ServerRecord:
+    """Return what the server of this home says of itself; it may have died since.
+
+    Raises:
+        Unavailable: no server runs for this home.
+    """
+    try:
+        return _RECORD.validate_json((home / "server.json").read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Unavailable(f"no server runs for {home}; start one with `pliant up`") from error
+    except (OSError, ValidationError) as error:
+        raise Unavailable(
+            f"{home / 'server.json'} cannot be read ({type(error).__name__}); start the server again with `pliant up`"
+        ) from error
+
+
+def read_token(home: Path) -> str:
+    """Return the administrator's token of this home.
+
+    Raises:
+        Unavailable: there is none, or it is another person's.
+    """
+    try:
+        return (home / "token").read_text(encoding="ascii", errors="replace").strip()
+    except OSError as error:
+        raise Unavailable(
+            f"{home / 'token'} cannot be read ({error.strerror}); it is made by `pliant up`, for the person who ran it"
+        ) from error

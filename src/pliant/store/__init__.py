@@ -1,0 +1,1 @@
+"""Remembers jobs, tasks, events, metrics and usage in a SQL database. The only room that knows SQLAlchemy."""

@@ -1,0 +1,54 @@
+"""Brings a database up to date with the migrations that travel inside the package. Leaves logging alone.
+
+All missing migrations run in one transaction, so an interrupted upgrade leaves the database as it was.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine
+
+from pliant.core.errors import Conflict
+from pliant.store.engine import reading, writing
+
+MIGRATIONS: Final = Path(__file__).with_name("migrations")
+
+
+def migrate(engine: Engine) -> None:
+    """Apply the migrations that the database lacks.
+
+    Raises:
+        Conflict: a newer Pliant wrote the database.
+        Unavailable: the database does not answer.
+    """
+    config = _config()
+    script = ScriptDirectory.from_config(config)
+    head = script.get_current_head()
+    with reading(engine) as connection:
+        if _revision(connection) == head:
+            return
+    with writing(engine) as connection:
+        revision = _revision(connection)
+        if revision is not None and revision not in {known.revision for known in script.walk_revisions()}:
+            raise Conflict(
+                f"the database {engine.url.render_as_string(hide_password=True)} is at revision {revision!r}, which "
+                f"this Pliant (it knows up to {head!r}) does not know: a newer one wrote it; upgrade Pliant or use "
+                f"another home folder"
+            )
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

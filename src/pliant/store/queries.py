@@ -1,0 +1,88 @@
+"""The statements behind the store's questions. Knows tables, no connection; every one is answered from an index."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Select, func, select, union_all
+
+from pliant.core.job import JobId
+from pliant.core.lifecycle import TASK_LIFECYCLE, JobState, TaskState, is_final
+from pliant.core.ports import EventFilter
+from pliant.store.tables import EVENTS, GENERATIONS, JOBS, METRICS, TASKS, USAGE
+
+LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
+
+Query = Select[Any]
+
+
+def job(job_id: JobId) -> Query:
+    """Ask for one job."""
+    return select(JOBS).where(JOBS.c.id == job_id)
+
+
+def jobs(states: Sequence[JobState], before: JobId | None, limit: int) -> Query:
+    """Ask for jobs, newest first."""
+    query = select(JOBS).order_by(JOBS.c.ordinal.desc()).limit(limit)
+    if states:
+        query = query.where(JOBS.c.state.in_([state.value for state in states]))
+    if before is not None:
+        older = JOBS.alias("older")
+        query = query.where(JOBS.c.ordinal < select(older.c.ordinal).where(older.c.id == before).scalar_subquery())
+    return query
+
+
+def tasks(job_id: JobId | None, live: bool) -> Query:
+    """Ask for tasks, oldest first."""
+    query = select(TASKS).order_by(TASKS.c.ordinal)
+    if job_id is not None:
+        query = query.where(TASKS.c.job_id == job_id)
+    if live:
+        query = query.where(TASKS.c.state.in_(LIVE_TASKS))
+    return query
+
+
+def generations(job_id: JobId) -> Query:
+    """Ask for a job's generations, oldest first."""
+    return select(GENERATIONS).where(GENERATIONS.c.job_id == job_id).order_by(GENERATIONS.c.number)
+
+
+def events(which: EventFilter) -> Query:
+    """Ask for events in order."""
+    query = select(EVENTS).where(EVENTS.c.seq > which.after).order_by(EVENTS.c.seq).limit(which.limit)
+    if which.job_id is not None:
+        query = query.where(EVENTS.c.job_id == which.job_id)
+    if which.kinds:
+        query = query.where(EVENTS.c.kind.in_([kind.value for kind in which.kinds]))
+    return query
+
+
+def last_seq() -> Query:
+    """Ask for the newest event's number; NULL if there is none."""
+    return select(func.max(EVENTS.c.seq))
+
+
+def metrics(job_id: JobId, names: Sequence[str], after_step: int, limit: int) -> Query:
+    """Ask for points in order of (step, name)."""
+    query = select(METRICS).where(METRICS.c.job_id == job_id, METRICS.c.step > after_step)
+    if names:
+        query = query.where(METRICS.c.name.in_(names))
+    return query.order_by(METRICS.c.step, METRICS.c.name).limit(limit)
+
+
+def usage(since: float, job_id: JobId | None) -> Query:
+    """Ask for the points from `since` on and, before them, each job's last earlier one."""
+    earlier = USAGE.alias("earlier")
+    newest_earlier = (
+        select(earlier.c.ordinal)
+        .where(earlier.c.job_id == JOBS.c.id, earlier.c.at < since)
+        .order_by(earlier.c.at.desc(), earlier.c.ordinal.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    before = select(USAGE).select_from(JOBS).join(USAGE, USAGE.c.ordinal == newest_earlier)
+    inside = select(USAGE).where(USAGE.c.at >= since)
+    if job_id is not None:
+        before = before.where(JOBS.c.id == job_id)
+        inside = inside.where(USAGE.c.job_id == job_id)
+    both = union_all(before, inside).subquery()
+    return select(both).order_by(both.c.at, both.c.ordinal)

@@ -1,0 +1,167 @@
+"""Turns nouns into rows and rows into nouns. Knows the columns, no queries.
+
+What comes out equals what went in, NaN included. Free text loses only what no database holds: lone surrogates and NUL.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from sqlalchemy import RowMapping
+
+from pliant.core.event import Event, EventKind, Usage
+from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
+from pliant.core.lifecycle import GenerationState, JobState, TaskState
+
+Row = dict[str, Any]
+
+_NON_FINITE: Final[Mapping[str, float]] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def job_row(job: Job) -> Row:
+    """Return the columns of a job, but for its ordinal."""
+    row = _columns(job)
+    row.update(
+        state=job.state.value,
+        name=_clean(job.spec.name),
+        queue=job.spec.queue,
+        reason=_clean(job.reason),
+        why=_clean(job.why),
+        spec=_spec_json(job.spec),
+        progress=None if job.progress is None else _progress_json(job.progress),
+    )
+    return row
+
+
+def job_of(row: RowMapping) -> Job:
+    """Return the job that a row holds."""
+    columns = {field.name: row[field.name] for field in fields(Job)}
+    columns.update(state=JobState(row["state"]), spec=_spec_of(row["spec"]), progress=_progress_of(row["progress"]))
+    return Job(**columns)
+
+
+def task_row(task: Task) -> Row:
+    """Return the columns of a task, but for its ordinal."""
+    return _columns(task) | {
+        "slots": list(task.slots),
+        "state": task.state.value,
+        "reason": _clean(task.reason),
+    }
+
+
+def task_of(row: RowMapping) -> Task:
+    """Return the task that a row holds."""
+    columns = {field.name: row[field.name] for field in fields(Task)}
+    columns.update(
+        id=TaskId(row["id"]),
+        job_id=JobId(row["job_id"]),
+        node_id=NodeId(row["node_id"]),
+        slots=tuple(row["slots"]),
+        state=TaskState(row["state"]),
+    )
+    return Task(**columns)
+
+
+def generation_row(generation: Generation) -> Row:
+    """Return the columns of a generation."""
+    return _columns(generation) | {
+        "members": list(generation.members),
+        "state": generation.state.value,
+        "cause": _clean(generation.cause),
+    }
+
+
+def generation_of(row: RowMapping) -> Generation:
+    """Return the generation that a row holds."""
+    columns = {field.name: row[field.name] for field in fields(Generation)}
+    columns.update(members=tuple(row["members"]), state=GenerationState(row["state"]))
+    return Generation(**columns)
+
+
+def event_row(event: Event) -> Row:
+    """Return the columns of a numbered event."""
+    return _columns(event) | {
+        "kind": event.kind.value,
+        "message": _clean(event.message),
+        "data": _numbers_out(event.data),
+    }
+
+
+def event_of(row: RowMapping) -> Event:
+    """Return the event that a row holds."""
+    columns = {field.name: row[field.name] for field in fields(Event)}
+    columns.update(kind=EventKind(row["kind"]), data=_numbers_in(row["data"]))
+    return Event(**columns)
+
+
+def metric_row(metric: Metric) -> Row:
+    """Return the columns of a point."""
+    return _columns(metric) | {"value": None if math.isnan(metric.value) else metric.value}
+
+
+def metric_of(row: RowMapping) -> Metric:
+    """Return the point that a row holds."""
+    columns = {field.name: row[field.name] for field in fields(Metric)}
+    columns["value"] = math.nan if row["value"] is None else row["value"]
+    return Metric(**columns)
+
+
+def usage_row(usage: Usage) -> Row:
+    """Return the columns of a usage point, but for its ordinal."""
+    return _columns(usage)
+
+
+def usage_of(row: RowMapping) -> Usage:
+    """Return the usage point that a row holds."""
+    return Usage(at=row["at"], job_id=JobId(row["job_id"]), num_slots=row["num_slots"])
+
+
+def _columns(noun: Job | JobSpec | Progress | Task | Generation | Event | Metric | Usage) -> Row:
+    return {field.name: getattr(noun, field.name) for field in fields(noun)}
+
+
+def _spec_json(spec: JobSpec) -> Row:
+    return _columns(spec) | {"args": list(spec.args), "env": dict(spec.env)}
+
+
+def _spec_of(document: Mapping[str, Any]) -> JobSpec:
+    return JobSpec(**{**document, "args": tuple(document["args"])})
+
+
+def _progress_json(progress: Progress) -> Row:
+    return _numbers_out(_columns(progress)) | {"metrics": _numbers_out(progress.metrics)}
+
+
+def _progress_of(document: Mapping[str, Any] | None) -> Progress | None:
+    if document is None:
+        return None
+    numbers = {name: value for name, value in document.items() if name != "metrics"}
+    return Progress(**_numbers_in(numbers), metrics=_numbers_in(document["metrics"]))
+
+
+def _numbers_out(values: Mapping[str, Any]) -> Row:
+    """Return a copy in which a number that JSON lacks is an object that names it: {"float": "NaN"}."""
+    return {name: _number_out(value) for name, value in values.items()}
+
+
+def _number_out(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": next(name for name, number in _NON_FINITE.items() if _same(number, value))}
+    return value
+
+
+def _numbers_in(values: Mapping[str, Any]) -> Row:
+    """Undo `_numbers_out`."""
+    return {
+        name: _NON_FINITE[value["float"]] if isinstance(value, dict) and set(value) == {"float"} else value
+        for name, value in values.items()
+    }
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")

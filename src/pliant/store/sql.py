@@ -1,0 +1,150 @@
+"""The store over a SQL database: short transactions, one per call.
+
+Invariants: a write is one transaction; event numbers come from a counter row that the transaction holds locked until it
+commits, so they have no gaps and follow the order of commits, also between processes. With SQLite an acknowledged write
+survives the death of the process; a power cut can take the newest ones, never half of one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, RowMapping, Table, insert, select
+
+from pliant.core.event import Event, Usage
+from pliant.core.job import Generation, Job, JobId, Metric, Task
+from pliant.core.lifecycle import JobState
+from pliant.core.ports import EventFilter, Writes
+from pliant.store import queries, rows
+from pliant.store.engine import advance_counter, open_engine, reading, upsert, writing
+from pliant.store.migrate import migrate
+from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TASKS, USAGE
+
+T = TypeVar("T")
+
+_MAX_KEYS: Final = 500
+"""Ids asked for in one statement; databases bound the number of parameters."""
+
+
+class SqlStore:
+    """A `Store` in the database at `url`, brought up to date when it is opened."""
+
+    def __init__(self, url: str) -> None:
+        """Open the database, make it if it is new, and apply the migrations that it lacks.
+
+        Raises:
+            InvalidInput: the URL names no database that we can use.
+            Conflict: a newer Pliant wrote the database.
+            Unavailable: the database does not answer.
+        """
+        self._engine = open_engine(url)
+        self._write_lock = Lock()
+        migrate(self._engine)
+
+    def write(self, writes: Writes) -> tuple[Event, ...]:
+        """Write all or nothing; return the events with their numbers.
+
+        Raises:
+            NotFound: a task, generation, metric or usage point names a job that is not stored; nothing was written.
+        """
+        with self._write_lock, writing(self._engine) as connection:
+            _upsert_in_order(connection, JOBS, [rows.job_row(job) for job in writes.jobs])
+            _upsert_in_order(connection, TASKS, [rows.task_row(task) for task in writes.tasks])
+            upsert(connection, GENERATIONS, [rows.generation_row(generation) for generation in writes.generations])
+            upsert(connection, METRICS, [rows.metric_row(metric) for metric in writes.metrics])
+            _append_usage(connection, writes.usage)
+            return _append_events(connection, writes.events)
+
+    def job(self, job_id: JobId) -> Job | None:
+        """Return a job, or None if there is none of that id."""
+        found = self._read(queries.job(job_id), rows.job_of)
+        return found[0] if found else None
+
+    def jobs(
+        self, *, states: Sequence[JobState] = (), before: JobId | None = None, limit: int = 1000
+    ) -> tuple[Job, ...]:
+        """Return jobs newest first; `before` is the last id of the page before."""
+        return self._read(queries.jobs(states, before, limit), rows.job_of)
+
+    def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
+        """Return tasks oldest first."""
+        return self._read(queries.tasks(job_id, live), rows.task_of)
+
+    def generations(self, job_id: JobId) -> tuple[Generation, ...]:
+        """Return a job's generations oldest first."""
+        return self._read(queries.generations(job_id), rows.generation_of)
+
+    def events(self, which: EventFilter) -> tuple[Event, ...]:
+        """Return events in order of their numbers."""
+        return self._read(queries.events(which), rows.event_of)
+
+    def last_seq(self) -> int:
+        """Return the number of the newest event, 0 if there is none."""
+        with reading(self._engine) as connection:
+            return connection.execute(queries.last_seq()).scalar_one() or 0
+
+    def metrics(
+        self, job_id: JobId, *, names: Sequence[str] = (), after_step: int = -1, limit: int = 10_000
+    ) -> tuple[Metric, ...]:
+        """Return points in order of (step, name)."""
+        return self._read(queries.metrics(job_id, names, after_step, limit), rows.metric_of)
+
+    def usage(self, *, since: float = 0.0, job_id: JobId | None = None) -> tuple[Usage, ...]:
+        """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
+        return self._read(queries.usage(since, job_id), rows.usage_of)
+
+    def next_id(self, name: str) -> int:
+        """Return 1, 2, 3, … for each name; never the same number twice, also after a crash."""
+        with self._write_lock, writing(self._engine) as connection:
+            return advance_counter(connection, COUNTERS, f"id/{name}", 1)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def _read(self, query: queries.Query, noun_of: Callable[[RowMapping], T]) -> tuple[T, ...]:
+        with reading(self._engine) as connection:
+            return tuple(noun_of(row) for row in connection.execute(query).mappings())
+
+
+def _upsert_in_order(connection: Connection, table: Table, given: list[rows.Row]) -> None:
+    """Write rows that have an ordinal: new ones get the next numbers, known ones keep theirs."""
+    if not given:
+        return
+    known = _known_ids(connection, table, [row["id"] for row in given])
+    new = dict.fromkeys(row["id"] for row in given if row["id"] not in known)
+    numbers = dict(zip(new, _numbers(connection, f"ordinal/{table.name}", len(new)), strict=True))
+    upsert(connection, table, [row | {"ordinal": numbers.get(row["id"], 0)} for row in given], keep=["ordinal"])
+
+
+def _known_ids(connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:
+    known: set[str] = set()
+    for start in range(0, len(ids), _MAX_KEYS):
+        query = select(table.c.id).where(table.c.id.in_(ids[start : start + _MAX_KEYS]))
+        known.update(connection.execute(query).scalars())
+    return known
+
+
+def _append_usage(connection: Connection, usage: Sequence[Usage]) -> None:
+    numbers = _numbers(connection, "ordinal/usage", len(usage))
+    _insert(connection, USAGE, [rows.usage_row(u) | {"ordinal": n} for n, u in zip(numbers, usage, strict=True)])
+
+
+def _append_events(connection: Connection, events: Sequence[Event]) -> tuple[Event, ...]:
+    numbers = _numbers(connection, "seq/events", len(events))
+    numbered = tuple(replace(event, seq=seq) for seq, event in zip(numbers, events, strict=True))
+    _insert(connection, EVENTS, [rows.event_row(event) for event in numbered])
+    return numbered
+
+
+def _numbers(connection: Connection, counter: str, how_many: int) -> Iterable[int]:
+    if how_many == 0:
+        return ()
+    last = advance_counter(connection, COUNTERS, counter, how_many)
+    return range(last - how_many + 1, last + 1)
+
+
+def _insert(connection: Connection, table: Table, given: list[dict[str, Any]]) -> None:
+    if given:
+        connection.execute(insert(table), given)

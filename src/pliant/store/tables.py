@@ -1,0 +1,122 @@
+"""The tables and their indexes. Knows no queries and no dialect.
+
+Every change here needs a migration; a test compares the two. `ordinal` is the order in which rows were first written: a
+clock can stand still or go back, it cannot. JSON columns never hold a bare NaN, which not every database takes.
+"""
+
+from typing import Final
+
+from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+
+METADATA: Final = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+JOBS: Final = Table(
+    "jobs",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("ordinal", Integer, nullable=False, unique=True),
+    Column("name", String(500), nullable=False),
+    Column("queue", String(100), nullable=False),
+    Column("owner", String(200), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("min_tasks", Integer, nullable=False),
+    Column("max_tasks", Integer, nullable=False),
+    Column("submitted_at", Float, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    Column("num_slots", Integer, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("num_redone_steps", Integer, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("spec", JSON, nullable=False),
+    Column("progress", JSON(none_as_null=True)),
+    Index(None, "state", "ordinal"),
+)
+
+TASKS: Final = Table(
+    "tasks",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("ordinal", Integer, nullable=False, unique=True),
+    Column("job_id", String(64), ForeignKey("jobs.id"), nullable=False),
+    Column("node_id", String(200), nullable=False),
+    Column("slots", JSON, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("started_at", Float, nullable=False),
+    Column("pid", Integer),
+    Column("ended_at", Float),
+    Column("exit_code", Integer),
+    Column("reason", Text, nullable=False),
+    Index(None, "job_id", "ordinal"),
+    Index(None, "state", "ordinal"),
+)
+
+GENERATIONS: Final = Table(
+    "generations",
+    METADATA,
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("members", JSON, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("announced_at", Float, nullable=False),
+    Column("switched_at", Float),
+    Column("step", Integer),
+    Column("pause_s", Float),
+    Column("redone_steps", Integer, nullable=False),
+    Column("cause", Text, nullable=False),
+)
+
+EVENTS: Final = Table(
+    "events",
+    METADATA,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("kind", String(40), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("job_id", String(64)),
+    Column("task_id", String(64)),
+    Column("data", JSON, nullable=False),
+    Index(None, "job_id", "seq"),
+    Index(None, "job_id", "kind", "seq"),
+    Index(None, "kind", "seq"),
+)
+
+METRICS: Final = Table(
+    "metrics",
+    METADATA,
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("step", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(500), primary_key=True),
+    Column("epoch", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("value", Float, doc="NULL stands for NaN, which SQLite cannot hold."),
+    Index(None, "job_id", "name", "step"),
+)
+
+USAGE: Final = Table(
+    "usage",
+    METADATA,
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    Column("job_id", String(64), ForeignKey("jobs.id"), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("num_slots", Integer, nullable=False),
+    Index(None, "at", "ordinal"),
+    Index(None, "job_id", "at", "ordinal"),
+)
+
+COUNTERS: Final = Table(
+    "counters",
+    METADATA,
+    Column("name", String(200), primary_key=True),
+    Column("value", Integer, nullable=False),
+)

@@ -1,0 +1,193 @@
+"""The SQL store on SQLite: the contract, its durability, its migrations and its indexes."""
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import make_url
+
+from pliant.core.errors import Conflict, InvalidInput, Unavailable
+from pliant.core.event import EventKind
+from pliant.core.job import JobId
+from pliant.core.lifecycle import JobState
+from pliant.core.ports import EventFilter, Store, Writes
+from pliant.store import queries
+from pliant.store.engine import open_engine, reading
+from pliant.store.migrate import MIGRATIONS, migrate
+from pliant.store.sql import SqlStore
+from pliant.store.tables import METADATA
+from pliant.testing.store import StoreContract, StoreDurabilityContract, a_job, a_metric, an_event
+
+_SQLITE = make_url("sqlite://").get_dialect()()
+_POSTGRESQL = make_url("postgresql+psycopg://").get_dialect()()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/pliant.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    opened = SqlStore(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def open_store_source(url: str) -> str:
+    return f"from pliant.store.sql import SqlStore\nstore = SqlStore({url!r})"
+
+
+class TestSqlite(StoreContract, StoreDurabilityContract):
+    """SQLite keeps the contract."""
+
+
+def test_what_was_written_is_there_after_closing_and_opening_again(url: str) -> None:
+    first = SqlStore(url)
+    first.write(Writes(jobs=(a_job(),), events=(an_event("before"),)))
+    number = first.next_id("job")
+    first.close()
+    second = SqlStore(url)
+    assert second.job(JobId("job-1")) == a_job()
+    assert [event.seq for event in second.write(Writes(events=(an_event("after"),)))] == [2]
+    assert second.next_id("job") == number + 1
+    second.close()
+
+
+def test_two_stores_on_one_file_share_the_numbers(url: str) -> None:
+    one, two = SqlStore(url), SqlStore(url)
+    seqs = [store.write(Writes(events=(an_event("x"),)))[0].seq for store in (one, two, two, one)]
+    assert seqs == [1, 2, 3, 4]
+    assert (one.next_id("job"), two.next_id("job")) == (1, 2)
+    one.close()
+    two.close()
+
+
+def test_migrations_make_exactly_the_tables_of_the_metadata(url: str) -> None:
+    engine = open_engine(url)
+    migrate(engine)
+    with reading(engine) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, METADATA) == []
+    engine.dispose()
+
+
+def test_migrating_twice_changes_nothing(url: str) -> None:
+    SqlStore(url).close()
+    store = SqlStore(url)
+    assert store.last_seq() == 0
+    store.close()
+
+
+def test_migrations_leave_logging_alone(url: str) -> None:
+    root = logging.getLogger()
+    before = (root.level, list(root.handlers), logging.getLogger("sqlalchemy.engine").level)
+    SqlStore(url).close()
+    assert (root.level, list(root.handlers), logging.getLogger("sqlalchemy.engine").level) == before
+
+
+def test_a_database_of_a_newer_pliant_is_refused_and_left_as_it_was(url: str, tmp_path: Path) -> None:
+    SqlStore(url).close()
+    _execute(tmp_path / "pliant.db", "UPDATE alembic_version SET version_num = 'f00d'")
+    with pytest.raises(Conflict, match=r"revision 'f00d'.*upgrade Pliant"):
+        SqlStore(url)
+    assert _execute(tmp_path / "pliant.db", "SELECT version_num FROM alembic_version") == [("f00d",)]
+
+
+def test_an_upgrade_that_fails_leaves_the_database_as_it_was(url: str, tmp_path: Path) -> None:
+    _execute(tmp_path / "pliant.db", "CREATE TABLE usage (something_else INTEGER)")
+    with pytest.raises(Unavailable, match="already exists"):
+        SqlStore(url)
+    names = _execute(tmp_path / "pliant.db", "SELECT name FROM sqlite_master WHERE type = 'table'")
+    assert names == [("usage",)]
+
+
+def test_the_migrations_lie_inside_the_package() -> None:
+    assert (MIGRATIONS / "env.py").is_file()
+    assert sorted(MIGRATIONS.glob("versions/*.py"))
+
+
+@pytest.mark.parametrize("bad", ["not a url", "mysql://host/db", "sqlite://", "sqlite:///:memory:", "oops://x"])
+def test_a_url_that_names_no_usable_database_is_refused(bad: str) -> None:
+    with pytest.raises(InvalidInput, match="url: "):
+        SqlStore(bad)
+
+
+def test_a_folder_that_does_not_exist_is_told_with_the_url(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"no-such-folder/pliant\.db does not answer"):
+        SqlStore(f"sqlite:///{tmp_path}/no-such-folder/pliant.db")
+
+
+def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None:
+    (tmp_path / "pliant.db").write_text("these are not the tables that you are looking for" * 100)
+    with pytest.raises(Unavailable, match="not a database"):
+        SqlStore(f"sqlite:///{tmp_path}/pliant.db")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        queries.job(JobId("job-1")),
+        queries.jobs((), None, 100),
+        queries.jobs((), JobId("job-1"), 100),
+        queries.jobs((JobState.RUNNING,), None, 100),
+        queries.tasks(JobId("job-1"), False),
+        queries.tasks(None, True),
+        queries.generations(JobId("job-1")),
+        queries.events(EventFilter(after=9000)),
+        queries.events(EventFilter(job_id=JobId("job-1"))),
+        queries.events(EventFilter(kinds=(EventKind.DECISION,))),
+        queries.events(EventFilter(job_id=JobId("job-1"), kinds=(EventKind.DECISION,))),
+        queries.last_seq(),
+        queries.metrics(JobId("job-1"), (), 5, 100),
+        queries.metrics(JobId("job-1"), ("loss",), 5, 100),
+        queries.usage(5.0, None),
+        queries.usage(5.0, JobId("job-1")),
+    ],
+    ids=lambda query: " ".join(str(query).split("WHERE")[-1].split())[:60],
+)
+def test_every_question_is_answered_from_an_index(filled: Path, query: queries.Query) -> None:
+    compiled = query.compile(dialect=_SQLITE, compile_kwargs={"literal_binds": True})
+    plan = [row[3] for row in _execute(filled, f"EXPLAIN QUERY PLAN {compiled}")]
+    assert not [step for step in plan if step.startswith("SCAN") and "USING" not in step], plan
+    if "FROM events" in str(compiled) or "FROM metrics" in str(compiled):
+        assert not [step for step in plan if "TEMP B-TREE" in step], plan
+
+
+def test_postgresql_understands_every_statement() -> None:
+    for query in (queries.jobs((JobState.RUNNING,), JobId("job-1"), 5), queries.usage(1.0, None)):
+        assert str(query.compile(dialect=_POSTGRESQL))
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with 10,000 events and 100,000 points, analysed."""
+    file = tmp_path_factory.mktemp("filled") / "pliant.db"
+    store = SqlStore(f"sqlite:///{file}")
+    jobs = tuple(a_job(f"job-{number}") for number in range(1, 21))
+    kinds = tuple(EventKind)
+    store.write(Writes(jobs=jobs))
+    for job in jobs:
+        events = tuple(an_event("x", job_id=job.id, kind=kinds[n % len(kinds)]) for n in range(500))
+        points = tuple(a_metric(n // 2, ("loss", "accuracy")[n % 2], job_id=job.id) for n in range(5000))
+        store.write(Writes(events=events, metrics=points))
+    assert store.last_seq() == 10_000
+    assert len(store.metrics(JobId("job-7"), after_step=2400)) == 198
+    store.close()
+    _execute(file, "ANALYZE")
+    return file
+
+
+def _execute(file: Path, statement: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(file)
+    try:
+        with connection:
+            return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
