@@ -21,6 +21,7 @@ from pliant.core.link import (
     Left,
     Ready,
     Report,
+    Saved,
     Switched,
     ToTask,
 )
@@ -143,6 +144,12 @@ class World:
             self.forms.setdefault(task_id, {})[message.generation] = message
             if not message.members:
                 leader = self.leader(task_id)
+                if task_id == leader:
+                    path, num_bytes = f"checkpoint/step-{self.step:012d}.pt", 1000
+                    saved = Saved(
+                        what="checkpoint", step=self.step, epoch=0, path=path, num_bytes=num_bytes, seconds=0.01
+                    )
+                    self.say(task_id, saved)
                 self.say(task_id, Left(generation=message.generation, step=self.step, saved=task_id == leader))
                 self.exit(task_id, 0)
             elif task_id not in message.members:

@@ -75,7 +75,8 @@ class Pool:
         """Return the live tasks of a job that train."""
         return [task for task in client.job(job_id).tasks if task.state == "training"]
 
-    def until(self, condition: Callable[[], Any], what: str, timeout_s: float = 45.0) -> Any:
+    @staticmethod
+    def until(condition: Callable[[], Any], what: str, timeout_s: float = 45.0) -> Any:
         """Wait for something; fail with its name."""
         deadline = time.monotonic() + timeout_s
         while True:

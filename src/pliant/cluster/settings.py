@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from pliant.core.job import NodeId
+
+PRELOAD: Final = ("pliant.train", "pliant.entry.task")
+"""Modules that every task needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +22,7 @@ class LocalSettings:
     """Share the CPU in so many slots; if left out, one slot per GPU, or per CPU where there is no GPU."""
     host: str = "127.0.0.1"
     """The address that peers reach this machine's tasks at."""
-    preload: tuple[str, ...] = ("pliant.train", "pliant.entry.task")
+    preload: tuple[str, ...] = PRELOAD
     """Modules that the zygote imports, so that tasks need not."""
     entry: str = "pliant.entry.task:main"
     """`module:function` of the tasks' program; the function takes the arguments and returns the exit code."""

@@ -123,7 +123,13 @@ def _ended_by_itself(draft: Draft, live: LiveJob, task: Task, exit_code: int) ->
         complete(draft, live, "all epochs are trained and the model is saved; it ended while the server was away")
         return
     live = task_event(draft, live, task.id, TaskEvent.EXIT, f"it ended with exit code {exit_code}")
-    if exit_code:
+    python = live.job.spec.python
+    if exit_code and python is not None and task.pid is None:
+        reason = (
+            f"the interpreter {python} ended with exit code {exit_code} before {script} began; see that Pliant is "
+            f"installed in its environment (`{python} -c 'import pliant.train'`)"
+        )
+    elif exit_code:
         reason = f"{script} ended with exit code {exit_code}"
     elif live.trained:
         reason = (

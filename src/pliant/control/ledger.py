@@ -113,4 +113,4 @@ class Ledger:
 
 
 def _seen_by_scheduler(live: LiveJob | None) -> object:
-    return (live.competes, live.view()) if live is not None else None
+    return (live.competes, live.proven, live.view()) if live is not None else None

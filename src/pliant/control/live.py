@@ -67,6 +67,15 @@ class LiveJob:
         return tuple(task for task in self.running if task.state is not TaskState.LEAVING)
 
     @property
+    def proven(self) -> bool:
+        """A generation of it trains, or has just been lost: more tasks can join.
+
+        Before that it gets its minimum only: a script that cannot start fails once and not on every slot, and the first
+        task does not share its cores with the start of others that would have to wait for it.
+        """
+        return self.membership.current is not None
+
+    @property
     def num_slots(self) -> int:
         return sum(len(task.slots) for task in self.running)
 

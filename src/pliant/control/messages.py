@@ -128,14 +128,6 @@ def _left(draft: Draft, live: LiveJob, task: Task, left: Left) -> None:
     live = _progressed(draft, live, left.step)
     live = task_event(draft, live, task.id, TaskEvent.LEAVE)
     live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    if left.saved:
-        draft.say(
-            EventKind.CHECKPOINT_SAVED,
-            f"{live.label}: {task.id} saved the state at step {left.step} and leaves",
-            job_id=live.id,
-            task_id=task.id,
-            data={"step": left.step},
-        )
     feed(draft, live, Heard(task_id=task.id, message=left))
 
 

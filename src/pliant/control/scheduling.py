@@ -62,13 +62,14 @@ def _apply_grant(draft: Draft, live: LiveJob, grant: Grant, reason: str) -> None
         )
         live = draft.put(replace(live, target=grant.num_tasks))
     leaving = tuple(t for t in grant.leave if t in live.tasks and live.tasks[t].state is not TaskState.LEAVING)
-    for placement in grant.start:
+    starts = grant.start if live.proven else grant.start[: max(0, live.job.min_tasks - len(live.staying))]
+    for placement in starts:
         live = _start(draft, live, placement)
-    if grant.start or leaving:
+    if starts or leaving:
         live = draft.put(replace(live, resized_at=draft.now))
     if leaving:
         leave(draft, live, leaving, reason)
-    elif grant.start:
+    elif starts:
         want(draft, live, reason)
 
 

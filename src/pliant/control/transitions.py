@@ -196,10 +196,10 @@ def _activated(draft: Draft, live: LiveJob, effect: Activated) -> LiveJob:
 def _say_switched(draft: Draft, live: LiveJob, effect: Activated) -> None:
     size, pause_ms = len(effect.members), round(effect.pause_s * 1000, 1)
     redone = f", {effect.redone_steps} step computed again" if effect.redone_steps else ""
+    change = f" (was {effect.from_size}); it stood still for {pause_ms:g} ms{redone}" if effect.from_size else ""
     draft.say(
         EventKind.GENERATION_SWITCHED,
-        f"{live.label} trains on {size} task{'s' * (size != 1)} since step {effect.step} (was {effect.from_size}); "
-        f"it stood still for {pause_ms:g} ms{redone}",
+        f"{live.label} trains on {size} task{'s' * (size != 1)} from step {effect.step} on{change}",
         job_id=live.id,
         data={
             "generation": effect.generation,

@@ -22,7 +22,7 @@ import uvicorn
 
 import pliant
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import LocalSettings
+from pliant.cluster.settings import PRELOAD, LocalSettings
 from pliant.control.loop import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Conflict, PliantError, Unavailable
@@ -137,7 +137,12 @@ def serve(settings: ServerSettings, home: Home, listener: socket.socket) -> None
         store = SqlStore(f"sqlite:///{home.path / 'pliant.db'}")
         stack.callback(store.close)
         cluster = LocalCluster(
-            LocalSettings(node_id=NodeId("local"), state_dir=home.path / "agent", num_slots=settings.num_slots),
+            LocalSettings(
+                node_id=NodeId("local"),
+                state_dir=home.path / "agent",
+                num_slots=settings.num_slots,
+                preload=(*PRELOAD, *settings.preload),
+            ),
             clock=clock,
             base_env=os.environ,
         )

@@ -24,6 +24,8 @@ class ServerSettings:
     num_slots: int | None = None
     """None: one slot per GPU, or per CPU where there is none."""
     policy: Policy
+    preload: tuple[str, ...] = ()
+    """Modules that scripts import; they are imported once, before the first task, instead of in every task."""
 
 
 def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings:
@@ -46,6 +48,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         host=given.host,
         port=given.port,
         num_slots=given.slots,
+        preload=tuple(given.preload),
         policy=Policy(name=PolicyName(given.policy), cooldown_s=given.cooldown_s),
     )
 
@@ -59,6 +62,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     policies = [str(name) for name in PolicyName]
     parser.add_argument("--policy", choices=policies, default=str(PolicyName.FAIRSHARE), help="(%(default)s)")
     parser.add_argument("--cooldown-s", type=float, default=Policy().cooldown_s, help="(%(default)s)")
+    preload_help = "import this module once, so that tasks need not; may be repeated"
+    parser.add_argument("--preload", action="append", default=[], metavar="MODULE", help=preload_help)
     return parser
 
 

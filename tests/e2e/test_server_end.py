@@ -1,0 +1,43 @@
+"""Ending the server drains and saves what trains; the next one goes on from there."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from tests.e2e.pool import HERE, Pool
+from tests.train.test_elastic import samples_by_epoch
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 12, 10, 500
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_to_up_saves_at_a_step_boundary_and_the_next_up_goes_on(
+    tmp_path: Path, pace: Path, number: signal.Signals
+) -> None:
+    pool = Pool(tmp_path / "home", slots=3)
+    pool.up()
+    args = ("--epochs", str(EPOCHS), "--pace", str(pace))
+    job_id = pool.submit(HERE / "paced.py", "--max", "3", "--audit", "--checkpoint-freq", "0", args=args)
+    with pool.client() as client:
+        pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
+        tasks = [task.pid for task in client.job(job_id).tasks]
+    assert pool.signal(number) == 0, pool.log()
+    assert not [pid for pid in tasks if pid is not None and Path(f"/proc/{pid}/comm").exists()]
+
+    pace.write_text("0")
+    pool.up()
+    with pool.client() as client:
+        job = client.wait(job_id, timeout_s=90)
+        events = client.events(job_id=job_id, limit=10_000).events
+        client.result(job_id, tmp_path / "fetched")
+    pool.close()
+    assert (job.state, job.reason) == ("completed", job.reason)
+    saved = [event.data["step"] for event in events if event.kind == "checkpoint.saved"]
+    resumed = [e.data["step"] for e in events if e.kind == "generation.switched" and e.data["from_size"] == 0]
+    assert resumed == [0, *saved]
+    epochs, steps = samples_by_epoch(tmp_path / "fetched")
+    assert steps == set(range(EPOCHS * STEPS_PER_EPOCH))
+    assert all(sorted(epochs[epoch]) == list(range(NUM_SAMPLES)) for epoch in range(EPOCHS))
+    assert job.num_redone_steps == 0
