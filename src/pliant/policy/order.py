@@ -1,0 +1,42 @@
+"""Who comes first: a total order of workloads for every policy, independent of the order in which they are listed.
+
+Knows nothing of slots or nodes. Invariant: two workloads of different ids never compare equal.
+"""
+
+import re
+from typing import Final
+
+from pliant.core.plan import PolicyName, WorkloadView
+
+NaturalKey = tuple[list[str | int], str]
+AgeKey = tuple[float, NaturalKey]
+
+_DIGITS: Final = re.compile(r"([0-9]+)")
+
+
+def natural(text: str) -> NaturalKey:
+    """Return a key that sorts `job-2` before `job-10`."""
+    parts: list[str | int] = list(_DIGITS.split(text))
+    parts[1::2] = map(int, parts[1::2])
+    return parts, text
+
+
+def age(workload: WorkloadView) -> AgeKey:
+    """Return a key that sorts the older workload first."""
+    return workload.submitted_at, natural(workload.id)
+
+
+def precedence(policy: PolicyName, workload: WorkloadView, size: int) -> tuple[int, int]:
+    """Return the key that comes before age: the group, then the priority turned round.
+
+    Under `fairshare` who holds the minimum (`size` tasks stay) comes before who lost a part of it, and both come before
+    those who wait: nobody is paused for somebody else.
+    """
+    match policy:
+        case PolicyName.FAIRSHARE:
+            group = 0 if size >= workload.min_tasks else 1 if size else 2
+            return group, -workload.priority
+        case PolicyName.PRIORITY:
+            return 0, -workload.priority
+        case PolicyName.FIFO:
+            return 0, 0
