@@ -29,7 +29,7 @@ HomeOption = Annotated[
 ]
 
 
-def up(  # noqa: PLR0913 - one parameter per option
+def up(  # noqa: PLR0913 (one parameter per option)
     context: typer.Context,
     home: HomeOption = None,
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes any free one.")] = DEFAULT_PORT,

@@ -25,7 +25,7 @@ from pliant.cluster.settings import LocalSettings, Readiness
 from pliant.cluster.zygote import ZygoteSettings
 from pliant.cluster.zygote_process import ZygoteProcess
 from pliant.core.errors import Unavailable
-from pliant.core.job import TaskId
+from pliant.core.job import NodeId, TaskId
 from pliant.core.plan import NodeView
 from pliant.core.ports import Clock, LiveTask, Observation, StartOrder, TaskExit
 
@@ -55,6 +55,10 @@ class _Held:
     """Sent as soon as the process exists."""
     gone_at: float | None = None
     """The process was seen to be gone (monotonic time); its exit code is still to be learnt."""
+
+    def live(self, node_id: NodeId) -> LiveTask:
+        record = self.record
+        return LiveTask(task_id=record.task_id, node_id=node_id, slots=record.slots, pid=record.pid)
 
 
 class LocalCluster:
@@ -98,7 +102,7 @@ class LocalCluster:
     def observe(self) -> Observation:
         node = NodeView(id=self._settings.node_id, slots=tuple(range(self._devices.num_slots)))
         with self._lock:
-            return Observation(nodes=(node,), tasks=tuple(self._live(held) for held in self._tasks.values()))
+            return Observation(nodes=(node,), tasks=tuple(held.live(node.id) for held in self._tasks.values()))
 
     def start(self, order: StartOrder) -> None:
         with self._lock:
@@ -136,14 +140,7 @@ class LocalCluster:
     def readiness(self) -> Readiness:
         """Return how ready the zygote is."""
         zygote = self._zygote
-        if zygote is None:
-            return Readiness(pid=None, warm=False)
-        warm = zygote.warm
-        if warm is None:
-            return Readiness(pid=zygote.pid, warm=False)
-        return Readiness(
-            pid=zygote.pid, warm=True, warm_up_s=warm.seconds, missing=warm.missing, num_threads=warm.num_threads
-        )
+        return Readiness(pid=None, warm=False) if zygote is None else zygote.readiness()
 
     def tick(self, timeout_s: float) -> None:
         """Wait for something to happen, no longer than this, and deal with it. Only the agent's thread calls it."""
@@ -160,10 +157,6 @@ class LocalCluster:
         self._report()
 
     # what callers do, under the lock
-
-    def _live(self, held: _Held) -> LiveTask:
-        record = held.record
-        return LiveTask(task_id=record.task_id, node_id=self._settings.node_id, slots=record.slots, pid=record.pid)
 
     def _signal(self, task_id: TaskId, number: int) -> None:
         with self._lock:
@@ -240,16 +233,8 @@ class LocalCluster:
         if held is None:
             return
         if isinstance(message, Started):
-            self._follow(
-                held,
-                replace(
-                    held.record,
-                    pid=message.pid,
-                    stamp=message.stamp,
-                    zygote_pid=zygote.pid,
-                    zygote_stamp=zygote.stamp,
-                ),
-            )
+            started = replace(held.record, pid=message.pid, stamp=message.stamp)
+            self._follow(held, replace(started, zygote_pid=zygote.pid, zygote_stamp=zygote.stamp))
         elif isinstance(message, Ended):
             self._finish(held, message.exit_code, message.error)
 

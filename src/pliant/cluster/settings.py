@@ -7,8 +7,8 @@ from typing import Final
 
 from pliant.core.job import NodeId
 
-PRELOAD: Final = ("pliant.train", "pliant.entry.task")
-"""Modules that every task needs."""
+PRELOAD: Final = ("pliant.train", "pliant.entry.task", "torch._dynamo")
+"""Modules that every task needs; the last one is imported by the first optimizer of a process and takes a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The agent's end of a zygote: starts the process, sends it orders, hears it, and sees it end. Knows no slots."""
 
+import logging
 import os
 import signal
 import socket
@@ -10,7 +11,10 @@ from contextlib import suppress
 
 from pliant.cluster import process
 from pliant.cluster.messages import Inbox, Launch, Message, Warm, encode
+from pliant.cluster.settings import Readiness
 from pliant.cluster.zygote import ZygoteSettings
+
+_log = logging.getLogger(__name__)
 
 _CHANNEL = 3
 _POLL_S = 0.005
@@ -60,7 +64,18 @@ class ZygoteProcess:
         for message in messages:
             if isinstance(message, Warm):
                 self.warm = message
+                for module, why in message.missing.items():
+                    _log.warning("%s could not be imported before the first task, tasks do it: %s", module, why)
         return messages
+
+    def readiness(self) -> Readiness:
+        """Return how ready it is."""
+        warm = self.warm
+        if warm is None:
+            return Readiness(pid=self.pid, warm=False)
+        return Readiness(
+            pid=self.pid, warm=True, warm_up_s=warm.seconds, missing=warm.missing, num_threads=warm.num_threads
+        )
 
     def end(self, timeout_s: float, *, force: bool) -> bool:
         """Hang up and wait for its end, forced by SIGKILL (its children survive that); return whether it ended."""

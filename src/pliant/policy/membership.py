@@ -150,21 +150,27 @@ class Membership:
 
 
 def restore(
-    job_id: JobId, *, number: int, active: Group | None, forming: Group | None, wanted: frozenset[TaskId]
+    job_id: JobId,
+    *,
+    number: int,
+    active: Group | None,
+    forming: Group | None,
+    wanted: frozenset[TaskId],
+    leaving: frozenset[TaskId] = frozenset(),
 ) -> Membership:
     """Rebuild the state from what the store remembers; the live tasks will say `Hello`.
 
-    `number` is the highest generation ever recorded; every task of `wanted` and of `active` is believed to live until a
-    `Gone` says otherwise.
+    `number` is the highest generation ever recorded. Every task of `wanted`, of `leaving` (live ones that are not
+    wanted any more) and of the generations is believed to live until a `Gone` says otherwise, and to hold state until
+    its `Hello` says otherwise.
     """
-    members = (*(active.members if active else ()), *wanted)
-    holders = frozenset(active.members if active else ())
+    members = (*(active.members if active else ()), *(forming.members if forming else ()), *wanted, *leaving)
     return Membership(
         job_id=job_id,
         number=number,
         current=active,
         forming=forming,
-        tasks={task: Standing(holds_state=task in holders) for task in members},
+        tasks={task: Standing(holds_state=True) for task in members},
         wanted=wanted,
     )
 
@@ -231,14 +237,17 @@ def _hello(membership: Membership, task_id: TaskId, hello: Hello, now: float, ef
     forming = membership.forming
     if forming is not None and hello.generation == forming.number:
         membership = _activate(membership, hello.step or 0, 0.0, 0, effects)
+    if hello.lost and _is_current(membership, hello.generation):
+        membership = _lose_current(membership, f"{task_id} reports that it was lost", now, effects)
     elif hello.generation is not None and _is_over(membership, hello.generation):
         effects.append(Send(task_id=task_id, message=Abandon(generation=hello.generation, reason="it is over")))
         membership = _mark_overtaken(membership, hello.generation, now, effects)
     current, forming = membership.current, membership.forming
     if current is not None and not current.dead and task_id in current.members and hello.generation != current.number:
-        effects.append(Send(task_id=task_id, message=_form(membership, current)))
-    if forming is not None and task_id in _concerned(membership, forming):
-        effects.append(Send(task_id=task_id, message=_form(membership, forming)))
+        _send_form(membership, current, (task_id,), effects)
+    if forming is not None and task_id in (concerned := _concerned(membership, forming)):
+        knows_where = task_id in forming.members[:1] and not before.ready
+        _send_form(membership, forming, concerned if knows_where else (task_id,), effects)
     return membership
 
 
@@ -251,6 +260,8 @@ def _switched(
         if not message.leader:
             return membership
         return _activate(membership, message.step, message.pause_s, message.redone_steps, effects)
+    if _is_over(membership, message.generation):
+        effects.append(Send(task_id=task_id, message=Abandon(generation=message.generation, reason="it is over")))
     return _mark_overtaken(membership, message.generation, now, effects)
 
 
@@ -270,18 +281,40 @@ def _activate(
             cause=forming.cause,
         )
     )
+    membership = _presume_state(_forget_outsiders(membership, forming), forming)
     return replace(membership, current=forming, forming=None, lost_at=None, num_failures=0, retry_at=0.0)
+
+
+def _forget_outsiders(membership: Membership, group: Group) -> Membership:
+    """Who was heard and left out of a generation that trains holds nothing that its members do not."""
+    tasks = {
+        task: replace(standing, holds_state=False) if standing.ready and task not in group.members else standing
+        for task, standing in membership.tasks.items()
+    }
+    return replace(membership, tasks=tasks)
+
+
+def _presume_state(membership: Membership, group: Group) -> Membership:
+    """Believe of all members of a generation that they entered it, whether or not they have said so yet."""
+    tasks = {
+        task: replace(standing, holds_state=True) if task in group.members else standing
+        for task, standing in membership.tasks.items()
+    }
+    return replace(membership, tasks=tasks)
 
 
 def _broken(membership: Membership, task_id: TaskId, message: Broken, now: float, effects: list[Effect]) -> Membership:
     current, forming = membership.current, membership.forming
     reason = f"{task_id} reports: {message.error}"
     if forming is not None and message.generation == forming.number:
-        # Whoever fails in a forming generation may have switched to it, so that the one before may have ended.
-        return _abandon_forming(membership, reason, now, effects)
-    if current is not None and message.generation == current.number:
-        return membership if current.dead else _lose_current(membership, reason, now, effects)
-    return _mark_overtaken(membership, message.generation, now, effects)
+        membership = _abandon_forming(membership, reason, now, effects)
+    if current is None or current.dead:
+        return membership
+    # Who trained in the current generation, or in a later one, and stands still: then nobody trains in it any more.
+    # A newcomer that fails takes nothing but the forming generation with it.
+    if message.generation == current.number or (message.trained is not None and message.trained >= current.number):
+        return _lose_current(membership, reason, now, effects)
+    return membership
 
 
 def _gone(membership: Membership, event: Gone, now: float, effects: list[Effect]) -> Membership:
@@ -335,6 +368,7 @@ def _abandon_forming(
         Send(task_id=task, message=Abandon(generation=forming.number, reason=reason))
         for task in _concerned(membership, forming)
     )
+    membership = _presume_state(membership, forming)
     num_failures = membership.num_failures + 1 if failed else membership.num_failures
     delay = min(5.0, 0.1 * 2**num_failures) if num_failures > 1 else 0.0
     return replace(membership, forming=None, num_failures=num_failures, retry_at=now + delay)
@@ -350,6 +384,11 @@ def _mark_overtaken(membership: Membership, generation: int, now: float, effects
     return _lose_current(membership, f"generation {generation} was entered and given up", now, effects)
 
 
+def _is_current(membership: Membership, generation: int | None) -> bool:
+    current = membership.current
+    return current is not None and not current.dead and current.number == generation
+
+
 def _is_over(membership: Membership, generation: int) -> bool:
     live = {group.number for group in (membership.current, membership.forming) if group is not None and not group.dead}
     return generation not in live
@@ -362,9 +401,12 @@ def _concerned(membership: Membership, group: Group) -> tuple[TaskId, ...]:
     return tuple(task for task in both if task in membership.tasks and not membership.tasks[task].left)
 
 
-def _form(membership: Membership, group: Group) -> Form:
-    first = _standing(membership, group.members[0]) if group.members else Standing()
-    return Form(generation=group.number, members=group.members, host=first.host, port=first.port, cause=group.cause)
+def _send_form(membership: Membership, group: Group, to: tuple[TaskId, ...], effects: list[Effect]) -> None:
+    """Announce a generation to these tasks; after a restart not before its first member has said where it listens."""
+    first = _standing(membership, group.members[0]) if group.members else Standing(ready=True)
+    if first.ready:
+        form = Form(generation=group.number, members=group.members, host=first.host, port=first.port, cause=group.cause)
+        effects.extend(Send(task_id=task, message=form) for task in to)
 
 
 def _settle(membership: Membership, now: float, effects: list[Effect]) -> Membership:
@@ -384,9 +426,12 @@ def _recover(membership: Membership, now: float, effects: list[Effect]) -> Membe
     before = membership.current.members if membership.current is not None else ()
     holders = {task: s for task, s in membership.tasks.items() if s.holds_state and not s.left}
     missing = [task for task, s in holders.items() if not s.ready]
-    patience_ends = (membership.lost_at if membership.lost_at is not None else now) + membership.patience_s
+    lost_at = membership.lost_at if membership.lost_at is not None else now
+    patience_ends = lost_at + membership.patience_s
     if missing and now < patience_ends:
-        return replace(membership, lost_at=patience_ends - membership.patience_s, wake_at=patience_ends)
+        return replace(membership, lost_at=lost_at, wake_at=patience_ends)
+    if missing and len(missing) == len(holders):
+        return membership  # to start from a checkpoint while they may train would make two trainings of one
     members = [task for task in before if task in holders and holders[task].ready]
     members += [task for task, s in holders.items() if s.ready and task not in members]
     if not members:
@@ -402,6 +447,8 @@ def _change(membership: Membership, now: float, effects: list[Effect]) -> Member
     current = membership.current
     assert current is not None
     stay = [task for task in current.members if task in membership.wanted]
+    if not all(membership.tasks[task].ready for task in stay):
+        return membership  # the server has restarted; each of them will say hello, or be gone
     outside = {task: s for task, s in membership.tasks.items() if task not in current.members and not s.left}
     newcomers = sorted(
         (task for task, s in outside.items() if s.ready and task in membership.wanted),
@@ -411,16 +458,23 @@ def _change(membership: Membership, now: float, effects: list[Effect]) -> Member
     effects.extend(
         Send(task_id=task, message=Dismiss(reason="the scheduler wants it no more"))
         for task, s in outside.items()
-        if s.ready and task not in membership.wanted
+        if s.ready and task not in membership.wanted and not s.holds_state
     )
+    # Who stood in an abandoned generation may be ahead; the next one that trains shows that nobody is.
+    doubtful = any(s.ready and s.holds_state and task not in membership.wanted for task, s in outside.items())
     leavers = len(stay) < len(current.members)
-    if not stay and not newcomers and membership.wanted:
-        return membership
+    if not stay and membership.wanted:
+        if not newcomers:
+            return membership
+        stay = [task for task in current.members if task in membership.tasks and not membership.tasks[task].left][:1]
+        if not stay or not membership.tasks[stay[0]].ready:
+            return membership
+        # The donor leaves with the next change, when the newcomers have its state.
     if newcomers and late and not leavers:
         gathered_at = outside[newcomers[0]].ready_at + membership.gather_s
         if now < gathered_at:
             return replace(membership, wake_at=gathered_at)
-    if not newcomers and not leavers:
+    if not newcomers and not leavers and not doubtful:
         return membership
     return _announce(membership, (*stay, *newcomers), effects)
 
@@ -429,6 +483,5 @@ def _announce(membership: Membership, members: tuple[TaskId, ...], effects: list
     group = Group(number=membership.number + 1, members=members, cause=membership.cause)
     membership = replace(membership, number=group.number, forming=group)
     effects.append(Announced(generation=group.number, members=members, cause=group.cause))
-    form = _form(membership, group)
-    effects.extend(Send(task_id=task, message=form) for task in _concerned(membership, group))
+    _send_form(membership, group, _concerned(membership, group), effects)
     return membership

@@ -58,6 +58,8 @@ class Group:
             GenerationLost: a peer is gone or `lost()` became true; the tensors must not be used again.
         """
         if self.backend is None:
+            if lost():  # others may go on without me
+                raise GenerationLost("the coordinator gave this generation up")
             return
         options = _c10d.AllreduceOptions()
         options.reduceOp = _c10d.ReduceOp.SUM

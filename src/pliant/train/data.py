@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
-from torch.utils.data import default_collate
+from torch.utils.data import IterableDataset, default_collate
 
 from pliant.train.errors import TrainingError
 from pliant.train.seeds import mix
@@ -23,7 +23,8 @@ class Samples:
     def __init__(
         self, dataset: Any, *, seed: int, shuffle: bool, collate_fn: Collate | None, num_threads: int = 0
     ) -> None:
-        if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
+        has_items = isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")
+        if not has_items or isinstance(dataset, IterableDataset):
             raise TrainingError(
                 f"the data set is a {type(dataset).__name__}, which has no length or cannot be indexed; Pliant deals "
                 f"out samples by index, so give a map-style torch Dataset (__len__ and __getitem__)"
@@ -35,7 +36,9 @@ class Samples:
         self._pool = ThreadPoolExecutor(num_threads, "pliant-load") if num_threads > 0 else None
         self._epoch: int | None = None
         self._order: list[int] = []
-        self.num_samples = len(dataset)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
 
     def indices(self, epoch: int, positions: range) -> list[int]:
         """Return the sample indices at these positions of an epoch's order."""
@@ -43,7 +46,7 @@ class Samples:
             return list(positions)
         if epoch != self._epoch:
             generator = torch.Generator().manual_seed(mix(self._seed, epoch))
-            self._order = torch.randperm(self.num_samples, generator=generator).tolist()
+            self._order = torch.randperm(len(self), generator=generator).tolist()
             self._epoch = epoch
         return self._order[positions.start : positions.stop]
 

@@ -71,7 +71,8 @@ class Link:
     def close(self, timeout_s: float) -> bool:
         """Send what waits, say goodbye and end; tell whether everything was sent."""
         with self._changed:
-            flushed = self._changed.wait_for(lambda: not self._outbox or self._refused, timeout_s)
+            self._changed.wait_for(lambda: not self._outbox or self._refused, timeout_s)
+            flushed = not self._outbox
             self._closing = True
             self._changed.notify_all()
             connection = self._connection
@@ -99,6 +100,7 @@ class Link:
                 if status in _REFUSED:
                     self._refuse(f"the server refuses this task (HTTP {status})")
                     return
+                delay_s = min(2 * delay_s, _RETRY_MOST_S)
             except (OSError, TimeoutError, WebSocketException, InvalidURI):
                 delay_s = min(2 * delay_s, _RETRY_MOST_S)
             self._set_connection(None)

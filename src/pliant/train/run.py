@@ -13,13 +13,14 @@ commits.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 
 from pliant.core.link import EpochFinished, Finished, Ready
 from pliant.train import ambient
 from pliant.train.audit import Audit
+from pliant.train.checks import check, trained
 from pliant.train.collectives import Rendezvous
 from pliant.train.data import Collate, Samples
 from pliant.train.engine import NUM_PLEDGE_SLOTS, Engine, Shared, Stateful
@@ -30,10 +31,7 @@ from pliant.train.report import Reporter
 from pliant.train.results import Results, Saving
 from pliant.train.seeds import mix
 from pliant.train.sharding import batch, chunks, num_steps
-
-NUM_METRICS: Final = 16
-"""Metrics that `step` can carry beside the loss."""
-_LOSS, _COUNT, _FIRST_METRIC = 0, 1, 2
+from pliant.train.tally import NUM_ELEMENTS, Tally
 
 
 @dataclass(slots=True)
@@ -89,14 +87,20 @@ class Run:
         self._seed = seed
         self.batch_size = batch_size
         self.virtual_workers = virtual_workers or around.virtual_workers or 1
-        self._check(model, optimizer)
-        self.steps_per_epoch = num_steps(self._samples.num_samples, batch_size)
-        self._metric_names: tuple[str, ...] | None = None
+        check(
+            model,
+            optimizer,
+            num_samples=len(self._samples),
+            batch_size=batch_size,
+            virtual_workers=self.virtual_workers,
+        )
+        self.steps_per_epoch = num_steps(len(self._samples), batch_size)
+        self._tally = Tally()
         self._chunk: _Chunk | None = None
         self._num_epochs: int | None = None
         self._finished = False
         self._rendezvous: Rendezvous | None = None  # listens as long as this lives
-        identity = {"seed": seed, "num_samples": self._samples.num_samples, "batch_size": batch_size}
+        identity = {"seed": seed, "num_samples": len(self._samples), "batch_size": batch_size}
         shared = Shared(model=model, optimizer=optimizer, extras=dict(state or {}), last={}, identity=identity)
         self._results = Results(
             folder=around.result_dir,
@@ -110,7 +114,7 @@ class Run:
         self._engine = Engine(
             session=around.session,
             shared=shared,
-            reducer=Reducer(_trained(model), num_control=NUM_PLEDGE_SLOTS + _FIRST_METRIC + NUM_METRICS),
+            reducer=Reducer(trained(model), num_control=NUM_PLEDGE_SLOTS + NUM_ELEMENTS),
             audit=Audit(audit_path if around.audit else None),
             clock=around.clock,
             checkpoint_folder=self._results.checkpoints,
@@ -119,31 +123,6 @@ class Run:
         )
         self._reporter: Reporter | None = None
         around.cleanups.append(self._close)
-
-    def _check(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        num_samples = self._samples.num_samples
-        if self.batch_size < 1:
-            raise TrainingError(f"batch_size is {self.batch_size}; it is the number of samples per step, at least 1")
-        if num_samples < self.batch_size:
-            raise TrainingError(
-                f"the data set has {num_samples} samples, fewer than one global batch of {self.batch_size}; "
-                f"lower batch_size to at most {num_samples} or bring more samples"
-            )
-        if self.batch_size < self.virtual_workers:
-            raise TrainingError(
-                f"a global batch of {self.batch_size} samples cannot be cut into {self.virtual_workers} virtual "
-                f"workers; raise batch_size to at least {self.virtual_workers} or lower virtual_workers"
-            )
-        trained = _trained(model)
-        if not trained:
-            raise TrainingError("no parameter of the model requires a gradient; there is nothing to train")
-        held = set(trained)
-        strangers = sum(p not in held for group in optimizer.param_groups for p in group["params"] if p.requires_grad)
-        if strangers:
-            raise TrainingError(
-                f"the optimizer trains {strangers} parameters that the model does not hold, so other tasks would "
-                f"not get them; put every trained parameter into one torch.nn.Module and give that as the model"
-            )
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
@@ -197,7 +176,7 @@ class Run:
         end = (engine.epoch + 1) * self.steps_per_epoch
         while engine.committed < end:
             step, group = engine.committed, engine.session.group
-            whole = batch(self._samples.num_samples, self.batch_size, step % self.steps_per_epoch)
+            whole = batch(len(self._samples), self.batch_size, step % self.steps_per_epoch)
             todo = chunks(whole, virtual_workers=self.virtual_workers, size=group.size, rank=group.rank)
             engine.begin()
             if not todo:
@@ -240,26 +219,13 @@ class Run:
         return chunk
 
     def _account(self, chunk: _Chunk, loss: float | torch.Tensor, metrics: Mapping[str, float | torch.Tensor]) -> None:
-        names = tuple(sorted(metrics))
-        if self._metric_names is None:
-            if len(names) > NUM_METRICS:
-                raise TrainingError(f"step got {len(names)} metrics; at most {NUM_METRICS} travel with a step")
-            self._metric_names = names
-        elif names != self._metric_names:
-            raise TrainingError(f"step got the metrics {names}, and {self._metric_names} before; give the same always")
-        control = self._engine.control
-        for place, value in enumerate([loss, *(metrics[name] for name in names)]):
-            amount = value.detach().reshape(()).to(control) if isinstance(value, torch.Tensor) else value
-            control[_LOSS if place == 0 else _FIRST_METRIC + place - 1] += amount * chunk.num_samples
-        control[_COUNT] += chunk.num_samples
+        self._tally.add(self._engine.control, loss, metrics, chunk.num_samples)
         if chunk.last:
             self._engine.commit()
 
     def _committed(self, sums: Sequence[float]) -> None:
-        engine, count = self._engine, sums[_COUNT]
-        values = {"loss": sums[_LOSS] / count}
-        for place, name in enumerate(self._metric_names or ()):
-            values[name] = sums[_FIRST_METRIC + place] / count
+        engine = self._engine
+        values = self._tally.means(sums)
         engine.shared.last.update(values)
         assert self._reporter is not None
         epoch_ended = engine.committed % self.steps_per_epoch == 0
@@ -282,7 +248,7 @@ class Run:
             EpochFinished(
                 epoch=engine.epoch,
                 step=engine.committed,
-                samples=self._samples.num_samples,
+                samples=len(self._samples),
                 metrics=dict(self._reporter.latest),
             )
         )
@@ -325,7 +291,7 @@ class Run:
 
     def _samples_of(self, steps: int) -> int:
         epochs, rest = divmod(steps, self.steps_per_epoch)
-        return epochs * self._samples.num_samples + min(rest * self.batch_size, self._samples.num_samples)
+        return epochs * len(self._samples) + min(rest * self.batch_size, len(self._samples))
 
     # -- what a script may want to know ---------------------------------------------------------------------------
 
@@ -364,7 +330,7 @@ class Run:
     @property
     def device(self) -> torch.device:
         """Where the trained parameters are."""
-        return _trained(self._engine.shared.model)[0].device
+        return trained(self._engine.shared.model)[0].device
 
     @property
     def result_dir(self) -> Path | None:
@@ -373,7 +339,3 @@ class Run:
     @property
     def log_dir(self) -> Path | None:
         return self._around.log_dir
-
-
-def _trained(model: torch.nn.Module) -> list[torch.nn.Parameter]:
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -43,8 +43,9 @@ def flatten(tree: Tree) -> tuple[str, list[torch.Tensor]]:
             case None | bool() | str() | int() | float():
                 return node
             case _:
+                where = path.lstrip(".") or "its root"
                 raise TrainingError(
-                    f"state at {path or 'its root'} is a {type(node).__name__}, which cannot travel to another task; "
+                    f"state at {where} is a {type(node).__name__}, which cannot travel to another task; "
                     f"state_dict() may hold tensors, numbers, strings, lists, tuples and dicts"
                 )
 

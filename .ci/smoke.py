@@ -1,0 +1,54 @@
+"""A training of a few seconds through an installed Pliant: no source tree, no development tools."""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pliant.client import Client
+from pliant.core.errors import Unavailable
+from pliant.wire.api import JobRequest
+
+SCRIPT = """
+import torch
+from pliant.train import Run
+
+torch.manual_seed(0)
+x = torch.randn(256, 4)
+model = torch.nn.Linear(4, 1)
+data = torch.utils.data.TensorDataset(x, x @ torch.tensor([[1.0], [2.0], [3.0], [4.0]]))
+run = Run(model, torch.optim.SGD(model.parameters(), lr=0.1), data, batch_size=32)
+for epoch in run.epochs(20):
+    for inputs, targets in run:
+        run.step(torch.nn.functional.mse_loss(model(inputs), targets))
+"""
+
+
+def connect(home: Path) -> Client:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            client = Client.from_home(home)
+        except Unavailable:
+            time.sleep(0.1)
+            continue
+        if client.healthy():
+            return client
+        client.close()
+    raise SystemExit("the server did not come up within 60 s")
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder, connect(Path(os.environ["PLIANT_HOME"])) as client:
+        script = Path(folder) / "train.py"
+        script.write_text(SCRIPT)
+        job = client.submit(script, JobRequest(script="train.py", max_tasks=2))
+        job = client.wait(job.id, timeout_s=120)
+        print(f"{job.id} is {job.state}: {job.reason}")
+        result = client.result(job.id, Path(folder) / "result")
+        return 0 if job.state == "completed" and (result / "model" / "model.pt").exists() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+# One command each. `make` alone lists them; `make demo` and `make test` need nothing set up before.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fix check docs up bench
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY) ## make .venv and install Pliant and its tools into it
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Pliant needs Python 3.11 or newer as $(PYTHON); name another one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv || \
+		{ rm -rf .venv; echo "$(PYTHON) cannot make virtual environments; on Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## play the scenario: two trainings share 8 slots (at most 3 minutes)
+	@$(BIN)/python -m examples.demo.play $(ARGS)
+
+test: setup ## run the tests
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: setup ## style, types and import contracts; changes nothing
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+fix: setup ## mend what ruff can mend
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+check: lint docs test ## all that must pass before a change goes in
+
+docs: setup ## check that every link in the documents leads somewhere
+	$(BIN)/python -m pytest -q tests/test_docs.py
+
+up: setup ## start a server here; its slots are the GPUs, else the CPUs
+	$(BIN)/pliant up $(ARGS)
+
+bench: setup ## run every benchmark; writes bench/results/
+	$(BIN)/python -m bench $(ARGS)

@@ -1,0 +1,127 @@
+"""What the demo has seen so far, through the public API: the only thing that its threads share.
+
+`Recording` collects, `Seen` is an immutable picture of it at one instant; screen, chart and scenario read `Seen` alone.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pliant.core.event import Event, EventKind, Usage
+from pliant.core.job import JobId, TaskId
+from pliant.core.lifecycle import GenerationState
+from pliant.wire.api import JobDetail
+
+
+class DemoFailed(Exception):
+    """The demo did not go as it must."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One act of the scenario."""
+
+    number: int
+    title: str
+    began_at: float
+    ended_at: float | None = None
+    now_text: str = ""
+    """What the stage is waiting for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """All that was seen up to `now`."""
+
+    began_at: float
+    now: float
+    num_slots: int
+    labels: Mapping[JobId, str]
+    """The jobs in the order of submission, with the letters that people see."""
+    details: Mapping[JobId, JobDetail]
+    events: tuple[Event, ...]
+    usage: tuple[Usage, ...]
+    stages: tuple[Stage, ...]
+
+    def elapsed_s(self, at: float) -> float:
+        """Return the seconds from the start of the demo to `at`."""
+        return at - self.began_at
+
+    def events_of(self, kind: EventKind, job_id: JobId | None = None) -> tuple[Event, ...]:
+        """Return the events of one kind, oldest first."""
+        return tuple(e for e in self.events if e.kind is kind and job_id in (None, e.job_id))
+
+    def members(self, job_id: JobId) -> tuple[TaskId, ...]:
+        """Return the tasks that the job trains with now, its leader first."""
+        detail = self.details.get(job_id)
+        if detail is None or detail.job.ended:
+            return ()
+        active = [g for g in detail.generations if g.state is GenerationState.ACTIVE]
+        return active[-1].members if active else ()
+
+    def size(self, job_id: JobId) -> int:
+        """Return how many tasks the job trains with now; 0 if it does not train."""
+        return len(self.members(job_id))
+
+    def slots_at(self, job_id: JobId, at: float) -> int:
+        """Return how many slots the job's processes held at an instant."""
+        held = 0
+        for point in self.usage:
+            if point.job_id == job_id and point.at <= at:
+                held = point.num_slots
+        return held
+
+    def training_at(self, job_id: JobId, at: float) -> int:
+        """Return how many of those slots trained; the others held a process that was about to join, or to leave."""
+        size = 0
+        for event in self.events_of(EventKind.GENERATION_SWITCHED, job_id):
+            if event.at <= at:
+                size = int(event.data["size"] or 0)
+        return min(size, self.slots_at(job_id, at))
+
+
+class Recording:
+    """Collects what the demo's threads see; every method may be called from any thread."""
+
+    def __init__(self, *, began_at: float, num_slots: int) -> None:
+        self._lock = threading.Lock()
+        self._seen = Seen(
+            began_at=began_at, now=began_at, num_slots=num_slots, labels={}, details={}, events=(), usage=(), stages=()
+        )
+        self._error: BaseException | None = None
+
+    def at(self, now: float) -> Seen:
+        """Return what was seen; raise what a watching thread died of."""
+        with self._lock:
+            if self._error is not None:
+                raise DemoFailed(f"lost sight of the server: {self._error}") from self._error
+            self._seen = replace(self._seen, now=now)
+            return self._seen
+
+    def add_job(self, job_id: JobId, label: str) -> None:
+        """Take note of a job that was submitted."""
+        with self._lock:
+            self._seen = replace(self._seen, labels={**self._seen.labels, job_id: label})
+
+    def add_event(self, event: Event) -> None:
+        """Append an event; one that is known already changes nothing."""
+        with self._lock:
+            if not self._seen.events or event.seq > self._seen.events[-1].seq:
+                self._seen = replace(self._seen, events=(*self._seen.events, event))
+
+    def set_state(self, details: Sequence[JobDetail], usage: Sequence[Usage]) -> None:
+        """Replace what the server says of jobs and slots."""
+        with self._lock:
+            self._seen = replace(self._seen, details={d.job.id: d for d in details}, usage=tuple(usage))
+
+    def set_stage(self, stage: Stage) -> None:
+        """Add a stage or replace the one with its number."""
+        with self._lock:
+            others = [s for s in self._seen.stages if s.number != stage.number]
+            stages = tuple(sorted([*others, stage], key=lambda s: s.number))
+            self._seen = replace(self._seen, stages=stages)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell whoever looks next that a watching thread has ended."""
+        with self._lock:
+            self._error = self._error or error

@@ -1,0 +1,77 @@
+"""The import contracts hold, and each of them would notice: a violation planted in a copy of the source is caught."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CONFIG = ROOT / "pyproject.toml"
+
+PLANTED = [
+    ("layers", "core/planted.py", "import pliant.policy"),
+    ("layers", "client/planted.py", "import pliant.store"),
+    ("layers", "room_that_no_layer_lists/__init__.py", ""),
+    ("acyclic", "control/planted.py", "import pliant.control.planted_too"),
+    ("core", "policy/planted.py", "import time"),
+    ("core", "core/planted.py", "from os import environ"),
+    ("core", "core/planted.py", "import logging"),
+    ("technology", "core/planted.py", "import pydantic"),
+    ("technology", "policy/planted.py", "import numpy"),
+    ("torch", "control/planted.py", "import torch"),
+    ("torch", "cli/planted.py", "import pliant.train.planted_too"),
+    ("torch-entry", "entry/planted.py", "import torch"),
+    ("sqlalchemy", "control/planted.py", "import sqlalchemy"),
+    ("sqlalchemy", "entry/planted.py", "from alembic import command"),
+    ("fastapi", "entry/planted.py", "import fastapi"),
+    ("fastapi", "client/planted.py", "import starlette.testclient"),
+    ("uvicorn", "cli/planted.py", "import uvicorn"),
+    ("httpx", "cli/planted.py", "import httpx"),
+    ("pydantic", "control/planted.py", "import pydantic"),
+    ("terminal", "server/planted.py", "import rich"),
+    ("server", "server/planted.py", "import pliant.store"),
+    ("compat", "cli/planted.py", "import pliant.compat"),
+]
+COMPANIONS = {
+    "import pliant.control.planted_too": ("control/planted_too.py", "import pliant.control.planted"),
+    "import pliant.train.planted_too": ("train/planted_too.py", "import torch"),
+}
+
+
+def lint(source: Path, *contracts: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+    command += ["--config", str(CONFIG), "--no-cache", "--no-logo"]
+    for contract in contracts:
+        command += ["--contract", contract]
+    environment = {**os.environ, "PYTHONPATH": str(source), "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, timeout=50, check=False)
+
+
+def test_the_import_contracts_hold() -> None:
+    done = lint(ROOT / "src")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("contract", "file", "line"), PLANTED)
+def test_a_planted_violation_is_caught(tmp_path: Path, contract: str, file: str, line: str) -> None:
+    shutil.copytree(ROOT / "src" / "pliant", tmp_path / "pliant", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in [(file, line), COMPANIONS.get(line, (file, line))]:
+        path = tmp_path / "pliant" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + "\n")
+
+    done = lint(tmp_path, contract)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "0 kept, 1 broken" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    contracts = tomllib.loads(CONFIG.read_text())["tool"]["importlinter"]["contracts"]
+
+    assert {contract["id"] for contract in contracts} == {contract for contract, _, _ in PLANTED}

@@ -1,0 +1,70 @@
+"""Every link in the documents leads somewhere, and what they tell people to type exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pliant.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that headings make, as the usual Markdown renderers name them."""
+    headings = HEADING.findall(document.read_text())
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(document: Path) -> None:
+    dead = []
+    for target in LINK.findall(document.read_text()):
+        if target.startswith(("http://", "https://")):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (document.parent / name).resolve() if name else document
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            dead.append(target)
+
+    assert dead == []
+
+
+def test_every_decision_is_listed() -> None:
+    listed = (ROOT / "docs" / "decisions" / "README.md").read_text()
+
+    written = [path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md")]
+
+    assert [name for name in written if name not in listed] == []
+
+
+def commands(text: str) -> list[tuple[str, list[str]]]:
+    """Return every `pliant` command in the code blocks of a document: the verb and its long options."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    lines = [line.partition("#")[0].split() for block in blocks for line in block.splitlines()]
+    return [(words[1], [w for w in words if w.startswith("--")]) for words in lines if words[:1] == ["pliant"]]
+
+
+def test_every_command_that_the_documents_show_exists() -> None:
+    shown = [command for path in DOCUMENTS for command in commands(path.read_text())]
+    assert len(shown) > 5
+
+    for verb, options in shown:
+        said = CliRunner().invoke(app, [verb, "--help"])
+        assert said.exit_code == 0, f"pliant {verb}: {said.output}"
+        assert [option for option in options if option not in said.output] == [], verb
+
+
+def test_every_make_target_that_the_documents_name_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        name
+        for path in DOCUMENTS
+        for name in re.findall(r"`?make ([a-z]+)(?=`|\s+#|$)", path.read_text(), re.MULTILINE)
+    }
+
+    assert named - targets == set()

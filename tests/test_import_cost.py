@@ -1,0 +1,34 @@
+"""`import pliant` is cheap; what it costs in milliseconds is measured by `bench/import_time.py`."""
+
+import subprocess
+import sys
+
+import pytest
+
+IMPORT_ALL = """
+for found in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+    importlib.import_module(found.name)
+"""
+
+
+def modules_after(statement: str) -> set[str]:
+    program = f"{statement}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_pliant_brings_nothing_but_the_standard_library() -> None:
+    brought = modules_after("import pliant") - modules_after("")
+
+    roots = {name.partition(".")[0] for name in brought}
+    assert roots - set(sys.stdlib_module_names) <= {"pliant"}
+
+
+@pytest.mark.parametrize("room", ["core", "policy", "wire", "client", "control", "store", "server", "cluster", "cli"])
+def test_no_room_on_the_servers_side_brings_torch(room: str) -> None:
+    assert "torch" not in modules_after(f"import pkgutil, importlib, pliant.{room} as room\n{IMPORT_ALL}")
+
+
+IMPORT_ALL = (
+    "for found in pkgutil.walk_packages(room.__path__, room.__name__ + '.'): importlib.import_module(found.name)"
+)
