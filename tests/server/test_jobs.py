@@ -32,7 +32,7 @@ def test_a_job_is_submitted_shown_changed_and_stopped(server: Served) -> None:
     server.tick()
     detail = server.http.get("/jobs/job-1").json()
     assert detail["job"]["state"] == "starting"
-    assert [task["id"] for task in detail["tasks"]] == ["job-1.1", "job-1.2"]
+    assert [task["id"] for task in detail["tasks"]] == ["job-1.1"]
     changed = server.http.patch("/jobs/job-1", json={"priority": 10000})
     assert (changed.status_code, changed.json()["priority"]) == (200, 10000)
     assert server.http.post("/jobs/job-1/stop").json()["state"] == "stopping"

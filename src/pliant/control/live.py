@@ -89,8 +89,8 @@ class LiveJob:
             id=self.job.id,
             name=self.job.spec.name,
             priority=self.job.priority,
-            min_tasks=self.job.min_tasks,
-            max_tasks=self.job.max_tasks,
+            min_tasks=self.job.min_tasks if self.competes else 0,
+            max_tasks=self.job.max_tasks if self.competes else 0,
             slots_per_task=self.job.spec.slots_per_task,
             submitted_at=self.job.submitted_at,
             tasks=tuple(
@@ -98,7 +98,7 @@ class LiveJob:
                     id=task.id,
                     node_id=task.node_id,
                     slots=task.slots,
-                    leaving=task.state is TaskState.LEAVING,
+                    leaving=task.state is TaskState.LEAVING or not self.competes,
                 )
                 for task in self.running
             ),

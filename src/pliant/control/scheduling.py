@@ -17,18 +17,14 @@ from pliant.core.ports import Observation
 def snapshot(jobs: Sequence[LiveJob], observed: Observation) -> Snapshot:
     """Return what the scheduler shall see.
 
-    Slots that are still held by a job that has ended or is stopping, or by a process that nobody knows, are left out:
-    nobody can have them yet.
+    A job that has ended or is stopping wants nothing, but holds its slots until its processes are gone. Slots that are
+    held by a process that nobody knows are left out: nobody can have them.
     """
-    competing = [live for live in jobs if live.competes]
-    known = {task.id for live in competing for task in live.running}
-    ending = [
-        (task.node_id, slot) for live in jobs if not live.competes for task in live.running for slot in task.slots
-    ]
-    strange = [(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots]
+    known = {task.id for live in jobs for task in live.running}
+    strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
     return Snapshot(
-        nodes=_without(observed.nodes, {*ending, *strange}),
-        workloads=tuple(live.view() for live in competing),
+        nodes=_without(observed.nodes, strange),
+        workloads=tuple(live.view() for live in jobs if live.competes or live.running),
     )
 
 
