@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -23,18 +24,24 @@ class Pool:
     def __init__(self, home: Path, *, slots: int = 8) -> None:
         self.home = home
         self.slots = slots
+        self.port = free_port()  # fixed, so that tasks find the next server of the same folder
         self.process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
         with (self.home.parent / "up.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*PLIANT, "--home", str(self.home), "up", "--port", "0", "--slots", str(self.slots)],
+                [*PLIANT, "--home", str(self.home), "up", "--port", str(self.port), "--slots", str(self.slots)],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=clean_env(),
             )
-        self.until(lambda: (self.home / "server.json").exists() or self.process_ended(), "the server listens", START_S)
+        self.until(lambda: self.listens() or self.process_ended(), "the server listens", START_S)
         assert not self.process_ended(), self.log()
+
+    def listens(self) -> bool:
+        """This server, and not one that was killed, has written where it listens."""
+        record = self.home / "server.json"
+        return self.process is not None and record.exists() and f'"pid": {self.process.pid}' in record.read_text()
 
     def process_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
@@ -88,6 +95,11 @@ class Pool:
 
 
 PLIANT = (sys.executable, "-m", "pliant.cli.app")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 def clean_env() -> dict[str, str]:
