@@ -289,7 +289,9 @@ class LocalCluster:
 
     def _see_gone(self, task_id: TaskId) -> None:
         with self._lock:
-            held = self._tasks[task_id]
+            held = self._tasks.get(task_id)
+            if held is None:
+                return  # the zygote told of its exit in the same moment, and was heard first
             held.gone_at = time.monotonic()
             self._unfollow(held)
 
