@@ -290,10 +290,9 @@ class LocalCluster:
     def _see_gone(self, task_id: TaskId) -> None:
         with self._lock:
             held = self._tasks.get(task_id)
-            if held is None:
-                return  # the zygote told of its exit in the same moment, and was heard first
-            held.gone_at = time.monotonic()
-            self._unfollow(held)
+            if held is not None:  # else the zygote told of its exit in the same moment, and was heard first
+                held.gone_at = time.monotonic()
+                self._unfollow(held)
 
     def _settle_gone(self) -> None:
         """Learn the exit codes of processes that are gone, from whoever wrote them down."""
