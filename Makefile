@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix check docs up bench
+.PHONY: help setup demo test lint fix check docs up sim bench
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ docs: setup ## check that every link in the documents leads somewhere
 
 up: setup ## start a server here; its slots are the GPUs, else the CPUs
 	$(BIN)/pliant up $(ARGS)
+
+sim: setup ## play hours of trainings in seconds, under each policy
+	@$(BIN)/python -m pliant.sim.play $(ARGS)
 
 bench: setup ## run every benchmark; writes bench/results/
 	$(BIN)/python -m bench $(ARGS)

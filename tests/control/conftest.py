@@ -1,9 +1,8 @@
-"""A world for the control room: the real store and coordinator, a simulated cluster, and puppets for tasks."""
+"""A world for the control room: the real store and coordinator, a simulated cluster, and simulated tasks."""
 
 import io
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,23 +11,13 @@ from pliant.control.loop import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
 from pliant.core.job import Job, JobId, JobSpec, NodeId, Progress, Task, TaskId
-from pliant.core.link import (
-    Dismiss,
-    Finished,
-    Form,
-    FromTask,
-    Hello,
-    Left,
-    Ready,
-    Report,
-    Saved,
-    Switched,
-    ToTask,
-)
+from pliant.core.link import Finished, FromTask, Report
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster, EventFilter, Links, Store
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster, SimTimes
+from pliant.sim.tasks import SimTasks
+from pliant.sim.training import Work
 from pliant.store.sql import SqlStore
 
 
@@ -43,20 +32,6 @@ def packed(files: Mapping[str, str]) -> bytes:
     return out.getvalue()
 
 
-@dataclass(slots=True)
-class RecordingLinks:
-    """Links that keep what is sent; tasks are always connected."""
-
-    sent: list[tuple[TaskId, ToTask]] = field(default_factory=list)
-    closed: list[TaskId] = field(default_factory=list)
-
-    def send(self, task_id: TaskId, message: ToTask) -> None:
-        self.sent.append((task_id, message))
-
-    def close(self, task_id: TaskId) -> None:
-        self.closed.append(task_id)
-
-
 class World:
     """A server without HTTP, and tasks that do as they are told."""
 
@@ -66,15 +41,12 @@ class World:
         self.cluster = SimCluster(
             self.clock, [NodeView(id=NodeId("local"), slots=tuple(range(num_slots)))], SimTimes(drain_s=None)
         )
-        self.links = RecordingLinks()
+        self.links = SimTasks(self.clock, self.cluster, lambda _: Work(virtual_workers=self.virtual_workers))
         self.store = SqlStore(f"sqlite:///{home / 'pliant.db'}")
         self.virtual_workers = 8
         self.step = 0
-        self.obedient = True
-        self.mute: set[TaskId] = set()
-        self.forms: dict[TaskId, dict[int, Form]] = {}
-        self.started: set[TaskId] = set()
         self.control = self._control()
+        self.links.connect(self.control)
         self.control.start()
 
     def _control(self) -> Control:
@@ -96,7 +68,7 @@ class World:
     def restart(self) -> None:
         """Let the server die where it stands, and bring up another."""
         self.control = self._control()
-        self.links.sent.clear()
+        self.links.connect(self.control)
         self.control.start()
 
     def submit(self, **changes: object) -> JobId:
@@ -112,8 +84,6 @@ class World:
         until = self.clock.now() + seconds
         while True:
             self.control.tick()
-            if self.obedient:
-                self._play()
             self.clock.advance(0.0)
             if self.clock.now() >= until:
                 break
@@ -125,63 +95,14 @@ class World:
     def say(self, task_id: str, message: FromTask) -> None:
         self.control.hear(TaskId(task_id), message)
 
-    def _play(self) -> None:
-        for live in self.cluster.observe().tasks:
-            if live.pid is not None and live.task_id not in self.started | self.mute:
-                self.started.add(live.task_id)
-                self.say(live.task_id, Hello(task_id=live.task_id, pid=live.pid))
-                ready = Ready(host="127.0.0.1", port=live.pid, virtual_workers=self.virtual_workers)
-                self.say(live.task_id, ready)
-        sent = list(self.links.sent)
-        self.links.sent.clear()
-        for task_id, message in sent:
-            self._obey(task_id, message)
-
-    def _obey(self, task_id: TaskId, message: ToTask) -> None:
-        if isinstance(message, Dismiss):
-            self.exit(task_id, 0)
-        elif isinstance(message, Form):
-            self.forms.setdefault(task_id, {})[message.generation] = message
-            if not message.members:
-                leader = self.leader(task_id)
-                if task_id == leader:
-                    path, num_bytes = f"checkpoint/step-{self.step:012d}.pt", 1000
-                    saved = Saved(
-                        what="checkpoint", step=self.step, epoch=0, path=path, num_bytes=num_bytes, seconds=0.01
-                    )
-                    self.say(task_id, saved)
-                self.say(task_id, Left(generation=message.generation, step=self.step, saved=task_id == leader))
-                self.exit(task_id, 0)
-            elif task_id not in message.members:
-                self.say(task_id, Left(generation=message.generation, step=self.step, saved=False))
-                self.exit(task_id, 0)
-            elif all(message.generation in self.forms.get(member, {}) for member in message.members):
-                self._switch(message)
-
-    def _switch(self, form: Form) -> None:
-        for member in form.members:
-            switched = Switched(
-                generation=form.generation,
-                step=self.step,
-                size=len(form.members),
-                pause_s=0.01,
-                redone_steps=0,
-                leader=member == form.members[0],
-            )
-            self.say(member, switched)
-
-    def leader(self, task_id: TaskId) -> TaskId | None:
-        live = self.control.jobs().get(JobId(task_id.rpartition(".")[0]))
-        return live.membership.active[0] if live and live.membership.active else None
-
     def exit(self, task_id: str, code: int | None) -> None:
         """Let a task end; its link is closed first, as it is in life."""
-        self.control.silent(TaskId(task_id))
-        self.cluster.exit(TaskId(task_id), code)
+        self.links.exit(TaskId(task_id), code)
 
     def train(self, job_id: JobId, steps: int = 10) -> None:
         """Let the leader of a job report progress."""
         self.step += steps
+        self.links.training(job_id).step = self.step
         progress = Progress(epoch=0, num_epochs=1, step=self.step, num_steps=1000, samples=1, samples_per_s=1.0)
         generation = self.job(job_id).generation
         self.say(self.members(job_id)[0], Report(generation=generation, progress=progress))

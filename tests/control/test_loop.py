@@ -137,7 +137,7 @@ def test_tasks_lost_together_count_once(world: World) -> None:
 
 
 def test_a_script_that_ends_without_training_fails_its_job(world: World) -> None:
-    world.obedient = False
+    world.links.obedient = False
     job_id = world.submit()
     world.write_stderr(world.tasks(job_id)[0].id, "all done\n")
     world.exit(world.tasks(job_id)[0].id, 0)
@@ -206,7 +206,7 @@ def test_a_task_that_cannot_be_started_fails_its_job(world: World) -> None:
 
 
 def test_a_script_that_never_trains_fails_after_its_deadline(world: World) -> None:
-    world.obedient = False
+    world.links.obedient = False
     job_id = world.submit(start_timeout_s=20.0)
     world.settle(19)
     assert world.job(job_id).state is JobState.STARTING
@@ -228,7 +228,7 @@ def test_a_stopped_job_leaves_at_a_step_boundary(world: World) -> None:
 
 def test_a_stopped_job_that_does_not_leave_is_killed(world: World) -> None:
     job_id = world.submit()
-    world.obedient = False
+    world.links.obedient = False
     world.control.stop(job_id)
     world.settle(59)
     assert world.job(job_id).state is JobState.STOPPING
@@ -237,7 +237,7 @@ def test_a_stopped_job_that_does_not_leave_is_killed(world: World) -> None:
 
 
 def test_a_job_stopped_while_it_starts_is_let_go_at_once(world: World) -> None:
-    world.obedient = False
+    world.links.obedient = False
     job_id = world.submit()
     world.control.stop(job_id)
     world.settle(0.1)
@@ -311,7 +311,7 @@ def test_a_task_asked_to_go_is_left_out_and_replaced(world: World) -> None:
 
 
 def test_strangers_are_dismissed(world: World) -> None:
-    world.obedient = False
+    world.links.obedient = False
     world.say("job-9.1", Hello(task_id=TaskId("job-9.1"), pid=1))
     job_id = world.submit()
     world.say("job-1.7", Hello(task_id=TaskId("job-1.7"), pid=1))
@@ -418,7 +418,7 @@ def test_everything_may_be_told_twice(world: World) -> None:
 
 def test_a_newcomer_that_never_joined_is_dismissed_when_the_job_completes(world: World) -> None:
     job_id = world.submit(max_tasks=1)
-    world.obedient = False
+    world.links.obedient = False
     world.control.change(job_id, JobPatch(max_tasks=2))
     world.settle(0.1)
     world.say("job-1.2", Hello(task_id=TaskId("job-1.2"), pid=7))

@@ -53,6 +53,8 @@ class SimCluster:
         self._refused: dict[TaskId, str] = {}
         self._pids = itertools.count(1000)
         self._listener: Callable[[TaskExit], None] | None = None
+        self._begun: Callable[[StartOrder, int], None] | None = None
+        self._gone: Callable[[TaskId], None] | None = None
         self._unheard: list[TaskExit] = []
         self._closed = False
         self.orders: list[StartOrder] = []
@@ -100,6 +102,13 @@ class SimCluster:
 
     # the script
 
+    def attend(self, begun: Callable[[StartOrder, int], None], gone: Callable[[TaskId], None]) -> None:
+        """Call `begun` with the pid when a process exists, and `gone` at the instant at which one ends.
+
+        What runs inside a process sees its end before the port's listener does, also inside a call of `kill`.
+        """
+        self._begun, self._gone = begun, gone
+
     def exit(self, task_id: TaskId, exit_code: int | None) -> None:
         """Let a task end with this code; does nothing if it does not live or is ending already."""
         self._end(task_id, TaskExit(task_id=task_id, exit_code=exit_code))
@@ -140,12 +149,16 @@ class SimCluster:
             self._end(task_id, TaskExit(task_id=task_id, exit_code=None, error=self._refused[task_id]))
         else:
             sim.pid = next(self._pids)
+            if self._begun is not None:
+                self._begun(sim.order, sim.pid)
 
     def _end(self, task_id: TaskId, ended: TaskExit) -> None:
         sim = self._tasks.get(task_id)
         if sim is None or sim.ending:
             return
         sim.ending = True
+        if self._gone is not None:
+            self._gone(task_id)
         self._clock.call_later(self._times.exit_s, lambda: self._bury(ended))
 
     def _bury(self, ended: TaskExit) -> None:

@@ -1,0 +1,99 @@
+"""A store without a disk: everything is forgotten with the process. Implements `pliant.core.ports.Store`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from threading import Lock
+
+from pliant.core.errors import NotFound
+from pliant.core.event import Event, Usage
+from pliant.core.job import Generation, Job, JobId, Metric, Task, TaskId
+from pliant.core.lifecycle import JobState
+from pliant.core.ports import EventFilter, Writes
+
+
+class MemoryStore:
+    """Dictionaries in the order of first writing. `num_writes` counts what was written, so that rest can be seen."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._jobs: dict[JobId, Job] = {}
+        self._tasks: dict[TaskId, Task] = {}
+        self._generations: dict[tuple[JobId, int], Generation] = {}
+        self._metrics: dict[tuple[JobId, int, str], Metric] = {}
+        self._events: list[Event] = []
+        self._usage: list[Usage] = []
+        self._ids: Counter[str] = Counter()
+        self.num_writes = 0
+
+    def write(self, writes: Writes) -> tuple[Event, ...]:
+        with self._lock:
+            named: list[Task | Generation | Metric | Usage] = [*writes.tasks, *writes.generations, *writes.metrics]
+            known = self._jobs.keys() | {job.id for job in writes.jobs}
+            strange = {part.job_id for part in [*named, *writes.usage]} - known
+            if strange:
+                raise NotFound(f"the store holds no job named {', '.join(sorted(strange))}; nothing was written")
+            self._jobs.update((job.id, job) for job in writes.jobs)
+            self._tasks.update((task.id, task) for task in writes.tasks)
+            self._generations.update(((g.job_id, g.number), g) for g in writes.generations)
+            self._metrics.update(((m.job_id, m.step, m.name), m) for m in writes.metrics)
+            self._usage.extend(writes.usage)
+            first = len(self._events) + 1
+            events = tuple(replace(event, seq=seq) for seq, event in enumerate(writes.events, start=first))
+            self._events.extend(events)
+            self.num_writes += 1
+            return events
+
+    def job(self, job_id: JobId) -> Job | None:
+        return self._jobs.get(job_id)
+
+    def jobs(
+        self, *, states: Sequence[JobState] = (), before: JobId | None = None, limit: int = 1000
+    ) -> tuple[Job, ...]:
+        with self._lock:
+            newest = list(reversed(self._jobs.values()))
+        start = 0 if before is None else [job.id for job in newest].index(before) + 1
+        return tuple(islice((job for job in newest[start:] if not states or job.state in states), limit))
+
+    def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
+        with self._lock:
+            tasks = tuple(self._tasks.values())
+        return tuple(task for task in tasks if job_id in (None, task.job_id) and not (live and task.ended))
+
+    def generations(self, job_id: JobId) -> tuple[Generation, ...]:
+        with self._lock:
+            found = [generation for generation in self._generations.values() if generation.job_id == job_id]
+        return tuple(sorted(found, key=lambda generation: generation.number))
+
+    def events(self, which: EventFilter) -> tuple[Event, ...]:
+        with self._lock:
+            later = self._events[which.after :]
+        found = (e for e in later if which.job_id in (None, e.job_id) and (not which.kinds or e.kind in which.kinds))
+        return tuple(islice(found, which.limit))
+
+    def last_seq(self) -> int:
+        return len(self._events)
+
+    def metrics(
+        self, job_id: JobId, *, names: Sequence[str] = (), after_step: int = -1, limit: int = 10_000
+    ) -> tuple[Metric, ...]:
+        with self._lock:
+            points = [m for m in self._metrics.values() if m.job_id == job_id and m.step > after_step]
+        wanted = (m for m in sorted(points, key=lambda m: (m.step, m.name)) if not names or m.name in names)
+        return tuple(islice(wanted, limit))
+
+    def usage(self, *, since: float = 0.0, job_id: JobId | None = None) -> tuple[Usage, ...]:
+        with self._lock:
+            points = sorted((u for u in self._usage if job_id in (None, u.job_id)), key=lambda u: u.at)
+        earlier = {point.job_id: point for point in points if point.at < since}
+        kept = sorted(earlier.values(), key=lambda u: u.at)
+        return (*kept, *(point for point in points if point.at >= since))
+
+    def next_id(self, name: str) -> int:
+        with self._lock:
+            self._ids[name] += 1
+            return self._ids[name]
+
+    def close(self) -> None:
+        """Do nothing; there is nothing to close."""

@@ -1,0 +1,118 @@
+"""Whole traces through the real control: allocations, conservation, determinism."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pliant.core.errors import InvalidInput
+from pliant.core.lifecycle import JobState
+from pliant.core.plan import PolicyName
+from pliant.sim.outcome import JobOutcome, Outcome
+from pliant.sim.run import STEP_SLOT_S, simulate
+from pliant.sim.trace import Arrival, Change, Loss, Trace, day, story
+from pliant.wire.api import JobPatch
+
+
+def sizes(job: JobOutcome, at: list[float]) -> list[int]:
+    return [job.slots_at(instant) for instant in at]
+
+
+def assert_conserved(outcome: Outcome) -> None:
+    changes = sorted({at for job in outcome.jobs for at, _ in job.held})
+    for at in changes:
+        assert sum(job.slots_at(at) for job in outcome.jobs) <= outcome.num_slots
+    assert 0 < outcome.utilisation <= 1
+    assert all(job.held[-1][1] == 0 for job in outcome.jobs if job.held and job.ended_at is not None)
+
+
+def test_the_story_goes_8_then_4_and_4_then_3_and_5_then_8(tmp_path: Path) -> None:
+    outcome = simulate(story(), PolicyName.FAIRSHARE, tmp_path)
+    long, short = outcome.jobs
+
+    before, shared, raised, after_loss, alone = 3500.0, 4100.0, 4500.0, 4900.0, 20_000.0
+    assert sizes(long, [before, shared, raised, after_loss, alone]) == [8, 4, 3, 3, 8]
+    assert sizes(short, [before, shared, raised, after_loss, alone]) == [0, 4, 5, 5, 0]
+    assert (short.num_redone_steps, long.num_redone_steps) == (1, 0)
+    assert any(4200 <= at < 4201 and "10000" in reason for at, reason in outcome.decisions)
+    assert_conserved(outcome)
+
+
+def test_a_short_job_starts_within_seconds_on_a_held_pool_and_ends_long_before_the_long_one(tmp_path: Path) -> None:
+    long, short = simulate(story(), PolicyName.FAIRSHARE, tmp_path).jobs
+
+    assert short.started_at is not None
+    assert short.started_at - short.submitted_at < 5
+    assert short.ended_at is not None
+    assert short.ended_at - short.submitted_at < 45 * 60
+    assert long.ended_at is not None
+    assert long.ended_at - short.ended_at > 6 * 3600
+    assert long.waited_s == 0
+
+
+def test_a_job_alone_takes_its_work_divided_by_its_slots(tmp_path: Path) -> None:
+    trace = Trace(jobs=(Arrival(name="A", at_s=0, slot_hours=4, max_tasks=2, slots_per_task=2),))
+
+    (job,) = simulate(trace, PolicyName.FIFO, tmp_path).jobs
+
+    assert job.ran_s == pytest.approx(3600, abs=20)
+    assert job.num_resizes == 1
+
+
+def test_a_job_that_loses_all_its_tasks_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    trace = Trace(jobs=(Arrival(name="A", at_s=0, slot_hours=1),), losses=(Loss(at_s=1800, job="A"),))
+
+    (job,) = simulate(trace, PolicyName.FAIRSHARE, tmp_path).jobs
+
+    assert job.state is JobState.COMPLETED
+    assert 3600 < job.ran_s < 3600 + 300 + 30
+
+
+def test_a_job_whose_minimum_outgrows_the_pool_is_shown_as_it_stands(tmp_path: Path) -> None:
+    trace = Trace(
+        slots=2,
+        jobs=(Arrival(name="A", at_s=0, slot_hours=1, max_tasks=8), Arrival(name="B", at_s=60, slot_hours=1)),
+        changes=(Change(at_s=30, job="A", set=JobPatch(min_tasks=4)),),
+    )
+
+    outcome = simulate(trace, PolicyName.PRIORITY, tmp_path)
+
+    assert [job.state for job in outcome.jobs][1] is JobState.COMPLETED
+    assert_conserved(outcome)
+
+
+def test_a_change_that_does_not_fit_the_job_names_itself(tmp_path: Path) -> None:
+    jobs = (Arrival(name="A", at_s=0, slot_hours=1, max_tasks=2),)
+    trace = Trace(jobs=jobs, changes=(Change(at_s=30, job="A", set=JobPatch(min_tasks=4)),))
+
+    with pytest.raises(InvalidInput, match=r"change of A at 30: min_tasks: 4 is above max_tasks 2"):
+        simulate(trace, PolicyName.FAIRSHARE, tmp_path)
+
+
+@pytest.mark.parametrize("policy", PolicyName)
+def test_a_mixed_day_ends_conserves_slots_and_is_the_same_every_time(tmp_path: Path, policy: PolicyName) -> None:
+    homes = [tmp_path / "one", tmp_path / "two"]
+    for home in homes:
+        home.mkdir()
+
+    first, again = (simulate(day(11), policy, home) for home in homes)
+
+    assert {job.state for job in first.jobs} == {JobState.COMPLETED}
+    assert_conserved(first)
+    assert first == again
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), policy=st.sampled_from(PolicyName))
+def test_any_day_ends_with_all_work_done(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, policy: PolicyName
+) -> None:
+    trace = day(seed, num_jobs=12)
+
+    outcome = simulate(trace, policy, tmp_path_factory.mktemp("home"))
+
+    assert {job.state for job in outcome.jobs} == {JobState.COMPLETED}
+    for job, arrival in zip(outcome.jobs, trace.jobs, strict=True):
+        assert job.slot_s >= arrival.slot_hours * 3600 - STEP_SLOT_S
+    assert_conserved(outcome)
