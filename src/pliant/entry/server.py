@@ -39,6 +39,8 @@ from pliant.wire.link import MAX_FRAME_BYTES
 
 log = logging.getLogger("pliant")
 
+QUIET = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
 DRAIN_S = 30.0
 KILL_S = 5.0
 _LOOK_S = 0.05
@@ -144,7 +146,7 @@ def serve(settings: ServerSettings, home: Home, listener: socket.socket) -> None
                 preload=(*PRELOAD, *settings.preload),
             ),
             clock=clock,
-            base_env=os.environ,
+            base_env={**QUIET, **os.environ},
         )
         stack.callback(cluster.close)
         links, bell = LinkHub(), Bell()
