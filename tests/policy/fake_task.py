@@ -57,11 +57,16 @@ class FakeTask:
             pid=1,
             generation=self.trained,
             step=self.step,
-            lost=self.phase is Phase.WAITING or self.here != (self.trained or 0),
+            lost=self.stands_still(),
+            failed=self.here if self.phase is Phase.WAITING and self.standing is not None else None,
             ready=ready,
             host=self.id if ready else "",
             port=1 if ready else 0,
         )
+
+    def stands_still(self) -> bool:
+        lost = self.phase is Phase.WAITING and self.standing is not None
+        return lost or self.here != (self.trained or 0) or (self.standing is None and bool(self.forms))
 
     def newest(self) -> Form | None:
         live = [n for n in self.forms if n > self.here and n not in self.abandoned]

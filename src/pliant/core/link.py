@@ -22,7 +22,9 @@ class Hello:
     step: int | None = None
     """Optimizer steps that my state has committed; None if I hold no state yet."""
     lost: bool = False
-    """I do not train in `generation` any more: I stand still until another one is whole."""
+    """I do not train in `generation` any more, or never did: I stand still until one that I know of is whole."""
+    failed: int | None = None
+    """The generation that I entered last, if it failed for me (`Broken` was sent, and perhaps lost)."""
     ready: bool = False
     """My model is built and I can join (`Ready` was sent before)."""
     host: str = ""

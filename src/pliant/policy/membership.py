@@ -6,8 +6,11 @@ or processes; the control loop feeds it and carries out what it says. Everything
 Invariants:
 - generation numbers only grow; at most one generation is active and at most one is forming;
 - a forming generation has only ready members; those who hold state come first;
-- a task that nobody wants is never a member of a planned generation, but stays in one that forms after a loss, so that
-  a committed step that only it holds is not lost; it leaves with the next planned change.
+- a task that nobody wants stays in a generation that forms after a loss, so that a committed step that only it holds is
+  not lost, and in a planned one if no member of the one before is wanted, so that the newcomers get its state; it
+  leaves with the next planned change;
+- nobody recovers without a live task that may hold state: whoever was a member of a generation and, after a restart,
+  whoever has not said hello yet.
 """
 
 from collections.abc import Mapping
@@ -131,15 +134,11 @@ class Membership:
     tasks: Mapping[TaskId, Standing] = field(default_factory=dict)
     wanted: frozenset[TaskId] = field(default_factory=frozenset)
     cause: str = ""
-    lost_at: float | None = None
-    """When the current generation died."""
     num_failures: int = 0
     """Generations in a row that were announced and never trained."""
     retry_at: float = 0.0
     gather_s: float = 0.3
     """A newcomer that is ready waits this long for others that were ordered, so that all join in one change."""
-    patience_s: float = 10.0
-    """A recovery waits this long for members that live but have not said so since the server restarted."""
     wake_at: float | None = None
     """Feed a `Tick` at this instant at the latest; None if time alone changes nothing."""
 
@@ -164,7 +163,7 @@ def restore(
     wanted any more) and of the generations is believed to live until a `Gone` says otherwise, and to hold state until
     its `Hello` says otherwise.
     """
-    members = (*(active.members if active else ()), *(forming.members if forming else ()), *wanted, *leaving)
+    members = (*(active.members if active else ()), *(forming.members if forming else ()), *sorted(wanted | leaving))
     return Membership(
         job_id=job_id,
         number=number,
@@ -231,12 +230,15 @@ def _ready(membership: Membership, task_id: TaskId, host: str, port: int, now: f
 def _hello(membership: Membership, task_id: TaskId, hello: Hello, now: float, effects: list[Effect]) -> Membership:
     """Take note of where a task stands after a connection was made, and tell it what it may have missed."""
     before = _standing(membership, task_id)
-    membership = _stand(membership, task_id, replace(before, holds_state=hello.step is not None))
+    may_hold = hello.step is not None or hello.lost
+    membership = _stand(membership, task_id, replace(before, holds_state=may_hold))
     if hello.ready:
         membership = _ready(membership, task_id, hello.host, hello.port, now)
     forming = membership.forming
     if forming is not None and hello.generation == forming.number:
         membership = _activate(membership, hello.step or 0, 0.0, 0, effects)
+    elif forming is not None and hello.failed == forming.number:
+        membership = _abandon_forming(membership, f"{task_id} reports that it failed", now, effects)
     if hello.lost and _is_current(membership, hello.generation):
         membership = _lose_current(membership, f"{task_id} reports that it was lost", now, effects)
     elif hello.generation is not None and _is_over(membership, hello.generation):
@@ -282,11 +284,11 @@ def _activate(
         )
     )
     membership = _presume_state(_forget_outsiders(membership, forming), forming)
-    return replace(membership, current=forming, forming=None, lost_at=None, num_failures=0, retry_at=0.0)
+    return replace(membership, current=forming, forming=None, num_failures=0, retry_at=0.0)
 
 
 def _forget_outsiders(membership: Membership, group: Group) -> Membership:
-    """Who was heard and left out of a generation that trains holds nothing that its members do not."""
+    """Believe of nobody whom a generation that trains leaves out that it holds what the members do not."""
     tasks = {
         task: replace(standing, holds_state=False) if standing.ready and task not in group.members else standing
         for task, standing in membership.tasks.items()
@@ -348,7 +350,7 @@ def _lose_current(membership: Membership, reason: str, now: float, effects: list
     current = membership.current
     assert current is not None
     effects.append(Abandoned(generation=current.number, reason=reason))
-    membership = replace(membership, current=replace(current, dead=True), lost_at=now, cause=reason)
+    membership = replace(membership, current=replace(current, dead=True), cause=reason)
     effects.extend(
         Send(task_id=task, message=Abandon(generation=current.number, reason=reason))
         for task in current.members
@@ -417,21 +419,16 @@ def _settle(membership: Membership, now: float, effects: list[Effect]) -> Member
     if membership.retry_at > now:
         return replace(membership, wake_at=membership.retry_at)
     if membership.current is None or membership.current.dead:
-        return _recover(membership, now, effects)
+        return _recover(membership, effects)
     return _change(membership, now, effects)
 
 
-def _recover(membership: Membership, now: float, effects: list[Effect]) -> Membership:
+def _recover(membership: Membership, effects: list[Effect]) -> Membership:
     """Form a generation of all who hold state; if nobody does, of the wanted ones that are ready."""
     before = membership.current.members if membership.current is not None else ()
     holders = {task: s for task, s in membership.tasks.items() if s.holds_state and not s.left}
-    missing = [task for task, s in holders.items() if not s.ready]
-    lost_at = membership.lost_at if membership.lost_at is not None else now
-    patience_ends = lost_at + membership.patience_s
-    if missing and now < patience_ends:
-        return replace(membership, lost_at=lost_at, wake_at=patience_ends)
-    if missing and len(missing) == len(holders):
-        return membership  # to start from a checkpoint while they may train would make two trainings of one
+    if not all(s.ready for s in holders.values()):
+        return membership  # the server has restarted; each says hello or is gone; without it there may be two trainings
     members = [task for task in before if task in holders and holders[task].ready]
     members += [task for task, s in holders.items() if s.ready and task not in members]
     if not members:
@@ -460,23 +457,24 @@ def _change(membership: Membership, now: float, effects: list[Effect]) -> Member
         for task, s in outside.items()
         if s.ready and task not in membership.wanted and not s.holds_state
     )
-    # Who stood in an abandoned generation may be ahead; the next one that trains shows that nobody is.
-    doubtful = any(s.ready and s.holds_state and task not in membership.wanted for task, s in outside.items())
+    # Who stood in an abandoned generation may be ahead: it comes along once, and leaves with the next change.
+    doubtful = [task for task, s in outside.items() if s.ready and s.holds_state and task not in membership.wanted]
+    joining = [*newcomers, *doubtful]
     leavers = len(stay) < len(current.members)
-    if not stay and membership.wanted:
-        if not newcomers:
-            return membership
+    if not stay and joining:
+        # One stays until the others have its state, and leaves with the next change.
         stay = [task for task in current.members if task in membership.tasks and not membership.tasks[task].left][:1]
         if not stay or not membership.tasks[stay[0]].ready:
             return membership
-        # The donor leaves with the next change, when the newcomers have its state.
+    elif not stay and membership.wanted:
+        return membership
     if newcomers and late and not leavers:
         gathered_at = outside[newcomers[0]].ready_at + membership.gather_s
         if now < gathered_at:
             return replace(membership, wake_at=gathered_at)
-    if not newcomers and not leavers and not doubtful:
+    if not joining and not leavers:
         return membership
-    return _announce(membership, (*stay, *newcomers), effects)
+    return _announce(membership, (*stay, *joining), effects)
 
 
 def _announce(membership: Membership, members: tuple[TaskId, ...], effects: list[Effect]) -> Membership:

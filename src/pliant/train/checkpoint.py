@@ -7,6 +7,7 @@ A file is written beside its final name, forced to disk and then renamed; the on
 import os
 import pickle
 import re
+import zipfile
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -63,10 +64,14 @@ def newest(folder: Path) -> dict[str, Any] | None:
         TrainingError: it was written by a version of Pliant that this one does not understand.
     """
     for path in reversed(_paths(folder)):
-        try:
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError):
+        if not zipfile.is_zipfile(path):
             continue  # torn by a crash of the disk or the host: the one before it is whole
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError):
+            continue
+        if not isinstance(state, dict):
+            continue
         if state.get("format") != FORMAT:
             raise TrainingError(
                 f"{path} has checkpoint format {state.get('format')!r}, this Pliant reads {FORMAT}; "

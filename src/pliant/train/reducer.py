@@ -102,6 +102,16 @@ def _bucket(parameters: list[torch.nn.Parameter], key: tuple[torch.dtype, torch.
 def _views(buffer: torch.Tensor, parameters: Sequence[torch.nn.Parameter]) -> list[torch.Tensor]:
     views, offset = [], 0
     for parameter in parameters:
-        views.append(buffer[offset : offset + parameter.numel()].view_as(parameter))
+        views.append(_view(buffer[offset : offset + parameter.numel()], parameter))
         offset += parameter.numel()
     return views
+
+
+def _view(flat: torch.Tensor, parameter: torch.nn.Parameter) -> torch.Tensor:
+    """Return a piece of a buffer in the parameter's shape, and in its layout if that is dense: autograd asks for it."""
+    if any(
+        parameter.dim() == num_dims and parameter.is_contiguous(memory_format=layout)
+        for num_dims, layout in ((4, torch.channels_last), (5, torch.channels_last_3d))
+    ):
+        return flat.as_strided(parameter.size(), parameter.stride(), flat.storage_offset())
+    return flat.view_as(parameter)

@@ -64,11 +64,16 @@ class Session:
                 pid=self._pid,
                 generation=self._trained,
                 step=self._step,
-                lost=self._lost or (self._current is not None and self._current.number != self._trained),
+                lost=self._stands_still(),
+                failed=self._current.number if self._current is not None and self._lost else None,
                 ready=self._ready is not None,
                 host=self._ready.host if self._ready else "",
                 port=self._ready.port if self._ready else 0,
             )
+
+    def _stands_still(self) -> bool:
+        here = None if self._current is None else self._current.number
+        return self._lost or here != self._trained or (here is None and bool(self._known.forms))
 
     def deliver(self, message: ToTask) -> None:
         """Take a message of the server."""

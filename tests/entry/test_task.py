@@ -1,0 +1,152 @@
+"""A task as a cold process, against a real server: how it ends, and what it says of it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.train.link_server import LinkServer
+
+from pliant.core.link import Failed, Hello, Leaving, Ready
+
+TIMEOUT_S = 40
+
+
+@pytest.fixture
+def server() -> Iterator[LinkServer]:
+    with LinkServer() as server:
+        yield server
+
+
+@contextmanager
+def task(tmp_path: Path, server: LinkServer, script: str, *args: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run a script as a task; whatever happens, it does not outlive the test."""
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text(script)
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")},
+        "PLIANT_URL": server.url,
+        "PLIANT_TASK_TOKEN": "secret",
+        "PLIANT_TASK_ID": "job-1.1",
+        "PLIANT_JOB_ID": "job-1",
+        "PLIANT_VIRTUAL_WORKERS": "8",
+        "RESULT_DIR": str(tmp_path / "result"),
+        "LOG_DIR": str(tmp_path / "log"),
+        "PYTHONUNBUFFERED": "1",
+        "TORCH_CPP_LOG_LEVEL": "ERROR",  # as the server starts them
+    }
+    command = [sys.executable, "-m", "pliant.entry.task", "train.py", *args]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=code, env=env, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def end(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, out, err
+
+
+def run(tmp_path: Path, server: LinkServer, script: str, *args: str) -> tuple[int, str, str]:
+    """Run a script as a task to its end; return exit code, stdout, stderr."""
+    with task(tmp_path, server, script, *args) as process:
+        return end(process)
+
+
+def test_script_that_raises_on_import_tells_where(tmp_path: Path, server: LinkServer) -> None:
+    script = "import json\n\ndef read(text):\n    return json.loads(text)\n\nread('{')\n"
+
+    code, _, err = run(tmp_path, server, script)
+
+    (hello, failed) = server.all_heard()
+    assert code == 1
+    assert isinstance(hello, Hello)
+    assert isinstance(failed, Failed)
+    assert failed.error == (
+        "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+    )
+    first, second, third, *_ = failed.traceback.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert second == f'  File "{tmp_path}/code/train.py", line 6, in <module>', "the person's own frame comes first"
+    assert third == "    read('{')"
+    assert "runpy" not in failed.traceback
+    assert err.endswith(failed.traceback)
+
+
+def test_script_that_does_not_parse_tells_the_line(tmp_path: Path, server: LinkServer) -> None:
+    code, _, _ = run(tmp_path, server, "x = 1\nfor in x:\n")
+
+    failed = server.all_heard()[-1]
+    assert code == 1
+    assert isinstance(failed, Failed)
+    assert failed.error == "SyntaxError: invalid syntax"
+    assert f'File "{tmp_path}/code/train.py", line 2' in failed.traceback
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "err"),
+    [
+        ("sys.exit(3)", 3, ""),
+        ("sys.exit('no data')", 1, "no data\n"),
+        ("sys.exit()", 0, ""),
+        ("print('done')", 0, ""),
+    ],
+    ids=["a number", "a message", "nothing", "by itself"],
+)
+def test_exit_code_is_the_script_s_own(tmp_path: Path, server: LinkServer, statement: str, code: int, err: str) -> None:
+    ended = run(tmp_path, server, f"import sys\nprint(sys.argv[1:], __name__)\n{statement}\n", "--lr", "0.1")
+
+    assert ended[0] == code
+    assert ended[1].startswith("['--lr', '0.1'] __main__\n")
+    assert ended[2] == err
+    assert all(isinstance(message, Hello) for message in server.all_heard()), "it never trained: nothing to tell"
+
+
+def test_script_sees_no_token(tmp_path: Path, server: LinkServer) -> None:
+    _, out, _ = run(tmp_path, server, "import os\nprint('PLIANT_TASK_TOKEN' in os.environ)\n")
+
+    assert out == "False\n"
+
+
+def test_sigterm_before_training_ends_the_task_quietly(tmp_path: Path, server: LinkServer) -> None:
+    with task(tmp_path, server, "import time\nprint('here', flush=True)\ntime.sleep(60)\n") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        server.wait(lambda: bool(server.all_heard()), TIMEOUT_S)
+        process.send_signal(signal.SIGTERM)
+        code, _, err = end(process)
+
+    assert code == 0
+    assert err == "pliant: left the job: SIGTERM before training began\n"
+    assert [type(message) for message in server.all_heard()] == [Hello]
+
+
+READY = """
+import torch
+from torch.utils.data import TensorDataset
+from pliant.train import Run
+
+model = torch.nn.Linear(2, 1)
+run = Run(model, torch.optim.SGD(model.parameters(), lr=0.1), TensorDataset(torch.zeros(64, 2)), batch_size=8)
+for _ in run.epochs(1):
+    for (x,) in run:
+        run.step(model(x).sum())
+"""
+
+
+def test_sigterm_while_it_waits_to_train_ends_the_task_quietly(tmp_path: Path, server: LinkServer) -> None:
+    with task(tmp_path, server, READY) as process:
+        server.wait(lambda: any(isinstance(m, Ready) for m in server.all_heard()), TIMEOUT_S)
+        process.send_signal(signal.SIGTERM)
+        code, _, err = end(process)
+
+    assert code == 0
+    assert err == "pliant: left the job: SIGTERM before training began\n"
+    assert not any(isinstance(m, Leaving | Failed) for m in server.all_heard())

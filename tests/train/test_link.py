@@ -1,0 +1,191 @@
+"""The task's end of the control link, against a real server on loopback."""
+
+import time
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+
+import pytest
+from tests.train.link_server import LinkServer
+
+from pliant.core.job import Progress, TaskId
+from pliant.core.link import Abandon, Dismiss, Finished, Hello, Leaving, Note, Point, Report, ToTask
+from pliant.train.link import Link
+
+TASK = TaskId("job-1.1")
+
+
+def note(text: str) -> Note:
+    return Note(message=text)
+
+
+def report(step: int) -> Report:
+    progress = Progress(epoch=0, num_epochs=1, step=step, num_steps=9, samples=step, samples_per_s=1.0)
+    return Report(
+        generation=1,
+        progress=progress,
+        points=(Point(name="loss", step=step, epoch=0, at=0.0, value=1.0),),
+    )
+
+
+class Told:
+    """Keeps what the link delivers, and says hello with a number that grows."""
+
+    def __init__(self) -> None:
+        self.messages: list[ToTask] = []
+        self.num_hellos = 0
+
+    def hello(self) -> Hello:
+        self.num_hellos += 1
+        return Hello(task_id=TASK, pid=self.num_hellos)
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {timeout_s} s; told {self.messages}"
+            time.sleep(0.01)  # between two looks at the condition
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def link_to(url: str, told: Told) -> Link:
+    return Link(url=url, task_id=TASK, token="secret", hello=told.hello, deliver=told.messages.append)
+
+
+@pytest.fixture
+def server() -> Iterator[LinkServer]:
+    with LinkServer() as server:
+        yield server
+
+
+def test_hello_comes_first_with_the_job_s_token(server: LinkServer, told: Told) -> None:
+    link = link_to(server.url, told)
+    link.send(note("early"))
+    link.start()
+
+    assert link.close(10)
+
+    assert server.heard == [[Hello(task_id=TASK, pid=1), note("early")]]
+    assert server.requests[0].path == f"/v1/link?task={TASK}"
+    assert server.requests[0].headers["Authorization"] == "Bearer secret"
+
+
+def test_messages_of_the_server_are_handed_over_in_order_and_nonsense_is_ignored(
+    server: LinkServer, told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = link_to(server.url, told)
+    link.start()
+    server.wait(lambda: len(server.all_heard()) == 1)
+
+    server.say(Abandon(generation=1, reason="a"))
+    server.say_raw('{"kind": "nonsense"}')
+    server.say(Abandon(generation=2, reason="b"))
+
+    told.wait(lambda: len(told.messages) == 2)
+    assert told.messages == [Abandon(generation=1, reason="a"), Abandon(generation=2, reason="b")]
+    assert "ignored a message of the server" in capsys.readouterr().out
+    link.close(10)
+
+
+def test_what_was_said_while_the_server_was_away_arrives_in_order_after_a_new_hello(told: Told) -> None:
+    first = LinkServer()
+    link = link_to(first.url, told)
+    link.start()
+    first.wait(lambda: len(first.all_heard()) == 1)
+    first.close()
+    for text in ("one", "two", "three"):
+        link.send(note(text))
+
+    with LinkServer(port=first.port) as second:
+        second.wait(lambda: len(second.all_heard()) >= 4)
+        link.send(note("four"))
+        assert link.close(10)
+
+    said = second.all_heard()
+    assert said[0] == Hello(task_id=TASK, pid=told.num_hellos)
+    # A message that was written into the dying connection may be lost, as the next hello makes good; never reordered.
+    assert said[1:] == [note("one"), note("two"), note("three"), note("four")]
+
+
+def test_every_connection_begins_with_a_hello_of_its_own(told: Told) -> None:
+    port, hellos = 0, []
+    link = None
+    for _ in range(3):
+        with LinkServer(port=port) as server:
+            port = server.port
+            if link is None:
+                link = link_to(server.url, told)
+                link.start()
+            server.wait(lambda server=server: len(server.all_heard()) >= 1)  # type: ignore[misc]
+            hellos += [connection[0] for connection in server.heard]
+    assert link is not None
+    link.close(0.1)
+
+    assert [hello.pid for hello in hellos if isinstance(hello, Hello)] == [1, 2, 3]
+
+
+def test_reports_that_wait_are_merged_and_no_point_is_lost(server: LinkServer, told: Told) -> None:
+    link = link_to(server.url, told)
+    for step in (1, 2, 3):
+        link.send(report(step))
+    link.send(Finished(step=3))
+    link.send(report(4))
+    link.start()
+    assert link.close(10)
+
+    _, merged, finished, last = server.all_heard()
+    assert isinstance(merged, Report)
+    assert (merged.progress.step, [point.step for point in merged.points]) == (3, [1, 2, 3])
+    assert (finished, last) == (Finished(step=3), report(4))
+
+
+@pytest.mark.parametrize("status", [HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND], ids=str)
+def test_task_that_is_refused_is_dismissed_and_does_not_wait_to_say_goodbye(told: Told, status: HTTPStatus) -> None:
+    with LinkServer(status=status) as server:
+        link = link_to(server.url, told)
+        link.send(note("never heard"))
+        link.start()
+        told.wait(lambda: bool(told.messages))
+
+        began_at = time.monotonic()
+        assert not link.close(30)
+
+    assert told.messages == [Dismiss(reason=f"the server refuses this task (HTTP {status.value})")]
+    assert time.monotonic() - began_at < 10
+    assert len(server.requests) == 1
+
+
+def test_server_that_is_overloaded_is_asked_again(told: Told) -> None:
+    with LinkServer(status=HTTPStatus.SERVICE_UNAVAILABLE) as server:
+        link = link_to(server.url, told)
+        link.start()
+        told.wait(lambda: len(server.requests) >= 3)
+    link.close(0.1)
+
+    assert told.messages == []
+
+
+def test_goodbye_waits_for_a_server_that_comes_back(told: Told) -> None:
+    first = LinkServer()
+    first.close()
+    link = link_to(first.url, told)
+    link.send(Leaving(reason="last words"))
+    link.start()
+    with LinkServer(port=first.port) as second:
+        assert link.close(20)
+
+    assert second.all_heard() == [Hello(task_id=TASK, pid=told.num_hellos), Leaving(reason="last words")]
+
+
+def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told) -> None:
+    gone = LinkServer()
+    gone.close()
+    link = link_to(gone.url, told)
+    link.send(note("never heard"))
+    link.start()
+
+    began_at = time.monotonic()
+    assert not link.close(0.3)
+    assert time.monotonic() - began_at < 5
