@@ -364,6 +364,25 @@ def test_a_killed_server_leaves_jobs_that_the_next_one_adopts(world: World) -> N
     assert world.job(job_id).state is JobState.COMPLETED
 
 
+def test_a_task_that_stays_silent_after_a_restart_is_replaced(world: World) -> None:
+    job_id = world.submit(max_tasks=2)
+    world.settle(3)
+    world.train(job_id)
+    silent, speaking = world.members(job_id)
+    generation = world.job(job_id).generation
+    world.restart()
+    pid = next(live.pid for live in world.cluster.observe().tasks if live.task_id == speaking)
+    assert pid is not None
+    hello = Hello(task_id=speaking, pid=pid, generation=generation, step=10, ready=True, host="h", port=pid)
+    world.say(speaking, hello)
+    world.settle(29)
+    assert silent in world.members(job_id)
+    world.settle(20)
+    assert silent not in world.members(job_id)
+    assert speaking in world.members(job_id)
+    assert len(world.members(job_id)) == 2
+
+
 def test_tasks_that_vanished_with_the_server_are_replaced(world: World) -> None:
     job_id = world.submit(max_tasks=2)
     world.settle(3)

@@ -142,8 +142,7 @@ class Fleet:
     def crash_server(self) -> None:
         self.server, self.crash_before_sending = None, False
         for task in self.tasks.values():
-            task.linked = False
-            task.inbox.clear()
+            self.cut(task)
 
     def restart_server(self) -> None:
         if self.server is not None:

@@ -187,7 +187,7 @@ class Control:
         with self._ledger.lock:
             self._clean()
             self._cluster.watch(self._inbox.put)
-            self._ledger.load(load(self._store, self._clock.now()))
+            self._ledger.load(load(self._store, now=self._clock.now(), silent_s=self.settings.timeouts.silent_s))
             observed = self._cluster.observe()
             there = {task.task_id for task in observed.tasks}
             known = {task.id for live in self.jobs().values() for task in live.running}

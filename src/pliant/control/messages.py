@@ -83,6 +83,9 @@ def _hello(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
             )
         kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
         return
+    if task.state is not TaskState.LEAVING and task.id in live.kill_at:
+        expected = {task_id: at for task_id, at in live.kill_at.items() if task_id != task.id}
+        live = draft.put(replace(live, kill_at=expected))
     if task.pid != hello.pid:
         live = put_task(draft, live, replace(task, pid=hello.pid))
     if hello.ready and task.state is TaskState.STARTING:

@@ -1,5 +1,7 @@
 """What memory held before the server went away, rebuilt from the store and put in order."""
 
+from dataclasses import replace
+
 from pliant.control.draft import Draft
 from pliant.control.live import LiveJob
 from pliant.control.transitions import feed, vacated, want
@@ -12,8 +14,11 @@ UNENDED = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state
 _PAGE = 1000
 
 
-def load(store: Store, now: float) -> dict[JobId, LiveJob]:
-    """Return every job that has not ended, or whose processes may live still, oldest first."""
+def load(store: Store, *, now: float, silent_s: float) -> dict[JobId, LiveJob]:
+    """Return every job that has not ended, or whose processes may live still, oldest first.
+
+    Processes that live are expected to say hello within `silent_s`.
+    """
     by_job: dict[JobId, list[Task]] = {}
     for task in store.tasks(live=True):
         by_job.setdefault(task.job_id, []).append(task)
@@ -22,7 +27,8 @@ def load(store: Store, now: float) -> dict[JobId, LiveJob]:
         if (job := store.job(job_id)) is not None:
             jobs[job_id] = job
     ordered = sorted(jobs.values(), key=lambda job: (job.submitted_at, len(job.id), job.id))
-    return {job.id: _live(job, by_job.get(job.id, []), store.generations(job.id), now) for job in ordered}
+    lives = [_live(job, by_job.get(job.id, []), store.generations(job.id), now) for job in ordered]
+    return {live.id: replace(live, kill_at=dict.fromkeys(live.tasks, now + silent_s)) for live in lives}
 
 
 def _unended(store: Store) -> list[Job]:
@@ -46,6 +52,7 @@ def _live(job: Job, tasks: list[Task], generations: tuple[Generation, ...], now:
             active=groups.get(GenerationState.ACTIVE),
             forming=groups.get(GenerationState.FORMING),
             wanted=staying,
+            leaving=frozenset(task.id for task in tasks) - staying,
         ),
         tasks={task.id: task for task in tasks},
         generations=open_ones,

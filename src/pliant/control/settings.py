@@ -15,6 +15,9 @@ class Timeouts:
     """A task that has nothing left to do (it left, or its job has ended) is killed this long after."""
     stop_s: float = 60.0
     """The tasks of a job that a person stopped are killed this long after if they still train."""
+    silent_s: float = 30.0
+    """A task that an earlier server started is killed if it has not said hello to this one by then: a loss could not be
+    recovered from while nobody knows where it stands."""
     messages_s: float = 1.0
     """After a process ended by itself, its last messages on the link are awaited this long."""
     backoff_s: float = 1.0
