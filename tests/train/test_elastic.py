@@ -17,6 +17,8 @@ from pliant.core.job import TaskId
 from pliant.core.link import Finished, Saved, Switched
 from pliant.train import Run
 
+pytestmark = pytest.mark.timeout(180)
+
 NUM_SAMPLES, BATCH = 333, 32
 STEPS_PER_EPOCH = 11
 
