@@ -1,4 +1,4 @@
-"""For all tests: torch does not warn on stderr about connections that tests cut on purpose (read when it is imported)."""
+"""For all tests: torch does not warn about connections that tests cut on purpose (read when it is imported)."""
 
 import os
 
