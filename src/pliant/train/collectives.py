@@ -9,7 +9,6 @@ for its operations, so it is done in a thread of its own; an abandoned operation
 """
 
 import gc
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -97,8 +96,6 @@ def connect(number: int, *, rank: int, size: int, host: str, address: tuple[str,
     if size == 1:
         return Group(number=number, rank=0, size=1, backend=None)
     try:
-        # The store listens before its task is ready, so it answers now or is gone; c10d would try again for long.
-        socket.create_connection(address, timeout=CONNECT_TIMEOUT_S).close()
         store = _c10d.TCPStore(
             address[0],
             address[1],
@@ -114,7 +111,7 @@ def connect(number: int, *, rank: int, size: int, host: str, address: tuple[str,
         options._threads = 2
         backend = _c10d.ProcessGroupGloo(_c10d.PrefixStore(prefix, store), rank, size, options)
         backend._set_default_timeout(timedelta(seconds=_OPERATION_TIMEOUT_S))
-    except (RuntimeError, OSError) as error:
+    except RuntimeError as error:
         raise GenerationLost(f"generation {number} did not connect: {_first_line(error)}") from None
     return Group(number=number, rank=rank, size=size, backend=backend)
 
@@ -140,7 +137,7 @@ def _block(work: Any) -> None:
         raise GenerationLost(_first_line(error)) from None
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: RuntimeError) -> str:
     return str(error).splitlines()[0][:300]
 
 

@@ -12,15 +12,12 @@ Rules that make all tasks agree without talking:
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, assert_never
+from typing import assert_never
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Abandon, Broken, Dismiss, Form, FromTask, Hello, Leaving, Ready, ToTask
 from pliant.train.collectives import Group, connect
 from pliant.train.errors import Departed, GenerationLost
-
-_BENEFIT_OF_DOUBT_S: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -115,10 +112,9 @@ class Session:
             )
         except GenerationLost as error:
             with self._changed:
-                # Whoever did not come is often dead, and the coordinator says so in a moment.
-                expected = self._changed.wait_for(partial(self._is_given_up, number), _BENEFIT_OF_DOUBT_S)
+                unexpected = number not in self._known.abandoned
                 self._known.forms.pop(number, None)  # announced again, it is tried again
-            if not expected:
+            if unexpected:
                 self.send(Broken(generation=number, step=self._step or 0, error=str(error)))
             return
         with self._changed:
@@ -126,9 +122,6 @@ class Session:
             if number in self._known.abandoned or (self._current is not None and number <= self._current.number):
                 self._drop(number)  # too late: whoever waits in it must see that I do not come
             self._changed.notify_all()
-
-    def _is_given_up(self, number: int) -> bool:
-        return number in self._known.abandoned or self._known.dismissed is not None
 
     def _drop(self, number: int) -> None:
         group = self._known.connected.pop(number, None)
