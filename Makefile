@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix check docs up sim bench
+.PHONY: help setup demo test lint fix check docs up sim bench soak
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
@@ -24,7 +24,8 @@ demo: setup ## play the scenario: two trainings share 8 slots (at most 3 minutes
 	@$(BIN)/python -m examples.demo.play $(ARGS)
 
 test: setup ## run the tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 
 lint: setup ## style, types and import contracts; changes nothing
 	$(BIN)/ruff check
@@ -49,3 +50,6 @@ sim: setup ## play hours of trainings in seconds, under each policy
 
 bench: setup ## run every benchmark; writes bench/results/
 	$(BIN)/python -m bench $(ARGS)
+
+soak: setup ## random faults and resizes for 30 minutes; ARGS="--minutes 3 --seed 7" for less
+	@$(BIN)/python -m tests.soak $(ARGS)

@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+from bench._report import finish
+
 PROGRAMS = {
     "nothing": "pass",
     "import pliant": "import pliant",
@@ -59,9 +61,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=15)
     options = parser.parse_args()
     text, cost = report(measure(options.runs))
-    print(text)
-    if options.out:
-        options.out.write_text(text)
+    finish(text, (), options.out)
     return 0 if cost < LIMIT_MS else 1
 
 

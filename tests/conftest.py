@@ -1,27 +1,36 @@
-"""For all tests: torch does not warn about connections that tests cut on purpose (read when it is imported)."""
+"""For all tests: no thread of a training outlives its test, no example has a deadline, torch is silent about cuts."""
 
 import os
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+settings.register_profile("pliant", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # timings: bench/
+settings.load_profile("pliant")
+
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported
+
+_PATIENCE_S: Final = 20.0
+"""For a busy machine; it takes milliseconds."""
+_OF_TRAININGS: Final = ("pliant-form-", "pliant-bury-", "pliant-stage-", "pliant-abort-", "pliant-rendezvous-", "job-")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Remember the result for `pytest_unconfigure`."""
-    session.config.stash[_STATUS] = int(exitstatus)
-
-
-_STATUS = pytest.StashKey[int]()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End at once if threads are still in gloo, as a task does: they would take the end of Python down with them."""
-    if any(thread.name.startswith("pliant-") for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(config.stash.get(_STATUS, 1))
+@pytest.fixture(autouse=True)
+def no_thread_outlives_its_test() -> Iterator[None]:
+    """A thread inside gloo when Python ends would take the process down with it, and hide how the tests went."""
+    yield
+    world = sys.modules.get("tests.train.world")
+    if world is not None:
+        for one in world.WORLDS:
+            one.end()
+        world.WORLDS.clear()
+    deadline = time.monotonic() + _PATIENCE_S
+    for thread in threading.enumerate():
+        if thread.name.startswith(_OF_TRAININGS):
+            thread.join(max(0.0, deadline - time.monotonic()))
+            assert not thread.is_alive(), f"{thread.name} is still there {_PATIENCE_S:g} s after the test"

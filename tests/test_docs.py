@@ -42,11 +42,22 @@ def test_every_decision_is_listed() -> None:
     assert [name for name in written if name not in listed] == []
 
 
-def commands(text: str) -> list[tuple[str, list[str]]]:
-    """Return every `pliant` command in the code blocks of a document: the verb and its long options."""
+GROUPS = {group.name or group.typer_instance.info.name for group in app.registered_groups if group.typer_instance}
+
+
+def commands(text: str) -> list[tuple[list[str], list[str]]]:
+    """Return every `pliant` command in the code blocks of a document: the verb (and its group) and its long options."""
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     lines = [line.partition("#")[0].split() for block in blocks for line in block.splitlines()]
-    return [(words[1], [w for w in words if w.startswith("--")]) for words in lines if words[:1] == ["pliant"]]
+    found = []
+    for words in lines:
+        if words[:1] == ["pliant"]:
+            rest = words[1:]
+            while rest and rest[0].startswith("--"):
+                rest = rest[2:]  # what stands before the verb has a value each
+            verb = rest[: 2 if rest[0] in GROUPS else 1]
+            found.append((verb, [word for word in rest if word.startswith("--")]))
+    return found
 
 
 def test_every_command_that_the_documents_show_exists() -> None:
@@ -54,7 +65,7 @@ def test_every_command_that_the_documents_show_exists() -> None:
     assert len(shown) > 5
 
     for verb, options in shown:
-        said = CliRunner().invoke(app, [verb, "--help"])
+        said = CliRunner().invoke(app, [*verb, "--help"])
         assert said.exit_code == 0, f"pliant {verb}: {said.output}"
         assert [option for option in options if option not in said.output] == [], verb
 

@@ -122,8 +122,8 @@ def play(client: Client, director: Director, recording: Recording, settings: Set
         killed = _kill_leader(recording.at(time.time()), b)
         director.wait("B trains without it", lambda s: _trains_without(s, b, killed), within_s=settings.deadline_s)
         _settle(director, settings, {a: 3, b: 5}, share=settings.held_until[4])
-    with director.stage(5, "A ends: B grows to 8 and ends"):
         director.wait("A has ended", lambda s: _ended(s, a), within_s=settings.end_deadline_s)
+    with director.stage(5, "A ends: B grows to 8 and ends"):
         director.wait("B trains on 8", lambda s: s.size(b) == NUM_SLOTS, within_s=settings.deadline_s)
         director.wait("B has ended", lambda s: _ended(s, b), within_s=settings.end_deadline_s)
     return Outcome(a=a, b=b, killed=killed)

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from pliant.cli.frame import View, draw
 from pliant.cli.screen import Column, console, table
 from pliant.client import Client
 from pliant.core.event import EventKind
-from pliant.core.job import Generation, JobId, NodeId, Progress, TaskId
+from pliant.core.job import Claim, Generation, JobId, NodeId, Progress, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
 from pliant.core.plan import NodeView
 from pliant.testing.rest import World, cluster_view, serve
@@ -95,8 +96,8 @@ def run(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 def test_ps_lists_what_waits_or_runs_and_with_all_also_what_ended(run: Run) -> None:
     assert run("ps").out.splitlines() == [
-        "JOB    NAME    STATE    SLOTS  TASKS  PRIO  EPOCH  DONE  LOSS   LEFT",
-        "job-1  digits  running      2    2-8  5000   3/20   15%  0.25  2m05s",
+        "JOB    NAME    STATE    SLOTS  TASKS  PRIO  QUEUE    EPOCH  DONE  LOSS   LEFT",
+        "job-1  digits  running      2    2-8  5000  default   3/20   15%  0.25  2m05s",
     ]
     rows = run("ps", "--all").out.splitlines()[1:]
     assert [row.split()[::2][:2] for row in rows] == [["job-2", "failed"], ["job-1", "running"]]
@@ -257,6 +258,81 @@ def test_submit_packs_a_file_alone_and_says_what_it_leaves_behind(run: Run, worl
     assert set(world.uploads[0].files) == {"mine.py"}
 
 
+def submitted(run: Run, world: World, tmp_path: Path, *options: str) -> tuple[dict[str, object], str]:
+    """Submit a script; return the request as it arrived, and what was said beside it."""
+    (tmp_path / "train.py").write_text("")
+    done = run("submit", str(tmp_path / "train.py"), *options)
+    assert done.code == 0, done.err
+    request = world.uploads[-1].request.model_dump(exclude_unset=True)
+    return {name: value for name, value in request.items() if name not in ("script", "args")}, done.err
+
+
+def test_submit_of_a_fixed_job(run: Run, world: World, tmp_path: Path) -> None:
+    request, said = submitted(run, world, tmp_path, "--fixed", "4", "--max-restarts", "1")
+    assert request == {"fixed": True, "min_tasks": 4, "max_tasks": 4, "max_restarts": 1}
+    assert said == "", "virtual workers do not matter to it"
+    refused = run("set", "job-3", "--max", "2")
+    assert (refused.code, "fixed at 4" in refused.err) == (5, True)
+    assert re.search(r"restarts +0 of 1", run("show", "3").out)
+
+
+def test_submit_says_where_a_training_starts(run: Run, world: World, tmp_path: Path) -> None:
+    assert submitted(run, world, tmp_path, "--weights", "1")[0] == {"weights": "job-1"}
+    weights = tmp_path / "w.pt"
+    weights.write_bytes(b"")
+    relative = os.path.relpath(weights)
+    assert submitted(run, world, tmp_path, "--weights", relative)[0] == {"weights": str(weights)}
+    assert submitted(run, world, tmp_path, "--resume-from", "job-1")[0] == {"resume_from": "job-1"}
+    request, _ = submitted(run, world, tmp_path, "--mode", "fast", "--checkpoint-every", "0")
+    assert request == {"mode": "fast", "checkpoint_every_s": 0.0}
+
+
+def test_submit_advises_when_v_divides_badly_and_only_then(run: Run, world: World, tmp_path: Path) -> None:
+    _, said = submitted(run, world, tmp_path, "--max", "8")
+    assert said == (
+        "note: 8 virtual workers divide badly over 1 to 8 tasks: on 7 only 57% of the tasks' time is used; "
+        "--virtual-workers 48 uses 96% or more on all of them. (`pliant plan --min 1 --max 8`)\n"
+    )
+    for options in (["--max", "2"], ["--max", "8", "--virtual-workers", "48"], ["--max", "8", "--mode", "fast"]):
+        assert submitted(run, world, tmp_path, *options)[1] == ""
+
+
+def test_plan_asks_no_server(run: Run, world: World) -> None:
+    lines = run("plan", "--max", "3").out.splitlines()
+    assert [line.split() for line in lines[:4]] == [
+        ["TASKS", "PARTS", "EFFICIENCY", "SUMS", "WIRE"],
+        ["1", "8", "100%", "–", "–"],
+        ["2", "4", "100%", "1", "1.0x"],
+        ["3", "2-3", "89%", "2", "1.5x"],
+    ]
+    assert "--virtual-workers 6 uses 100% or more" in lines[-1]
+    assert "suit 1 to 3 tasks" in run("plan", "--max", "3", "--virtual-workers", "24", "--batch-size", "240").out
+    planned = json.loads(run("plan", "--max", "3", "--json").out)
+    assert (planned["advised"], planned["sizes"][2]["parts"]) == (6, [3, 3, 2])
+    assert "narrow the sizes" in run("plan", "--min", "7", "--max", "8", "--batch-size", "10").out
+    wrong = run("plan", "--max", "9", "--min", "0", "--virtual-workers", "8", "--batch-size", "5")
+    assert (wrong.code, "3 things are wrong" in wrong.err) == (2, True)
+    assert world.asked == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "told"),
+    [
+        ("exact", "exact (bitwise the same for any number of workers)"),
+        ("statistical", "statistical since step 812: another processor"),
+        ("fast", "fast (the same samples and batch, sums in any order): another processor"),
+    ],
+)
+def test_show_tells_what_results_are_worth(run: Run, world: World, claim: Claim, told: str) -> None:
+    reason = "" if claim == "exact" else "another processor"
+    world.jobs["job-1"] = replace(
+        world.jobs["job-1"], claim=claim, claim_step=812, claim_reason=reason, fingerprint="torch 2", digest="ab" * 32
+    )
+    out = run("show", "1").out
+    for text in (told, "torch 2", "ab" * 32):
+        assert text in out
+
+
 @pytest.mark.parametrize(
     ("files", "options", "script"),
     [
@@ -304,6 +380,10 @@ def test_submit_waits_and_tells_by_its_code_how_the_job_ended(run: Run, world: W
         (["{dir}/two/a.py", "--max", "many"], "Invalid value for '--max': Input should be a valid integer"),
         (["{dir}/two/a.py", "--env", "A"], "--env: 'A' has no '='"),
         (["{dir}/two/a.py", "--env", "1A=2"], "--env 1A"),
+        (["{dir}/two/a.py", "--mode", "quick"], "--mode: Input should be 'exact' or 'fast'"),
+        (["{dir}/two/a.py", "--fixed", "2", "--max", "4"], "--fixed: a fixed job has 2 processes"),
+        (["{dir}/two/a.py", "--fixed", "2", "--audit"], "audit: for elastic jobs only"),
+        (["{dir}/two/a.py", "--max-restarts", "2"], "--max-restarts is for fixed jobs"),
         (["{dir}/two/a.py", "--unknown"], "No such option"),
     ],
 )
@@ -331,7 +411,7 @@ def test_each_kind_of_error_has_its_exit_code(
     assert run("ps").code == 1
     monkeypatch.setenv("PLIANT_TOKEN", "wrong")
     refused = run("ps")
-    assert (refused.code, refused.out) == (1, "")
+    assert (refused.code, refused.out) == (6, "")
     assert refused.err.startswith("error: the token does not open this server")
     monkeypatch.setenv("PLIANT_URL", "http://127.0.0.1:9")
     assert run("ps").code == 4
@@ -372,6 +452,7 @@ def test_help_names_every_command_and_the_exit_codes(run: Run) -> None:
         "up",
         "down",
         "submit",
+        "plan",
         "ps",
         "show",
         "top",
@@ -384,7 +465,8 @@ def test_help_names_every_command_and_the_exit_codes(run: Run) -> None:
         "run",
         "version",
     ]
-    assert [line.split()[0] for line in out.split("Commands:\n")[1].splitlines()[: len(commands)]] == commands
+    listed = [line.split()[0] for line in out.split("Commands:\n")[1].splitlines() if line.startswith("  ")]
+    assert [command for command in listed if command in commands] == commands
     assert "Exit codes: 0 ok" in out
     assert max(map(len, out.splitlines())) <= 80
     assert "..." not in out.split("Commands:")[1]

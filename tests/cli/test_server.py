@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -32,9 +33,13 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 def test_the_server_comes_up_in_the_background_and_goes_down_again(home: Path) -> None:
     up = pliant(home, "up", "-d", "--port", "0", "--slots", "3", "--json")
-    assert (up.returncode, up.stderr) == (0, "")
+    assert up.returncode == 0, up.stderr
     record = json.loads(up.stdout)
-    assert (home / "server.log").is_file()
+    password = up.stderr.partition("password  ")[2].split()[0]
+    assert f"address   {record['url']}\n  user      admin\n" in up.stderr
+    assert httpx.get(f"{record['url']}/v1/me", auth=("admin", password)).json()["role"] == "admin"
+    assert password not in (home / "server.log").read_text()
+    assert (home / "server.log").stat().st_mode & 0o777 == 0o600
     assert home.stat().st_mode & 0o777 == 0o700
 
     view = json.loads(pliant(home, "top", "--once", "--json").stdout)
@@ -79,3 +84,33 @@ def test_the_server_in_the_foreground_ends_at_sigint(home: Path) -> None:
         _, said = server.communicate(timeout=_DEADLINE_S)
     assert server.returncode == 0
     assert "the server listens at http://127.0.0.1:" in said
+
+
+def test_a_database_s_password_on_the_command_line_is_refused_and_nothing_starts(home: Path) -> None:
+    done = pliant(home, "up", "-d", "--port", "0", "--database", "postgresql://ann:sesame@127.0.0.1/pliant")
+    assert done.returncode == 2
+    assert "a password on a command line is seen by everybody who lists processes" in done.stderr
+    assert "sesame" not in done.stderr
+    assert not (home / "server.log").exists()
+
+
+def leads(home: Path, pid: int) -> bool:
+    try:
+        return bool(json.loads((home / "server.json").read_text())["pid"] == pid)
+    except FileNotFoundError:
+        return False
+
+
+def test_a_standby_in_the_background_says_that_it_stands_by_and_leads_later(home: Path) -> None:
+    leader = json.loads(pliant(home, "up", "-d", "--port", "0", "--slots", "1", "--json").stdout)
+    standby = pliant(home, "up", "-d", "--standby", "--port", "0", "--slots", "1")
+    assert standby.returncode == 0, standby.stderr
+    assert "The server stands by at http://127.0.0.1:" in standby.stdout
+    waiting = json.loads((home / "standby.json").read_text())
+    os.kill(leader["pid"], signal.SIGKILL)
+    deadline = time.monotonic() + _DEADLINE_S
+    while not leads(home, waiting["pid"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # between two looks
+    assert pliant(home, "ps").returncode == 0
+    assert pliant(home, "down").returncode == 0

@@ -15,10 +15,12 @@ from pliant.client.connection import Connection, Patience
 from pliant.client.stream import stream_events
 from pliant.core.errors import (
     Conflict,
+    Forbidden,
     InternalError,
     InvalidInput,
     NotFound,
     Problem,
+    Stale,
     TooLarge,
     Unauthorized,
     Unavailable,
@@ -63,7 +65,7 @@ def test_questions_come_back_as_nouns(client: Client, world: World) -> None:
     assert client.events(job_id="job-2", limit=1).last == 1
     assert client.metrics("job-1", names=["loss"], after_step=1).points == (a_metric(3),)
     assert client.usage(since=0.5).points == tuple(world.usage)
-    assert client.cluster().slots[3] == SlotView(node_id="here", slot=3, job_id="job-1", task_id="job-1.1")
+    assert client.cluster().slots[3] == SlotView(node_id="here", slot=3, taken=True, job_id="job-1", task_id="job-1.1")
     assert client.why("job-1").num_tasks == 1
     assert client.healthy()
 
@@ -120,7 +122,8 @@ def test_waiting_bears_a_server_that_is_away_for_a_moment(client: Client, world:
     [
         (400, InvalidInput),
         (401, Unauthorized),
-        (403, Unauthorized),
+        (403, Forbidden),
+        (412, Stale),
         (404, NotFound),
         (409, Conflict),
         (413, TooLarge),
@@ -345,6 +348,7 @@ def _link(kind: bytes) -> tarfile.TarInfo:
         _tar((tarfile.TarInfo("whole"), bytes(range(256)) * 40))[:-90],
         b"no archive",
     ],
+    ids=["symbolic link", "hard link", "pipe", "outside", "absolute", "cut off", "no archive"],
 )
 def test_results_that_cannot_be_trusted_leave_nothing_behind(
     client: Client, world: World, tmp_path: Path, archive: bytes

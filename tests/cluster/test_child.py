@@ -196,3 +196,46 @@ child.wait()
 
     assert stage.exit_of(task_id, exits).exit_code == -9
     assert process.stamp(child) is None
+
+
+def test_a_kill_of_a_stopped_task_ends_it_and_the_worker_processes_that_load_its_data(stage: Stage) -> None:
+    source = """
+import multiprocessing, os, signal
+context = multiprocessing.get_context("fork")
+wanted = context.Queue()
+workers = [context.Process(target=wanted.get, daemon=True) for _ in range(3)]
+for worker in workers:
+    worker.start()
+os.kill(workers[0].pid, signal.SIGSTOP)
+note(folder / "report", [worker.pid for worker in workers])
+workers[1].join()
+"""
+    exits = stage.exits()
+    task_id = stage.start("job-1.1", (0,), source)
+    workers = stage.read(task_id)
+    os.kill(stage.pid_of(task_id), signal.SIGSTOP)
+
+    stage.cluster.kill(task_id)
+
+    assert stage.exit_of(task_id, exits).exit_code == -9
+    assert [process.stamp(pid) for pid in workers] == [None] * 3
+
+
+def test_what_an_adopted_task_leaves_ends_with_it_also_if_its_zygote_is_gone(stage: Stage) -> None:
+    source = """
+import subprocess
+child = subprocess.Popen(["sleep", "1000"])
+note(folder / "report", child.pid)
+child.wait()
+"""
+    exits = stage.exits()
+    task_id = stage.start("job-1.1", (0,), source)
+    child, zygote = stage.read(task_id), stage.cluster.readiness().pid
+    assert zygote is not None
+    os.kill(zygote, signal.SIGKILL)
+    until(lambda: process.stamp(zygote) is None, "the zygote is gone")
+
+    stage.cluster.kill(task_id)
+
+    assert stage.exit_of(task_id, exits).exit_code in (None, -9)
+    assert process.stamp(child) is None

@@ -58,6 +58,13 @@ def test_a_task_sees_its_gpus_and_no_others() -> None:
     assert env["PLIANT_NUM_THREADS"] == env["OMP_NUM_THREADS"] == "8"
 
 
+def test_a_task_that_is_to_see_its_neighbours_sees_them_in_that_order_and_has_its_own_threads() -> None:
+    env = confine(Devices(num_slots=3, num_cpus=12, gpus=("0", "2", "3")), (0,), (2, 0))
+
+    assert env["CUDA_VISIBLE_DEVICES"] == "3,0"
+    assert env["PLIANT_NUM_THREADS"] == "4"
+
+
 @given(num_cpus=st.integers(1, 256), num_slots=st.integers(1, 64))
 def test_tasks_on_all_slots_do_not_oversubscribe_the_machine(num_cpus: int, num_slots: int) -> None:
     devices = Devices(num_slots=num_slots, num_cpus=num_cpus)

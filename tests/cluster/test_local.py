@@ -1,6 +1,7 @@
 """The local cluster keeps the port's laws with real processes, and the next server goes on where one was killed."""
 
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -28,6 +29,12 @@ class TestLocalCluster(ClusterContract):
     """Runs on the fixture `stage` of this folder."""
 
 
+def test_a_host_tells_what_resource_groups_choose_it_by(tmp_path: Path, bring_up: BringUp) -> None:
+    (node,) = bring_up(tmp_path, labels={"kind": "gpu"}).cluster.observe().nodes
+
+    assert (dict(node.labels), node.num_gpus, node.num_cpus) == ({"kind": "gpu"}, 0, len(os.sched_getaffinity(0)))
+
+
 def test_exits_are_seen_within_100_ms(stage: Stage) -> None:
     seen: dict[TaskId, float] = {}
     stage.cluster.watch(lambda ended: seen.update({ended.task_id: time.monotonic()}))
@@ -46,6 +53,23 @@ def test_exits_are_seen_within_100_ms(stage: Stage) -> None:
         late.append(seen[task_id] - killed_at)
 
     assert statistics.median(late) < 0.1, late
+
+
+def test_a_task_that_uses_more_memory_than_it_may_is_ended_and_that_is_told(stage: Stage) -> None:
+    exits = stage.exits()
+    limit = 150 << 20
+    modest = replace(stage.order(TaskId("job-1.1"), (0,)), memory_bytes=limit)
+    hog = "import signal; x = b'1' * (300 << 20); signal.pause()"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hog!r}])"
+    greedy = replace(stage.order(TaskId("job-1.2"), (1,), child), memory_bytes=limit)
+    for order in (modest, greedy):
+        stage.cluster.start(order)
+    ended = stage.exit_of(greedy.task_id, exits)
+    assert ended.exit_code == -9
+    assert re.fullmatch(r"used [0-9]+ MiB of memory, more than its limit of 150 MiB, and .*", ended.cause), ended.cause
+    assert stage.running(modest.task_id)
+    stage.cluster.kill(modest.task_id)
+    assert stage.exit_of(modest.task_id, exits).cause == ""
 
 
 # what cannot be started
@@ -242,3 +266,20 @@ def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path,
         assert process.stamp(zygote) is None
 
     assert held() == before
+
+
+def test_an_agent_that_was_stopped_does_nothing_after_the_next_one_has_begun(tmp_path: Path, bring_up: BringUp) -> None:
+    stopped = bring_up(tmp_path)
+    task_id = stopped.start("job-1.1", (0,))
+    stopped.pid_of(task_id)
+    exits = stopped.exits()
+    leader = bring_up(tmp_path)
+    until(lambda: len(leader.cluster.observe().tasks) == 1, "the next agent has taken it up")
+    order = stopped.order(TaskId("job-1.2"), (1,))
+    stopped.cluster.start(order)
+    stopped.cluster.kill(task_id)
+    leader.finish(task_id, 3)
+    assert leader.exit_of(task_id, leader.exits()).exit_code == 3, "it was not killed"
+    stopped.cluster.close()
+    assert not [ended for ended in exits if ended.task_id == "job-1.2"]
+    assert not records.path_of(tmp_path / "agent", TaskId("job-1.2")).exists()

@@ -1,6 +1,7 @@
 """A world for the control room: the real store and coordinator, a simulated cluster, and simulated tasks."""
 
 import io
+import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,8 +13,9 @@ from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
 from pliant.core.job import Job, JobId, JobSpec, NodeId, Progress, Task, TaskId
 from pliant.core.link import Finished, FromTask, Report
-from pliant.core.plan import NodeView, Policy
+from pliant.core.plan import NodeView, Policy, PolicyName
 from pliant.core.ports import Cluster, EventFilter, Links, Store
+from pliant.core.preparation import Preparations
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster, SimTimes
 from pliant.sim.tasks import SimTasks
@@ -35,8 +37,11 @@ def packed(files: Mapping[str, str]) -> bytes:
 class World:
     """A server without HTTP, and tasks that do as they are told."""
 
-    def __init__(self, home: Path, num_slots: int) -> None:
+    preparations: Preparations | None = None
+
+    def __init__(self, home: Path, num_slots: int, policy: PolicyName = PolicyName.FAIRSHARE) -> None:
         self.home = home
+        self.policy = policy
         self.clock = VirtualClock(1000.0)
         self.cluster = SimCluster(
             self.clock, [NodeView(id=NodeId("local"), slots=tuple(range(num_slots)))], SimTimes(drain_s=None)
@@ -59,8 +64,12 @@ class World:
             links=links,
             clock=self.clock,
             settings=ControlSettings(
-                home=self.home, url="http://127.0.0.1:1", secret=b"s" * 32, policy=Policy(cooldown_s=0.0)
+                home=self.home,
+                url="http://127.0.0.1:1",
+                secret=b"s" * 32,
+                policy=Policy(name=self.policy, cooldown_s=0.0),
             ),
+            preparations=self.preparations,
         )
 
     # the server
@@ -92,8 +101,8 @@ class World:
 
     # the tasks
 
-    def say(self, task_id: str, message: FromTask) -> None:
-        self.control.hear(TaskId(task_id), message)
+    def say(self, task_id: str, message: FromTask, number: int = 0) -> None:
+        self.control.hear(TaskId(task_id), message, number)
 
     def exit(self, task_id: str, code: int | None) -> None:
         """Let a task end; its link is closed first, as it is in life."""
@@ -117,11 +126,12 @@ class World:
             self.exit(member, 0)
         self.settle()
 
-    def write_stderr(self, task_id: str, text: str) -> None:
+    def write_stderr(self, task_id: str, text: str, written_at_s: float = 0.0) -> None:
         task = next(t for t in self.store.tasks() if t.id == task_id)
         folder = self.control.settings.folders(task.job_id).log(task.id, task.node_id)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "stderr").write_text(text)
+        os.utime(folder / "stderr", (written_at_s, written_at_s))
 
     # what is to be seen
 
@@ -141,11 +151,11 @@ class World:
 
 
 @pytest.fixture
-def make_world(tmp_path: Path) -> Iterator[Callable[[int], World]]:
+def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
     worlds = []
 
-    def make(num_slots: int) -> World:
-        world = World(tmp_path, num_slots)
+    def make(num_slots: int, policy: PolicyName = PolicyName.FAIRSHARE) -> World:
+        world = World(tmp_path, num_slots, policy)
         worlds.append(world)
         return world
 
@@ -155,5 +165,5 @@ def make_world(tmp_path: Path) -> Iterator[Callable[[int], World]]:
 
 
 @pytest.fixture
-def world(make_world: Callable[[int], World]) -> World:
+def world(make_world: Callable[..., World]) -> World:
     return make_world(8)

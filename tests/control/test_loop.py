@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pliant.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
@@ -87,7 +87,8 @@ def test_a_job_that_loses_its_last_task_is_paused_and_starts_again(world: World)
     assert any("is paused" in message for message in world.said(EventKind.JOB_STATE))
 
 
-def test_a_job_lost_five_times_without_progress_fails_with_a_diagnosis(world: World) -> None:
+def test_a_job_lost_five_times_before_it_trains_fails_with_a_diagnosis(world: World) -> None:
+    world.links.obedient = False
     job_id = world.submit()
     for _ in range(5):
         assert not world.job(job_id).ended
@@ -104,6 +105,7 @@ def test_a_job_lost_five_times_without_progress_fails_with_a_diagnosis(world: Wo
 
 
 def test_losses_hold_a_job_back_longer_and_longer(world: World) -> None:
+    world.links.obedient = False
     job_id = world.submit()
     delays = []
     for _ in range(4):
@@ -157,9 +159,13 @@ def test_a_script_that_exits_in_mid_training_fails_its_job(world: World) -> None
     assert "at step 7" in world.job(job_id).reason
 
 
-def test_a_nonzero_exit_fails_the_job_with_its_last_words(world: World) -> None:
+def test_a_nonzero_exit_at_the_same_step_again_fails_the_job_with_its_last_words(world: World) -> None:
     job_id = world.submit(max_tasks=3)
     world.settle(3)
+    world.exit(world.members(job_id)[1], 3)
+    world.settle(3)
+    assert world.job(job_id).state is JobState.RUNNING
+    assert "ended with exit code 3" in world.said(EventKind.TASK_LOST)[0]
     victim = world.members(job_id)[1]
     world.write_stderr(victim, "noise\n" * 50 + "usage: train.py --data\n")
     world.exit(victim, 3)
@@ -185,10 +191,35 @@ def test_why_a_program_ended_is_awaited(world: World) -> None:
     assert "line 3" in job.reason
 
 
-def test_a_program_that_raises_fails_its_job_and_the_others_are_killed(world: World) -> None:
+def test_others_train_on_when_a_program_raises_in_one_worker(world: World) -> None:
+    job_id = world.submit(max_tasks=3)
+    world.settle(3)
+    victim = world.members(job_id)[0]
+    world.say(victim, Failed(error="KeyError: 'x'", traceback="KeyError: 'x'"))
+    world.settle(0.2)
+    world.exit(victim, 1)
+    world.train(job_id, steps=5)
+    assert world.job(job_id).state is JobState.RUNNING
+    assert "raised KeyError: 'x'" in world.said(EventKind.TASK_LOST)[0]
+    assert victim not in world.members(job_id)
+
+
+def test_a_worker_that_raised_and_does_not_end_is_killed_and_told_of_as_raised(world: World) -> None:
+    job_id = world.submit(max_tasks=3)
+    world.settle(3)
+    victim = world.members(job_id)[1]
+    world.say(victim, Failed(error="KeyError: 'x'", traceback="KeyError: 'x'"))
+    world.settle(4)
+    assert world.job(job_id).state is JobState.RUNNING
+    assert victim not in world.members(job_id)
+    assert ["raised KeyError: 'x'" in told for told in world.said(EventKind.TASK_LOST)] == [True]
+
+
+def test_a_program_that_raises_at_a_step_twice_fails_its_job_and_the_others_are_killed(world: World) -> None:
     job_id = world.submit(max_tasks=4)
     world.settle(3)
-    world.say(world.members(job_id)[0], Failed(error="KeyError: 'x'", traceback="\n".join(map(str, range(100)))))
+    for member in world.members(job_id)[:2]:
+        world.say(member, Failed(error="KeyError: 'x'", traceback="\n".join(map(str, range(100)))))
     world.settle()
     job = world.job(job_id)
     assert job.state is JobState.FAILED
@@ -283,7 +314,7 @@ def test_a_change_of_an_older_revision_is_refused(world: World) -> None:
     job_id = world.submit()
     revision = world.job(job_id).revision
     world.control.change(job_id, JobPatch(priority=7), revision=revision)
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Stale, match="changed meanwhile"):
         world.control.change(job_id, JobPatch(priority=8), revision=revision)
     assert world.job(job_id).priority == 7
 
@@ -375,7 +406,7 @@ def test_a_task_that_stays_silent_after_a_restart_is_replaced(world: World) -> N
     assert pid is not None
     hello = Hello(task_id=speaking, pid=pid, generation=generation, step=10, ready=True, host="h", port=pid)
     world.say(speaking, hello)
-    world.settle(29)
+    world.settle(5)
     assert silent in world.members(job_id)
     world.settle(20)
     assert silent not in world.members(job_id)
@@ -423,9 +454,9 @@ def test_a_write_that_fails_changes_nothing_and_is_tried_again(world: World) -> 
 def test_everything_may_be_told_twice(world: World) -> None:
     tell = world.control.hear
 
-    def twice(task_id: str, message: object) -> None:
-        tell(task_id, message)
-        tell(task_id, message)
+    def twice(*said: object) -> None:
+        tell(*said)
+        tell(*said)
 
     world.control.hear = twice
     job_id = world.submit(max_tasks=3)

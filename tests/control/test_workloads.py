@@ -100,3 +100,35 @@ def test_a_task_gets_the_documented_environment(world: World, tmp_path: Path) ->
     assert not world.control.verify_task("job-2.1", token)
     assert not world.control.verify_task("job-1.1", token[:-1])
     assert not world.control.verify_task("", "")
+
+
+def test_modes_and_origins_are_in_the_environment(world: World, tmp_path: Path) -> None:
+    submit(world, {"train.py": ""}, mode="fast", checkpoint_every_s=1.5)
+    world.settle(0.1)
+    plain = world.cluster.orders[0].env
+    assert (plain["PLIANT_MODE"], plain["PLIANT_CHECKPOINT_EVERY_S"]) == ("fast", "1.5")
+    assert not {"PLIANT_WEIGHTS", "PLIANT_RESUME_FROM"} & plain.keys()
+
+    first = world.control.settings.folders("job-1")
+    first.weights.write_bytes(b"w")
+    first.checkpoints.mkdir()
+    (first.checkpoints / "step-000000000010.ckpt").write_bytes(b"c")
+    mine = tmp_path / "mine.pt"
+    mine.write_bytes(b"w")
+    for wanted, path in (("job-1", first.weights), (str(mine), mine)):
+        job = submit(world, {"train.py": ""}, weights=wanted)
+        assert job.spec.weights == str(path)
+        world.settle(0.1)
+        assert world.cluster.orders[-1].env["PLIANT_WEIGHTS"] == str(path)
+    submit(world, {"train.py": ""}, resume_from="job-1")
+    world.settle(0.1)
+    assert world.cluster.orders[-1].env["PLIANT_RESUME_FROM"] == str(first.checkpoints)
+    assert first.checkpoints.is_absolute()
+
+
+def test_an_origin_that_is_not_there_is_refused(world: World, tmp_path: Path) -> None:
+    found = refused(world, {"train.py": ""}, weights="job-7", resume_from="job-7")
+    assert "no file 'job-7' here; give the whole path of a state_dict" in found["weights"]
+    assert "no checkpoint in 'job-7'; give a job that has saved one" in found["resume_from"]
+    relative = refused(world, {"train.py": ""}, weights="mine.pt", resume_from=str(tmp_path))
+    assert set(relative) == {"weights", "resume_from"}

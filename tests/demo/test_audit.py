@@ -72,7 +72,7 @@ def books(history: History, folder: Path, killed: frozenset[str] = frozenset({"j
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=8),
     losses=st.dictionaries(st.integers(0, NUM_STEPS - 1), st.booleans(), max_size=3),
@@ -91,7 +91,7 @@ def test_a_right_history_balances(tmp_path: Path, sizes: list[int], losses: dict
     assert ledger.samples_per_epoch == dict.fromkeys(range(NUM_EPOCHS), NUM_SAMPLES)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(data=st.data())
 def test_one_sample_more_or_less_or_another_is_found(tmp_path: Path, data: st.DataObject) -> None:
     for old in tmp_path.glob("*.jsonl"):

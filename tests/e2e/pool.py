@@ -21,30 +21,44 @@ START_S = 60.0
 class Pool:
     """Starts `pliant up` on a free port with this many CPU slots."""
 
-    def __init__(self, home: Path, *, slots: int = 8) -> None:
+    def __init__(
+        self, home: Path, *, slots: int = 8, options: tuple[str, ...] = (), database: str | None = None
+    ) -> None:
         self.home = home
+        self.options = options
         self.slots = slots
+        self.database = database
         self.port = free_port()  # fixed, so that tasks find the next server of the same folder
         self.process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
+        options = ("--port", str(self.port), "--slots", str(self.slots), *self.options)
         with (self.home.parent / "up.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*PLIANT, "--home", str(self.home), "up", "--port", str(self.port), "--slots", str(self.slots)],
+                [*PLIANT, "--home", str(self.home), "up", *options],
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=clean_env(),
+                env=clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database}),
             )
         self.until(lambda: self.listens() or self.process_ended(), "the server listens", START_S)
         assert not self.process_ended(), self.log()
 
     def listens(self) -> bool:
         """This server, and not one that was killed, has written where it listens."""
-        record = self.home / "server.json"
-        return self.process is not None and record.exists() and f'"pid": {self.process.pid}' in record.read_text()
+        try:
+            record = (self.home / "server.json").read_text()
+        except FileNotFoundError:  # a server that starts removes the one of a server that was killed
+            return False
+        return self.process is not None and f'"pid": {self.process.pid}' in record
 
     def process_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
+
+    def starved_s(self) -> float:
+        """Return how long the server's threads waited for a processor since it began: the cost of others' work."""
+        assert self.process is not None
+        waits = [path.read_text().split()[1] for path in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")]
+        return sum(map(int, waits)) / 1e9
 
     def log(self) -> str:
         return (self.home.parent / "up.log").read_text()

@@ -93,7 +93,7 @@ def test_a_script_that_never_starts_to_train_is_ended(client: Client, tmp_path: 
     job = submitted(client, tmp_path, "import threading\nthreading.Event().wait()\n", start_timeout_s=2)
     assert job.state == "failed"
     assert "2 s" in job.reason
-    assert not [task for task in client.job(job.id).tasks if not task.ended]
+    Pool.until(lambda: all(task.ended for task in client.job(job.id).tasks), "its process is ended")
 
 
 def test_a_script_that_exits_with_a_code_fails_with_its_last_words(client: Client, tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_a_full_disk_while_checkpointing_keeps_the_last_good_checkpoint(
     failed = [event.message for event in events if event.kind == "checkpoint.failed"]
     saved = [str(event.data["path"]) for event in events if event.kind == "checkpoint.saved"]
     assert (job.state, job.reason) == ("completed", job.reason)
-    assert len(saved) + len(failed) == 4
-    assert len(failed) >= 2
+    assert 1 <= len(saved) <= 2
+    assert len(failed) == 1  # told once, until something else is wrong
     assert "File too large" in failed[0]
     result = shared_pool.home / "jobs" / job.id / "result"
     assert sorted(str(path.relative_to(result)) for path in (result / "checkpoint").iterdir()) == saved

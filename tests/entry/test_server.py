@@ -123,6 +123,7 @@ def test_a_training_outlives_a_killed_server_is_paused_by_sigterm_and_goes_on(ho
         port = httpx.URL(json.loads((home / "server.json").read_text())["url"]).port
         with client(home) as http:
             job_id = submit(http, DIGITS, max_tasks=2, args=["--epochs", "100000", "--width", "4"])
+            wait_for(lambda: len([task for task in _tasks(http, job_id) if task["state"] == "training"]) == 2)
             wait_for(lambda: _progress(http, job_id))
             pids = {task["pid"] for task in _tasks(http, job_id)}
         first.kill()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from tests.train.link_server import LinkServer
 
 from pliant.core.link import Failed, Hello, Leaving, Ready
+from pliant.entry.task import TaskSettings
 
 TIMEOUT_S = 40
 
@@ -126,6 +128,72 @@ def test_sigterm_before_training_ends_the_task_quietly(tmp_path: Path, server: L
     assert code == 0
     assert err == "pliant: left the job: SIGTERM before training began\n"
     assert [type(message) for message in server.all_heard()] == [Hello]
+
+
+ALONE = """
+import os, sys, threading
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+print(dist.get_rank(), dist.get_world_size(), sys.argv[1:], __name__, torch.get_num_threads(), threading.active_count())
+{ending}
+"""
+
+
+def run_fixed(tmp_path: Path, ending: str) -> tuple[int, str, str]:
+    """Run a script as the only process of a fixed job."""
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text(ALONE.format(ending=ending))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
+    env = {**kept, "PLIANT_FIXED": "1", "PLIANT_NUM_THREADS": "1", "RANK": "0", "WORLD_SIZE": "1"}
+    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-m", "pliant.entry.task", "train.py", "--lr", "0.1"]
+    done = subprocess.run(command, cwd=code, env=env, capture_output=True, text=True, timeout=TIMEOUT_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"), [("dist.destroy_process_group()", 0), ("sys.exit(3)", 3), ("sys.exit('no data')", 1)]
+)
+def test_a_fixed_script_needs_no_server_and_has_its_own_exit_code(tmp_path: Path, ending: str, code: int) -> None:
+    ended = run_fixed(tmp_path, ending)
+
+    assert ended[:2] == (code, "0 1 ['--lr', '0.1'] __main__ 1 1\n")
+
+
+def test_what_a_fixed_script_left_for_its_end_is_done(tmp_path: Path) -> None:
+    _, out, _ = run_fixed(tmp_path, "import atexit; atexit.register(print, 'bye')")
+
+    assert out.endswith("bye\n")
+
+
+def test_a_fixed_script_that_raises_tells_its_own_frames_and_the_error_last(tmp_path: Path) -> None:
+    code, _, err = run_fixed(tmp_path, "raise LookupError('no such sample')")
+
+    lines = err[err.index("Traceback") :].splitlines()
+    assert code == 1
+    assert lines[1].startswith(f'  File "{tmp_path}/code/train.py"')
+    assert lines[-1] == "LookupError: no such sample"
+
+
+def test_what_the_server_asks_for_reaches_the_settings() -> None:
+    base = dict.fromkeys(("PLIANT_URL", "PLIANT_TASK_TOKEN", "PLIANT_TASK_ID", "PLIANT_JOB_ID", "LOG_DIR"), "x")
+    base |= {"PLIANT_VIRTUAL_WORKERS": "8", "RESULT_DIR": "/r"}
+    asked = {
+        "PLIANT_MODE": "fast",
+        "PLIANT_WEIGHTS": "/w.pt",
+        "PLIANT_RESUME_FROM": "/c",
+        "PLIANT_CHECKPOINT_EVERY_S": "0",
+    }
+
+    plain, told = TaskSettings.read(base), TaskSettings.read(base | asked)
+
+    assert (plain.mode, plain.weights, plain.resume_from, plain.checkpoint_every_s) == ("exact", None, None, 600.0)
+    assert (told.mode, told.weights, told.resume_from) == ("fast", Path("/w.pt"), Path("/c"))
+    assert told.checkpoint_every_s == 0.0
 
 
 READY = """

@@ -220,7 +220,7 @@ CALM_DOWN = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data
 def test_any_history_of_faults_settles_and_loses_nothing() -> None:
     run_state_machine_as_test(
         Chaos,
-        settings=settings(max_examples=150, stateful_step_count=30, deadline=None, suppress_health_check=CALM_DOWN),
+        settings=settings(max_examples=150, stateful_step_count=30, suppress_health_check=CALM_DOWN),
     )
 
 
@@ -229,7 +229,7 @@ def test_any_history_of_faults_settles_and_loses_nothing() -> None:
 def test_any_long_history_of_faults_settles_and_loses_nothing() -> None:
     run_state_machine_as_test(
         Chaos,
-        settings=settings(max_examples=1000, stateful_step_count=50, deadline=None, suppress_health_check=CALM_DOWN),
+        settings=settings(max_examples=1000, stateful_step_count=50, suppress_health_check=CALM_DOWN),
     )
 
 

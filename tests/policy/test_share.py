@@ -66,7 +66,7 @@ DEMANDS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(demands=DEMANDS, more=st.integers(0, 300), fair=st.booleans())
 def test_shares_keep_their_bounds_and_leave_no_slot_that_somebody_could_use(
     demands: list[Demand], more: int, fair: bool
@@ -82,7 +82,7 @@ def test_shares_keep_their_bounds_and_leave_no_slot_that_somebody_could_use(
         assert n == d.high or d.size > left
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(demands=DEMANDS, more=st.integers(0, 300))
 def test_nobody_gets_less_than_the_whole_tasks_in_what_it_deserves(demands: list[Demand], more: int) -> None:
     total = sum(d.low * d.size for d in demands) + more
@@ -97,3 +97,4 @@ def test_nobody_gets_less_than_the_whole_tasks_in_what_it_deserves(demands: list
 def test_a_queue_serves_the_first_up_to_its_maximum_before_the_next() -> None:
     assert queue([Demand(1, 1, 1, 5), Demand(9, 1, 1, 5), Demand(9, 1, 1, 5)], 8).tasks == [5, 2, 1]
     assert queue([Demand(1, 4, 1, 2), Demand(1, 3, 1, 2), Demand(1, 1, 1, 9)], 11).tasks == [1, 2, 1]
+    assert queue([Demand(1, 1, 1, 5), Demand(9, 1, 2, 5)], 2).tasks == [1, 2], "minimums are granted, come what may"

@@ -81,6 +81,11 @@ class World:
         check_plan(snapshot, decision, self.policy, self.now)
         turned = Snapshot(nodes=snapshot.nodes[::-1], workloads=snapshot.workloads[::-1])
         assert plan(turned, self.policy, self.now) == decision, "the order of the input matters"
+        self.carry_out(decision)
+        return decision
+
+    def carry_out(self, decision: Plan) -> None:
+        """Start tasks and let tasks begin to leave."""
         for job_id, grant in decision.grants.items():
             view = self.jobs[job_id]
             tasks = [replace(task, leaving=task.leaving or task.id in grant.leave) for task in view.tasks]
@@ -91,7 +96,6 @@ class World:
                 tasks.append(TaskView(id=task_id, node_id=placement.node_id, slots=placement.slots))
             resized = self.now if grant.start or grant.leave else view.resized_at
             self.jobs[job_id] = replace(view, tasks=tuple(tasks), resized_at=resized)
-        return decision
 
     def exit_leaving(self, job_id: JobId | None = None, num: int | None = None) -> None:
         """Let leaving tasks be gone: all of them, or of one job, or the first few."""
@@ -120,11 +124,15 @@ class World:
                 assert decision.wake_at > self.now, "asks to be woken in the past"
                 self.now = decision.wake_at
             elif idle and not leaving:
-                check_rest(self, decision)
+                self.check_rest(decision)
                 return made
             else:
                 self.now += 0.1
         raise AssertionError(f"not at rest after {num_rounds} rounds")
+
+    def check_rest(self, decision: Plan) -> None:
+        """Check the laws that hold when nothing is left to do."""
+        check_rest(self, decision)
 
 
 def check_plan(snapshot: Snapshot, decision: Plan, policy: Policy, now: float) -> None:
@@ -154,6 +162,7 @@ def check_plan(snapshot: Snapshot, decision: Plan, policy: Policy, now: float) -
             assert view.held_until is None or now >= view.held_until, "starts during its back-off"
         for placement in grant.start:
             assert len(placement.slots) == view.slots_per_task
+            assert placement.node_id not in view.excluded, "starts where its tasks do not live"
             for slot in placement.slots:
                 assert (placement.node_id, slot) in free, "not free, or granted twice"
                 free.remove((placement.node_id, slot))
@@ -163,7 +172,7 @@ def check_plan(snapshot: Snapshot, decision: Plan, policy: Policy, now: float) -
             promised += grant.num_tasks * view.slots_per_task
     assert promised <= len(slots), "promises more slots than there are"
     assert decision.wake_at is None or decision.wake_at > now
-    if all(view.slots_per_task == 1 for view in views.values()):
+    if all(view.slots_per_task == 1 and not view.excluded for view in views.values()):
         check_single_slots(snapshot, decision, policy, now)
 
 
@@ -192,8 +201,9 @@ def check_rest(world: World, decision: Plan) -> None:
     taken = {(t.node_id, slot) for view in world.jobs.values() for t in view.tasks for slot in t.slots}
     free = {n.id: sum((n.id, slot) not in taken for slot in n.slots) for n in world.nodes.values()}
     for view in world.jobs.values():
-        assert len(view.tasks) == decision.grants[view.id].num_tasks, f"{view.id} is not at its target"
-        places = sum(num // view.slots_per_task for num in free.values())
+        if not view.excluded:
+            assert len(view.tasks) == decision.grants[view.id].num_tasks, f"{view.id} is not at its target"
+        places = sum(num // view.slots_per_task for node_id, num in free.items() if node_id not in view.excluded)
         if len(view.tasks) < view.max_tasks:
             needed = 1 if view.tasks else view.min_tasks
             assert places < needed, f"slots are idle though {view.id} could use them"

@@ -3,11 +3,14 @@
 import asyncio
 import io
 import json
+import os
+import secrets
 import socket
 import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +18,41 @@ import httpx
 import pytest
 import uvicorn
 
+from pliant.catalog.dataset_imports import ImportSettings
+from pliant.catalog.dataset_uploads import UploadLimits
+from pliant.catalog.datasets import make_datasets
+from pliant.control.backup import Backup
 from pliant.control.loop import Control
 from pliant.control.orders import job_token
 from pliant.control.settings import ControlSettings
+from pliant.control.sharing import sharing_of
+from pliant.control.upkeep import Upkeep
+from pliant.core.access import Role
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster
+from pliant.entry.datasets import IMPORTER
+from pliant.entry.environments import opened_environments
+from pliant.people.passwords import Cost
+from pliant.people.people import make_people
+from pliant.people.throttle import WINDOW_S
+from pliant.people.user import User
 from pliant.server.app import make_app
 from pliant.server.bell import Bell
 from pliant.server.context import Context
 from pliant.server.links import LinkHub
+from pliant.server.model_jobs import models_of
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
 from pliant.wire.link import MAX_FRAME_BYTES
+from pliant.wire.people import TokenRequest, UserRequest
 
 TOKEN = "the-token"
 SECRET = b"s" * 32
+CHEAP = Cost(num_passes=1, memory_kib=8, num_lanes=1)
+"""Hashes of passwords that take no time."""
+PASSWORD = "correct horse"
 
 
 class Served:
@@ -47,19 +68,66 @@ class Served:
         self.num_shutdowns = 0
         cluster: Cluster = self.cluster
         settings = ControlSettings(home=home, url="http://test", secret=SECRET, policy=Policy(cooldown_s=0.0))
-        self.control = Control(store=self.store, cluster=cluster, links=self.links, clock=self.clock, settings=settings)
+        self.people = make_people(
+            self.store.registry, self.clock, file_token=TOKEN, token_hex=secrets.token_hex, cost=CHEAP
+        )
+        self._rooms = ExitStack()
+        self.environments = self._rooms.enter_context(
+            opened_environments(self.store.registry, self.clock, home, os.environ, self.people)
+        )
+        self.datasets = make_datasets(
+            self.store.registry,
+            ImportSettings(folder=home / "datasets", data_root=home / "data", command=IMPORTER),
+            uploads=home / "incoming",
+            limits=UploadLimits(max_bytes=1 << 20, max_chunk_bytes=1 << 16, max_open=3),
+            now=self.clock.now,
+            users=lambda name: self.control.queries.users_of(name),
+        )
+        (home / "data").mkdir()
+        self.datasets.start()
+        self.control = Control(
+            store=self.store,
+            cluster=cluster,
+            links=self.links,
+            clock=self.clock,
+            settings=settings,
+            preparations=self.environments,
+            data=self.datasets,
+        )
+        self.environments.watch(self.control.wake)
         self.control.start()
+        self.sharing = sharing_of(self.store.registry, self.clock, self.people.gate.knows)
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         context = Context(
             control=self.control,
+            datasets=self.datasets,
+            people=self.people,
+            sharing=self.sharing,
+            models=models_of(self.store.registry, self.clock, self.control, self.sharing, self.people.gate.knows),
+            registry=self.store.registry,
+            audit=self.store.audit,
+            clock=self.clock,
             bell=self.bell,
             links=self.links,
+            environments=self.environments,
+            upkeep=Upkeep(
+                store=self.store,
+                records=self.store.records,
+                registry=self.store.registry,
+                clock=self.clock,
+                settings=settings,
+                told=self.bell.ring,
+            ),
+            backup=Backup(dumps=self.store.records, home=home, clock=self.clock),
             uploads=home / "uploads",
+            frameworks=home / "frameworks",
             shut_down=self._shut_down,
         )
+        self.app = make_app(context)
         config = uvicorn.Config(
-            make_app(context, token=TOKEN),
+            self.app,
             log_config=None,
             ws="websockets-sansio",
             ws_max_size=MAX_FRAME_BYTES,
@@ -75,13 +143,41 @@ class Served:
             base_url=f"http://{self.address}/v1", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10
         )
 
+    def add_user(self, name: str, role: Role = Role.USER) -> None:
+        """Make a user with the password `PASSWORD`."""
+        self.people.accounts.add(UserRequest(name=name, role=role, password=PASSWORD))
+
+    def client(self, headers: Mapping[str, str] | None = None) -> httpx.Client:
+        """Return a client that shows what is in these headers only."""
+        return httpx.Client(base_url=f"http://{self.address}/v1", headers=headers, timeout=10)
+
+    def client_of(self, name: str, role: Role = Role.USER) -> httpx.Client:
+        """Return a client of a user, who is made if need be, with a personal token of theirs."""
+        if self.people.accounts.find(name) is None:
+            self.add_user(name, role)
+        token = self.people.tokens.make(name, TokenRequest(label="test")).text
+        return self.client({"Authorization": f"Bearer {token}"})
+
+    def forget_people(self) -> None:
+        """Remove all users with what they hold, and let failures to log on be forgotten."""
+        for kept in self.people.accounts.page("", 1000):
+            name = kept.noun.name
+            self.store.registry.remove(User, name)
+            self.people.sessions.end_all(name)
+            self.people.tokens.revoke_all(name)
+        self.clock.advance(WINDOW_S)
+
     def _shut_down(self) -> None:
         self.num_shutdowns += 1
 
     def tick(self, seconds: float = 0.01) -> None:
+        """Let time pass in small steps, as it does while the links are read: a jump is a server that was stopped."""
         self.control.tick()
-        self.clock.advance(seconds)
-        self.control.tick()
+        until = self.clock.now() + seconds
+        while (left := until - self.clock.now()) > 0:
+            self.clock.advance(min(left, 0.25))
+            self.control.listening()
+            self.control.tick()
 
     def submit(self, files: Mapping[str, str] | None = None, **job: object) -> httpx.Response:
         body = {"script": "train.py"} | job
@@ -102,6 +198,8 @@ class Served:
         self._thread.join(10)
         assert not self._thread.is_alive()
         self._listener.close()
+        self.datasets.close()
+        self._rooms.close()
         self.store.close()
 
 
@@ -127,6 +225,14 @@ def packed(files: Mapping[str, str]) -> bytes:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
     served = Served(tmp_path)
+    yield served
+    served.close()
+
+
+@pytest.fixture(scope="module")
+def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server for all tests of a file, which leave nothing behind that would disturb the next one."""
+    served = Served(tmp_path_factory.mktemp("served"))
     yield served
     served.close()
 

@@ -1,5 +1,6 @@
 """The control link, with a real WebSocket client."""
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -10,7 +11,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from pliant.core.job import TaskId
 from pliant.core.lifecycle import TaskState
-from pliant.core.link import Abandon, Dismiss, Form, FromTask, Hello, Ready
+from pliant.core.link import Abandon, Dismiss, Form, FromTask, Hello, Note, Pulse, Ready, Stored
+from pliant.core.ports import EventFilter
 from pliant.wire.link import MAX_FRAME_BYTES, decode_to_task, encode
 
 Served = Any
@@ -141,4 +143,85 @@ def test_links_close_with_the_server(server: Served, open_link: Callable[[], Cli
     assert isinstance(decode_to_task(link.recv(timeout=5)), Abandon)
     server.links.close_all()
     with pytest.raises(ConnectionClosed):
+        link.recv(timeout=5)
+
+
+def test_a_pulse_is_a_sign_of_life_and_nothing_else(
+    server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually
+) -> None:
+    link = open_link()
+    say(link, Hello(task_id=TASK, pid=1))
+    eventually(lambda: server.control._leases.lives(TASK))
+    server.tick()
+    revision = server.store.jobs()[0].revision
+    server.control._leases.drop(TASK)
+    say(link, Pulse(step=3))
+    eventually(lambda: server.control._leases.lives(TASK))
+    server.tick()
+    assert server.store.jobs()[0].revision == revision
+
+
+@pytest.mark.parametrize("goodbye", [True, False], ids=["goodbye", "cut"])
+def test_a_goodbye_is_told_from_a_connection_that_was_cut(
+    server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually, goodbye: bool
+) -> None:
+    told: list[tuple[str, bool]] = []
+    server.control.silent = lambda task_id, goodbye=False: told.append((task_id, goodbye))
+    link = open_link()
+    say(link, Hello(task_id=TASK, pid=1))
+    if goodbye:
+        link.close()
+    else:
+        link.socket.shutdown(socket.SHUT_RDWR)
+
+    eventually(lambda: told)
+
+    assert told == [(TASK, goodbye)]
+
+
+def test_the_audience_hears_that_the_links_are_read(server: Served, eventually: Eventually) -> None:
+    eventually(lambda: server.control._leases._caught_up_at is not None)
+
+
+def test_what_a_task_says_is_told_as_stored_only_after_it_is_and_heard_once(
+    server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually
+) -> None:
+    def notes() -> int:
+        return sum(event.message.endswith("mind this") for event in server.store.events(EventFilter()))
+
+    frame = encode(Note(message="mind this"), 1)
+    link = open_link()
+    say(link, Hello(task_id=TASK, pid=77))
+    link.send(frame)
+    link.send(frame)  # said again before it was stored
+    with pytest.raises(TimeoutError):
+        link.recv(timeout=0.2)
+    assert notes() == 0
+    eventually(lambda: (server.tick(), notes())[1] == 1)
+    assert decode_to_task(link.recv(timeout=5)) == Stored(number=1)
+    again = open_link()
+    say(again, Hello(task_id=TASK, pid=77))
+    again.send(frame)  # its answer was lost with the connection
+    server.tick()
+    assert decode_to_task(again.recv(timeout=5)) == Stored(number=1)
+    server.tick()
+    assert notes() == 1
+    server.links._accounts.clear()  # as the links of the next server, which were never told
+    again.send(frame)
+    assert eventually(lambda: (server.tick(), received(again))[1]) == Stored(number=1)
+    assert notes() == 1
+
+
+def received(link: ClientConnection) -> object:
+    try:
+        return decode_to_task(link.recv(timeout=0.05))
+    except TimeoutError:
+        return None
+
+
+def test_a_number_that_is_none_closes_the_link(open_link: Callable[[], ClientConnection]) -> None:
+    link = open_link()
+    say(link, Hello(task_id=TASK, pid=77))
+    link.send(encode(Note(message="x"), 1).replace('"number":1', '"number":-1'))
+    with pytest.raises(ConnectionClosed, match="number"):
         link.recv(timeout=5)

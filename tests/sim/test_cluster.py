@@ -153,4 +153,4 @@ class SimMachine(RuleBasedStateMachine):
 
 
 TestSimMachine = SimMachine.TestCase
-TestSimMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestSimMachine.settings = settings(max_examples=60, stateful_step_count=30)

@@ -1,5 +1,7 @@
 """What is printed says what happened."""
 
+from dataclasses import replace
+
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import PolicyName
 from pliant.sim.outcome import JobOutcome, Outcome
@@ -9,6 +11,7 @@ from pliant.sim.report import chart, comparison, duration, jobs_table
 def job(name: str, ended_at: float | None, *held: tuple[float, int]) -> JobOutcome:
     return JobOutcome(
         name=name,
+        queue="default",
         state=JobState.PAUSED if ended_at is None else JobState.COMPLETED,
         submitted_at=0.0,
         started_at=held[0][0],
@@ -58,3 +61,14 @@ def test_the_policies_are_compared_by_what_their_jobs_took() -> None:
 
 def test_times_are_written_for_people() -> None:
     assert [duration(s) for s in (0.55, 61, 3600, 30_041)] == ["0.6 s", "1:01", "1:00:00", "8:20:41"]
+
+
+def test_queues_are_shown_where_there_are_several() -> None:
+    assert "queue" not in jobs_table(OUTCOME)
+    first, second = OUTCOME.jobs
+    shown = jobs_table(replace(OUTCOME, jobs=(first, replace(second, queue="nightly")))).splitlines()
+    assert [line.split()[:3] for line in shown] == [
+        ["job", "queue", "state"],
+        ["A", "first", "default"],
+        ["B", "second", "nightly"],
+    ]

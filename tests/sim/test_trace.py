@@ -32,6 +32,7 @@ def test_everything_that_does_not_fit_together_is_told_at_once() -> None:
         {"name": "A", "at_s": 10, "slot_hours": 1, "min_tasks": 3, "max_tasks": 2},
         {"name": "A", "at_s": 0, "slot_hours": 1},
         {"name": "C", "at_s": 50, "slot_hours": 1, "slots_per_task": 9},
+        {"name": "D", "at_s": 60, "slot_hours": 1, "max_tasks": 2, "fixed": True},
     ]
     losses = [{"at_s": 0, "job": "X"}, {"at_s": 49, "job": "C"}]
     found = problems(json.dumps({"jobs": jobs, "losses": losses}))
@@ -40,8 +41,25 @@ def test_everything_that_does_not_fit_together_is_told_at_once() -> None:
         "jobs.0.min_tasks": "3 is above max_tasks 2; lower the one or raise the other",
         "jobs.1.name": "'A' is there twice; rename one",
         "jobs.2.min_tasks": "1 tasks of 9 slots never fit on 1 nodes of 8 slots; lower the minimum or enlarge the pool",
-        "losses.0.job": "no job is named 'X'; there are A, C",
+        "jobs.3.min_tasks": "1 is below max_tasks 2 of a fixed job; give it the same",
+        "losses.0.job": "no job is named 'X'; there are A, C, D",
         "losses.1.at_s": "49 is before 'C' arrives at 50; give a later instant",
+    }
+
+
+def test_queues_and_groups_are_checked_with_the_rest() -> None:
+    trace = {
+        "groups": [{"name": "all", "hosts": {"all": True}}, {"name": "half", "hosts": {"all": True}}],
+        "queues": [{"name": "default"}, {"name": "night", "resource_group": "full", "run_as": "ann"}],
+        "jobs": [{"name": "A", "at_s": 0, "slot_hours": 1, "queue": "day"}],
+    }
+
+    assert problems(json.dumps(trace)) == {
+        "groups.0.name": "'all' is there already; choose another name",
+        "queues.0.name": "'default' is there already; choose another name",
+        "queues.1.resource_group": "there is no resource group 'full'; there are all, all, half",
+        "queues.1.run_as": "means nothing here, where no process runs; leave it out",
+        "jobs.0.queue": "there is no queue 'day'; there are default, default, night",
     }
 
 

@@ -11,18 +11,22 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
-from pliant.core.link import FromTask, ToTask
-from pliant.wire.link import decode_from_task, encode
+from pliant.core.link import FromTask, Stored, ToTask
+from pliant.wire.link import decode_from_task, encode, number_of
 
 
 class LinkServer:
-    """Listens on loopback from its construction on; `port` 0 takes a free one."""
+    """Listens on loopback from its construction on; `port` 0 takes a free one.
 
-    def __init__(self, *, port: int = 0, status: HTTPStatus | None = None) -> None:
+    Says of every message that it is stored, unless it is `forgetful`.
+    """
+
+    def __init__(self, *, port: int = 0, status: HTTPStatus | None = None, forgetful: bool = False) -> None:
         self.heard: list[list[FromTask]] = []
         """What was said, one list a connection."""
         self.requests: list[Request] = []
         self._status = status
+        self._forgetful = forgetful
         self._connections: list[ServerConnection] = []
         self._changed = threading.Condition()
         self._server: Server = serve(
@@ -66,7 +70,13 @@ class LinkServer:
                 self._changed.wait(0.05)
 
     def all_heard(self) -> list[FromTask]:
+        """Return the messages of all connections so far."""
         return [message for connection in self.heard for message in connection]
+
+    def heard_in_all(self, num_messages: int) -> list[FromTask]:
+        """Return the messages of all connections once there are that many: a link that is closed may still be read."""
+        self.wait(lambda: len(self.all_heard()) >= num_messages)
+        return self.all_heard()
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         self.requests.append(request)
@@ -82,5 +92,7 @@ class LinkServer:
                 with self._changed:
                     mine.append(decode_from_task(frame))
                     self._changed.notify_all()
+                if (number := number_of(frame)) and not self._forgetful:
+                    connection.send(encode(Stored(number=number)))
         except ConnectionClosed:
             return

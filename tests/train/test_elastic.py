@@ -169,9 +169,13 @@ def moved_on(world: World, number: int) -> bool:
     return (
         world.membership.number > number
         or finished(world)
-        or all(actor.ended for actor in world.actors.values())
+        or ended(world)
         or set(world.membership.active) == set(world.membership.wanted)
     )
+
+
+def ended(world: World) -> bool:
+    return all(actor.ended for actor in world.actors.values())
 
 
 def finished(world: World) -> bool:
@@ -193,5 +197,8 @@ def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_pat
         world.wait(partial(moved_on, world, world.membership.number), "the next generation")
         if not world.membership.wanted and not finished(world):
             world.resize(1)
+    world.wait(lambda: finished(world) or ended(world), "the end, or that of the last task, which was told to die")
+    if not finished(world):
+        world.resize(1)
     world.wait_for_end()
     check(world, 60)

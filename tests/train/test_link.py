@@ -1,15 +1,23 @@
 """The task's end of the control link, against a real server on loopback."""
 
+import json
+import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
 from tests.train.link_server import LinkServer
 
 from pliant.core.job import Progress, TaskId
-from pliant.core.link import Abandon, Dismiss, Finished, Hello, Leaving, Note, Point, Report, ToTask
-from pliant.train.link import Link
+from pliant.core.link import Abandon, Dismiss, Finished, Hello, Leaving, Note, Point, Pulse, Report, ToTask
+from pliant.entry.tls import TlsSettings, prepare
+from pliant.train.link import Link, Pulsing
+from pliant.train.outbox import WINDOW
+from pliant.train.whereabouts import Whereabouts
+from pliant.wire.trust import Trust
 
 TASK = TaskId("job-1.1")
 
@@ -51,7 +59,7 @@ def told() -> Told:
 
 
 def link_to(url: str, told: Told) -> Link:
-    return Link(url=url, task_id=TASK, token="secret", hello=told.hello, deliver=told.messages.append)
+    return Link(where=Whereabouts(url), task_id=TASK, token="secret", hello=told.hello, deliver=told.messages.append)
 
 
 @pytest.fixture
@@ -67,7 +75,7 @@ def test_hello_comes_first_with_the_job_s_token(server: LinkServer, told: Told) 
 
     assert link.close(10)
 
-    assert server.heard == [[Hello(task_id=TASK, pid=1), note("early")]]
+    assert server.heard_in_all(2) == [Hello(task_id=TASK, pid=1), note("early")]
     assert server.requests[0].path == f"/v1/link?task={TASK}"
     assert server.requests[0].headers["Authorization"] == "Bearer secret"
 
@@ -103,9 +111,8 @@ def test_what_was_said_while_the_server_was_away_arrives_in_order_after_a_new_he
         link.send(note("four"))
         assert link.close(10)
 
-    said = second.all_heard()
+    said = second.heard_in_all(5)
     assert said[0] == Hello(task_id=TASK, pid=told.num_hellos)
-    # A message that was written into the dying connection may be lost, as the next hello makes good; never reordered.
     assert said[1:] == [note("one"), note("two"), note("three"), note("four")]
 
 
@@ -135,7 +142,7 @@ def test_reports_that_wait_are_merged_and_no_point_is_lost(server: LinkServer, t
     link.start()
     assert link.close(10)
 
-    _, merged, finished, last = server.all_heard()
+    _, merged, finished, last = server.heard_in_all(4)
     assert isinstance(merged, Report)
     assert (merged.progress.step, [point.step for point in merged.points]) == (3, [1, 2, 3])
     assert (finished, last) == (Finished(step=3), report(4))
@@ -157,6 +164,27 @@ def test_task_that_is_refused_is_dismissed_and_does_not_wait_to_say_goodbye(told
     assert len(server.requests) == 1
 
 
+def test_a_server_that_says_nothing_after_the_tls_handshake_is_asked_again(
+    told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pliant.train.link._OPEN_S", 0.3)
+    tls = prepare(TlsSettings(), tmp_path, now=time.time())
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    theirs.load_cert_chain(tls.certificate, tls.key)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        trust = Trust(certificate=tls.trusted, server_name="localhost")
+        where = Whereabouts(f"https://127.0.0.1:{listener.getsockname()[1]}", None, trust)
+        link = Link(where=where, task_id=TASK, token="secret", hello=told.hello, deliver=told.messages.append)
+        link.start()
+        silent = [theirs.wrap_socket(listener.accept()[0], server_side=True) for _ in range(3)]
+    link.close(0.1)
+    for one in silent:
+        one.close()
+
+    assert told.num_hellos == 0
+
+
 def test_server_that_is_overloaded_is_asked_again(told: Told) -> None:
     with LinkServer(status=HTTPStatus.SERVICE_UNAVAILABLE) as server:
         link = link_to(server.url, told)
@@ -176,7 +204,7 @@ def test_goodbye_waits_for_a_server_that_comes_back(told: Told) -> None:
     with LinkServer(port=first.port) as second:
         assert link.close(20)
 
-    assert second.all_heard() == [Hello(task_id=TASK, pid=told.num_hellos), Leaving(reason="last words")]
+    assert second.heard_in_all(2) == [Hello(task_id=TASK, pid=told.num_hellos), Leaving(reason="last words")]
 
 
 def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told) -> None:
@@ -189,3 +217,120 @@ def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told) -> None:
     began_at = time.monotonic()
     assert not link.close(0.3)
     assert time.monotonic() - began_at < 5
+
+
+def pulsing(step: int | None = None, lease_s: float = 0.4) -> Pulsing:
+    return Pulsing(make=lambda: Pulse(step=step), lease_s=lease_s)
+
+
+def pulsing_link(url: str, told: Told, pulse: Pulsing) -> Link:
+    return Link(
+        where=Whereabouts(url),
+        task_id=TASK,
+        token="secret",
+        hello=told.hello,
+        deliver=told.messages.append,
+        pulse=pulse,
+    )
+
+
+def test_a_link_with_nothing_to_say_shows_life_a_few_times_in_every_lease(server: LinkServer, told: Told) -> None:
+    link = pulsing_link(server.url, told, pulsing(step=12))
+    link.start()
+    server.wait(lambda: len(server.all_heard()) >= 2)
+    began_at = time.monotonic()
+    server.wait(lambda: len(server.all_heard()) >= 7)
+    took_s = time.monotonic() - began_at
+    link.close(10)
+
+    hello, *pulses = server.all_heard()
+    assert isinstance(hello, Hello)
+    assert set(pulses) == {Pulse(step=12)}
+    assert took_s >= 0.4, "more often than needed"
+
+
+def test_life_is_shown_again_after_the_connection_was_cut(told: Told) -> None:
+    with LinkServer() as first:
+        link = pulsing_link(first.url, told, pulsing())
+        link.start()
+        first.wait(lambda: Pulse() in first.all_heard())
+    with LinkServer(port=first.port) as second:
+        second.wait(lambda: Pulse() in second.all_heard())
+        link.close(10)
+
+    assert isinstance(second.heard[-1][0], Hello)
+
+
+def test_a_link_that_has_much_to_say_sends_no_pulse(server: LinkServer, told: Told) -> None:
+    link = pulsing_link(server.url, told, pulsing(lease_s=20.0))
+    link.start()
+    for number in range(50):
+        link.send(note(str(number)))
+    assert link.close(10)
+
+    assert server.heard_in_all(51)[1:] == [note(str(number)) for number in range(50)]
+
+
+def test_a_link_that_was_told_no_lease_sends_no_pulse(server: LinkServer, told: Told) -> None:
+    link = link_to(server.url, told)
+    link.start()
+    server.wait(lambda: bool(server.all_heard()))
+    link.send(note("only this"))
+    assert link.close(10)
+
+    assert server.heard_in_all(2)[1:] == [note("only this")]
+
+
+def test_what_was_sent_and_never_stored_is_said_again_to_the_next_server(told: Told) -> None:
+    first = LinkServer(forgetful=True)
+    link = link_to(first.url, told)
+    link.start()
+    for text in ("one", "two"):
+        link.send(note(text))
+    first.wait(lambda: len(first.all_heard()) == 3)
+    assert not link_is_done(link)
+    first.close()
+
+    with LinkServer(port=first.port) as second:
+        link.send(note("three"))
+        assert link.close(10)
+
+    assert second.heard_in_all(4)[1:] == [note("one"), note("two"), note("three")]
+
+
+def link_is_done(link: Link) -> bool:
+    """Tell whether all that was said is stored, without waiting."""
+    return not link.waiting()
+
+
+def test_a_server_that_stores_nothing_gets_no_more_than_a_window(told: Told) -> None:
+    with LinkServer(forgetful=True) as server:
+        link = link_to(server.url, told)
+        link.start()
+        for number in range(WINDOW + 20):
+            link.send(note(str(number)))
+        server.wait(lambda: len(server.all_heard()) == WINDOW + 1)
+        assert not link.close(0.2)
+    assert len(server.all_heard()) == WINDOW + 1
+
+
+def test_a_link_leaves_a_server_that_says_nothing_for_the_one_that_leads_now(told: Told, tmp_path: Path) -> None:
+    file = tmp_path / "server.json"
+    with LinkServer(forgetful=True) as stopped, LinkServer() as leader:
+        file.write_text(json.dumps({"url": stopped.url}))
+        link = Link(
+            where=Whereabouts("http://127.0.0.1:1", file),
+            task_id=TASK,
+            token="secret",
+            hello=told.hello,
+            deliver=told.messages.append,
+            pulse=pulsing(),
+        )
+        link.start()
+        link.send(note("one"))
+        stopped.wait(lambda: note("one") in stopped.all_heard())
+        (tmp_path / "new").write_text(json.dumps({"url": leader.url}))
+        (tmp_path / "new").replace(file)
+        leader.wait(lambda: note("one") in leader.all_heard())
+        assert link.close(10)
+    assert isinstance(leader.heard[0][0], Hello)

@@ -1,5 +1,6 @@
 """What a task says of where it stands, and what it makes of what it is told."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -153,6 +154,22 @@ def test_dismissed_task_departs_wherever_it_is() -> None:
     assert training.is_lost()
     with pytest.raises(Departed):
         training.check_dismissed()
+
+
+def test_who_waits_for_a_generation_sees_that_it_is_given_up_though_nobody_wakes_it() -> None:
+    session, said = Told(), list[str]()
+
+    def wait_for_generation() -> None:
+        with pytest.raises(Departed) as departed:
+            session.wait_for_generation()
+        said.append(departed.value.reason)
+
+    thread = threading.Thread(target=wait_for_generation, daemon=True)
+    thread.start()
+    assert session.give_up("SIGTERM")
+    thread.join(20)
+    assert said == ["SIGTERM"]
+    assert not session.give_up("SIGTERM again"), "it is told once"
 
 
 def test_hello_repeats_where_a_ready_task_listens() -> None:

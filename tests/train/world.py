@@ -11,11 +11,12 @@ from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import torch
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Broken, FromTask, Hello, Left, Ready, Switched
+from pliant.core.link import Broken, Dismiss, FromTask, Hello, Left, Ready, Switched
 from pliant.policy.membership import Activated, Gone, Heard, Membership, Send, Tick, Wanted, handle
 from pliant.train.ambient import SURROUNDINGS, Surroundings
 from pliant.train.errors import Departed
@@ -37,6 +38,10 @@ class Actor:
     ended: bool = False
 
 
+WORLDS: Final[list["World"]] = []
+"""Those of the present test; they are ended after it."""
+
+
 @dataclass(slots=True)
 class World:
     """Runs `script` in every task. `script` may call `world.maybe_crash(task_id)` wherever it may die."""
@@ -53,6 +58,9 @@ class World:
     doomed: set[TaskId] = field(default_factory=set)
     changed: threading.Condition = field(default_factory=threading.Condition)
     _ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        WORLDS.append(self)
 
     def resize(self, num_tasks: int) -> None:
         """Want this many tasks: start new ones, or let the newest go."""
@@ -92,6 +100,15 @@ class World:
             if actor.error is not None:
                 raise actor.error
 
+    def end(self, timeout_s: float = 20.0) -> None:
+        """End every task that is still there, as a test does that failed; nothing of the world is left after it."""
+        for actor in self.actors.values():
+            actor.session.deliver(Dismiss(reason="the test is over"))
+            actor.session.close()
+        deadline = time.monotonic() + timeout_s
+        for actor in self.actors.values():
+            actor.thread.join(max(0.0, deadline - time.monotonic()))
+
     def live(self) -> list[TaskId]:
         with self.changed:
             return [task for task, actor in self.actors.items() if not actor.ended and task not in self.doomed]
@@ -129,11 +146,15 @@ class World:
         except Departed:
             actor.left = True
         except Crash:
-            actor.session.group.drop() if actor.session.trains else None
+            actor.session.close()  # first of all, as the kernel does for a process that was killed
         except BaseException as error:  # noqa: BLE001 (reported to the test's own thread)
             actor.error = error
-        for clean_up in surroundings.cleanups:
-            clean_up()
+        try:
+            for clean_up in surroundings.cleanups:
+                clean_up()
+        except BaseException as error:  # noqa: BLE001 (reported to the test's own thread)
+            actor.error = actor.error or error
+        actor.session.close()
         with self.changed:
             actor.ended = True
             self._feed(Gone(task_id=task_id, reason="crashed" if task_id in self.doomed else ""))

@@ -7,7 +7,29 @@ from typing import Annotated
 
 import typer
 
-from pliant.cli import events, jobs, logs, result, run, server, submit, top
+from pliant.cli import (
+    audit,
+    datasets,
+    environments,
+    events,
+    jobs,
+    login,
+    logs,
+    models,
+    plan,
+    queues,
+    result,
+    run,
+    server,
+    share,
+    submit,
+    templates,
+    tokens,
+    top,
+    trainings,
+    upkeep,
+    users,
+)
 from pliant.cli.problems import report
 from pliant.cli.session import Settings
 from pliant.core.errors import PliantError
@@ -25,7 +47,8 @@ pliant result 1                     fetch the trained model
 
 _EPILOG = """\b
 Exit codes: 0 ok, 1 the job failed or something unexpected, 2 bad input,
-3 not found, 4 no server answers, 5 not possible in the present state.
+3 not found, 4 no server answers, 5 not possible in the present state,
+6 not logged in, or not allowed.
 `pliant --install-completion` sets up completion of commands and jobs.
 """
 
@@ -52,14 +75,19 @@ def settings(
     token: Annotated[
         str | None, typer.Option(envvar="PLIANT_TOKEN", metavar="TEXT", help="Its token; better given as environment.")
     ] = None,
+    ca: Annotated[
+        Path | None, typer.Option(envvar="PLIANT_CA", metavar="FILE", help="Its certificate, or its authority's (PEM).")
+    ] = None,
 ) -> None:
     """Keep what stands before the verb."""
-    context.obj = Settings(home=home.expanduser().absolute(), url=url or None, token=token or None)
+    certificate = None if ca is None else ca.expanduser().absolute()
+    context.obj = Settings(home=home.expanduser().absolute(), url=url or None, token=token or None, ca=certificate)
 
 
 app.command("up")(server.up)
 app.command("down")(server.down)
 app.command("submit")(submit.submit)
+app.command("plan")(plan.plan)
 app.command("ps")(jobs.ps)
 app.command("show")(jobs.show_job)
 app.command("top")(top.top)
@@ -69,6 +97,26 @@ app.command("events")(events.events)
 app.command("set")(jobs.set_job)
 app.command("stop")(jobs.stop)
 app.command("result")(result.result)
+app.command("share")(share.share)
+app.command("login")(login.login)
+app.command("logout")(login.logout)
+app.command("whoami")(login.whoami)
+app.command("passwd")(login.passwd)
+app.add_typer(users.app, name="users")
+app.add_typer(tokens.app, name="tokens")
+app.command("audit")(audit.audit)
+app.command("retention")(upkeep.retention)
+app.command("cleanup")(upkeep.cleanup)
+app.command("backup")(upkeep.backup)
+app.command("restore")(upkeep.restore)
+app.add_typer(datasets.app)
+app.add_typer(environments.env)
+app.add_typer(queues.queues)
+app.add_typer(queues.groups)
+app.add_typer(templates.app)
+app.add_typer(models.app)
+app.command("train")(trainings.train)
+app.command("trainings")(trainings.trainings)
 app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run.run)
 app.command("version")(server.version)
 

@@ -20,6 +20,7 @@ _STYLES: Final = {
     EventKind.TASK_LOST: "red",
     EventKind.GENERATION_ABANDONED: "red",
     EventKind.CHECKPOINT_FAILED: "red",
+    EventKind.CLAIM_WEAKENED: "yellow",
     EventKind.WARNING: "yellow",
 }
 _LEAST_ROOM: Final = 20

@@ -1,16 +1,21 @@
 """Reads the output of a job's tasks: what there is, or as it is written, whatever tasks come and go."""
 
+import math
 import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import typer
+
+from pliant.cli.screen import say, tell
 from pliant.client import Client
 from pliant.core.errors import NotFound, PliantError
 from pliant.core.job import Job, Task
+from pliant.core.lifecycle import JobState
 from pliant.wire.api import JobDetail
 
 STREAMS: Final = ("stdout", "stderr")
@@ -78,6 +83,29 @@ def follow_job(
         if detail.job.ended:
             readers.write_rest(write)
             return detail.job
+
+
+def see_through(
+    client: Client, job_id: str, said: str, noun: Any, *, follow: bool, wait: bool, as_json: bool
+) -> Job | None:
+    """Say that a job was begun; return it when it has ended, or None at once if nobody wants to `follow` or `wait`.
+
+    Args:
+        said: that it was begun, in words.
+        noun: what was begun, for JSON; not printed if another one will be.
+    """
+    if not (follow or wait):
+        tell(noun, f"{said}; `pliant logs -f {job_id}` follows it", as_json=as_json)
+        return None
+    say(said, stderr=True)
+    return follow_job(client, job_id) if follow else client.wait(job_id, timeout_s=math.inf)
+
+
+def tell_end(label: str, job: Job) -> None:
+    """Say how a job has ended; end with code 1 unless it completed."""
+    say(f"{label} {job.state.value}" + (f": {job.reason}" if job.reason else ""), stderr=True)
+    if job.state is not JobState.COMPLETED:
+        raise typer.Exit(1)
 
 
 def _tail_of_next(detail: JobDetail, last_id: str, task: Task) -> int | None:

@@ -17,6 +17,8 @@ from pliant.wire.api import ClusterView, SlotView
 _COLOURS: Final = ("green", "blue", "magenta", "cyan", "yellow", "red", "bright_green", "bright_blue", "bright_magenta")
 _FREE: Final = "·"
 _HELD: Final = "█"
+_OTHERS: Final = ""
+"""Holds a slot, but is not ours to see."""
 _BAR: Final = 10
 _ROWS_BETWEEN: Final = 4
 """Lines of a frame below the slots that hold neither a job nor an event."""
@@ -99,7 +101,7 @@ def colours(slots: Sequence[SlotView]) -> dict[str, str]:
 
 
 def _headline(view: View, width: int) -> Text:
-    held = sum(slot.job_id is not None for slot in view.cluster.slots)
+    held = sum(slot.taken for slot in view.cluster.slots)
     left = f"Pliant {view.cluster.version}  {held}/{words.counted(len(view.cluster.slots), 'slot')} held"
     left += f"  {view.cluster.policy.value}  {view.url}"
     right = words.clock_time(view.cluster.now)
@@ -109,7 +111,7 @@ def _headline(view: View, width: int) -> Text:
 def _bars(view: View, colour_of: Mapping[str, str], width: int) -> list[Text]:
     bars = []
     for node in view.cluster.nodes:
-        holders = {slot.slot: slot.job_id for slot in view.cluster.slots if slot.node_id == node.id}
+        holders = {s.slot: s.job_id or _OTHERS for s in view.cluster.slots if s.node_id == node.id and s.taken}
         name = f"{node.id[:12]:<12} "
         room = max(1, width - len(name))
         per_slot = max(1, min(4, room // max(1, len(node.slots))))
@@ -117,11 +119,9 @@ def _bars(view: View, colour_of: Mapping[str, str], width: int) -> list[Text]:
         order = sorted(node.slots, key=lambda slot: (holders.get(slot) is None, holders.get(slot) or "", slot))
         for slot in order[: room // per_slot]:
             job_id = holders.get(slot)
-            bar.append(
-                (_FREE if job_id is None else _HELD) * per_slot, style="dim" if job_id is None else colour_of[job_id]
-            )
+            bar.append((_FREE if job_id is None else _HELD) * per_slot, style=colour_of.get(job_id or "", "dim"))
         bars.append(bar)
-    return [*bars, _legend(view, colour_of)] if colour_of else bars
+    return [*bars, _legend(view, colour_of)] if any(slot.taken for slot in view.cluster.slots) else bars
 
 
 def _legend(view: View, colour_of: Mapping[str, str]) -> Text:
@@ -130,4 +130,7 @@ def _legend(view: View, colour_of: Mapping[str, str]) -> Text:
         num_slots = sum(slot.job_id == job_id for slot in view.cluster.slots)
         legend.append(_HELD, style=colour)
         legend.append(f" {job_id} {num_slots}  ")
+    if num_others := sum(slot.taken and slot.job_id is None for slot in view.cluster.slots):
+        legend.append(_HELD, style="dim")
+        legend.append(f" others {num_others}  ")
     return legend

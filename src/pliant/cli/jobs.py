@@ -5,14 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
 from pliant.cli import words
-from pliant.cli.options import JobArgument, JsonOption
-from pliant.cli.problems import input_error
-from pliant.cli.screen import Column, print_json, say, show, state_text, table
+from pliant.cli.options import JobArgument, JsonOption, filled
+from pliant.cli.problems import checked
+from pliant.cli.screen import Column, print_json, say, show, show_facts, state_text, table, tell
 from pliant.cli.session import all_jobs, job_id_of, open_client
 from pliant.core.job import Generation, Job, Task
 from pliant.core.lifecycle import JobState
@@ -25,6 +24,7 @@ _JOB_COLUMNS = (
     Column(title="SLOTS", right=True),
     Column(title="TASKS", right=True, optional=True),
     Column(title="PRIO", right=True),
+    Column(title="QUEUE", optional=True),
     Column(title="EPOCH", right=True),
     Column(title="DONE", right=True, optional=True),
     Column(title="LOSS", right=True),
@@ -62,7 +62,7 @@ def show_job(context: typer.Context, job: JobArgument, as_json: JsonOption = Fal
     if as_json:
         print_json(detail)
         return
-    show(_facts(detail.job))
+    show_facts(_facts(detail.job))
     if detail.tasks:
         say("\nTasks", style="bold")
         show(_task_table(detail))
@@ -82,9 +82,10 @@ def set_job(
     min_tasks: Annotated[
         int | None, typer.Option("--min", metavar="N", help="Pause rather than run with fewer.")
     ] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Move it to this queue.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change priority, minimum or maximum of a job.
+    """Change priority, minimum, maximum or queue of a job.
 
     It may wait or run; the scheduler decides anew at once.
 
@@ -92,17 +93,15 @@ def set_job(
     pliant set digits --priority 10000
     pliant set 3 --min 2 --max 4
     """
-    given = {"priority": priority, "max_tasks": max_tasks, "min_tasks": min_tasks}
-    try:
-        patch = JobPatch.model_validate({name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        raise input_error(error) from error
+    given = {"priority": priority, "max_tasks": max_tasks, "min_tasks": min_tasks, "queue": queue}
+    patch = checked(JobPatch, filled(given))
     with open_client(context) as client:
         changed = client.change(job_id_of(client, job), patch)
     if as_json:
         print_json(changed)
         return
-    say(f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {words.bounds(changed)} tasks")
+    moved = "" if queue is None else f", queue {changed.queue}"
+    say(f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {words.bounds(changed)} tasks{moved}")
 
 
 def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
@@ -134,10 +133,7 @@ def stop(
         stopped = client.stop(job_id_of(client, job))
         if wait:
             stopped = client.wait(stopped.id, timeout_s=math.inf)
-    if as_json:
-        print_json(stopped)
-    else:
-        say(f"{stopped.id} ({stopped.spec.name}) is {stopped.state.value}")
+    tell(stopped, f"{stopped.id} ({stopped.spec.name}) is {stopped.state.value}", as_json=as_json)
 
 
 def job_table(jobs: Sequence[Job]) -> Table:
@@ -153,6 +149,7 @@ def _job_row(job: Job) -> list[str | Text]:
         str(job.num_slots),
         words.bounds(job),
         str(job.priority),
+        job.queue,
         words.epochs(job.progress),
         words.percent(job.progress),
         words.loss(job.progress),
@@ -160,14 +157,7 @@ def _job_row(job: Job) -> list[str | Text]:
     ]
 
 
-def _facts(job: Job) -> Table:
-    facts = ([Text(name, style="bold"), value] for name, value in _facts_of(job))
-    rows = table((Column(title=""), Column(title="", wrap=True)), facts)
-    rows.show_header = False
-    return rows
-
-
-def _facts_of(job: Job) -> Iterator[tuple[str, str | Text]]:
+def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
     spec = job.spec
     yield "job", f"{job.id} ({spec.name})"
     yield "state", state_text(job.state)
@@ -177,8 +167,15 @@ def _facts_of(job: Job) -> Iterator[tuple[str, str | Text]]:
         yield "why", job.why
     yield "slots", f"{job.num_slots} now; {words.bounds(job)} tasks of {words.counted(spec.slots_per_task, 'slot')}"
     yield "priority", str(job.priority)
+    yield "queue", job.queue
     yield "script", " ".join((spec.script, *spec.args))
-    yield "virtual workers", str(spec.virtual_workers)
+    if spec.environment is not None:
+        yield "environment", spec.environment
+    if spec.fixed:
+        yield "restarts", f"{job.num_restarts} of {spec.max_restarts}"
+    else:
+        yield "virtual workers", str(spec.virtual_workers)
+    yield from _results_of(job)
     yield "submitted", f"{words.date_time(job.submitted_at)} by {job.owner}"
     if job.started_at is not None:
         yield "started", words.date_time(job.started_at)
@@ -186,6 +183,19 @@ def _facts_of(job: Job) -> Iterator[tuple[str, str | Text]]:
         took = "" if job.started_at is None else f" after {words.duration(job.ended_at - job.started_at)}"
         yield "ended", f"{words.date_time(job.ended_at)}{took}"
     yield from _progress_of(job)
+
+
+def _results_of(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield what the results start from and what they are worth."""
+    if job.spec.weights is not None:
+        yield "weights", job.spec.weights
+    if job.spec.resume_from is not None:
+        yield "resumes from", job.spec.resume_from
+    if job.claim is not None:
+        yield "results", words.claim(job)
+        yield "computed with", job.fingerprint
+    if job.digest:
+        yield "digest", job.digest
 
 
 def _progress_of(job: Job) -> Iterator[tuple[str, str]]:

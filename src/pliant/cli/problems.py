@@ -2,13 +2,26 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from rich.text import Text
 
 from pliant.cli.screen import console
-from pliant.core.errors import Conflict, InvalidInput, NotFound, PliantError, Problem, TooLarge, Unavailable
+from pliant.core.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    PliantError,
+    Problem,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+)
+
+M = TypeVar("M", bound=BaseModel)
 
 EXIT_CODES: Final[Mapping[type[PliantError], int]] = {
     InvalidInput: 2,
@@ -16,6 +29,9 @@ EXIT_CODES: Final[Mapping[type[PliantError], int]] = {
     NotFound: 3,
     Unavailable: 4,
     Conflict: 5,
+    Unauthorized: 6,
+    Forbidden: 6,
+    TooMany: 6,
 }
 UNEXPECTED: Final = 1
 
@@ -28,9 +44,21 @@ _OPTIONS: Final = {
     "slots_per_task": "--slots-per-task",
     "virtual_workers": "--virtual-workers",
     "python": "--python",
+    "environment": "--environment",
     "env": "--env",
     "data_dir": "--data-dir",
+    "dataset": "--dataset",
     "checkpoint_freq": "--checkpoint-freq",
+    "checkpoint_every_s": "--checkpoint-every",
+    "mode": "--mode",
+    "weights": "--weights",
+    "resume_from": "--resume-from",
+    "fixed": "--fixed",
+    "max_restarts": "--max-restarts",
+    "max_workers": "--max",
+    "slots_per_worker": "--slots-per-worker",
+    "hyperparameters": "--set",
+    "parameters": "--set",
 }
 _OPTION_NAMES: Final = re.compile(rf"\b({'|'.join(name for name in _OPTIONS if '_' in name)})\b")
 
@@ -50,8 +78,19 @@ def report(error: PliantError | TimeoutError) -> int:
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), UNEXPECTED)
 
 
-def input_error(error: ValidationError) -> InvalidInput:
-    """Return pydantic's findings about a request as our error, in the words of the command line."""
+def checked(kind: type[M], given: Mapping[str, object]) -> M:
+    """Return a request of these fields.
+
+    Raises:
+        InvalidInput: with everything that is wrong with them, in the words of the command line.
+    """
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise _input_error(error) from error
+
+
+def _input_error(error: ValidationError) -> InvalidInput:
     problems = []
     for found in error.errors(include_url=False):
         field = ".".join(str(part) for part in found["loc"])

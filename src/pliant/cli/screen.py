@@ -106,6 +106,41 @@ def _least(column: Column, width: int) -> int:
     return min(width, _LEAST_SENTENCE) if column.wrap else width
 
 
+def show_facts(facts: Iterable[tuple[str, str | Text]]) -> None:
+    """Print names and values."""
+    rows = table(
+        (Column(title=""), Column(title="", wrap=True)), ([Text(name, style="bold"), value] for name, value in facts)
+    )
+    rows.show_header = False
+    show(rows)
+
+
+def show_list(
+    page: Any,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str | Text]],
+    nothing: str | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print all that was found, as JSON or as a table; where `nothing` is given, that instead of an empty table."""
+    found = list(rows)
+    if as_json:
+        print_json(page)
+    elif found or nothing is None:
+        show(table(columns, found))
+    else:
+        say(nothing)
+
+
+def tell(noun: Any, text: str, *, as_json: bool) -> None:
+    """Print a noun as JSON, or a sentence about it."""
+    if as_json:
+        print_json(noun)
+    else:
+        say(text)
+
+
 def state_text(state: JobState | TaskState) -> Text:
     """Return a state in its colour."""
     return Text(state.value, style=STATE_STYLES.get(state, ""))

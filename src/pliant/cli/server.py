@@ -5,6 +5,9 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from io import FileIO
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -14,16 +17,65 @@ from pliant import __version__
 from pliant.cli import words
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import print_json, say
-from pliant.cli.session import Settings, client_of, settings_of
-from pliant.client.home import ServerRecord, read_record
+from pliant.cli.session import client_of, settings_of
+from pliant.client import Client
+from pliant.client.home import SERVER_FILE, ServerRecord, read_record
 from pliant.core.errors import Conflict, PliantError, Unavailable
 from pliant.core.plan import PolicyName
+from pliant.entry.database import VARIABLE as DATABASE_VARIABLE
+from pliant.entry.database import refuse_secret
+from pliant.entry.home import STANDBY_FILE
 
 DEFAULT_PORT: Final = 7311
+DEFAULT_LEASE_S: Final = 2.0
 _START_S: Final = 60.0
 _LOOK_S: Final = 0.05
 _NUM_LOG_LINES: Final = 15
 
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="PostgreSQL instead of SQLite, without a password; or PLIANT_DATABASE.", show_default=False
+    ),
+]
+StandbyOption = Annotated[
+    bool, typer.Option("--standby", help="While another server leads wait, and take its place when it is gone.")
+]
+HostOption = Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen; beyond this machine with TLS only.")]
+TlsOption = Annotated[bool, typer.Option("--tls", help="Serve HTTPS with a certificate that is made and renewed.")]
+CertificateOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM, with its chain).", show_default=False),
+]
+KeyOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The private key of --tls-cert (PEM).", show_default=False)
+]
+NameOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A name that the made certificate is for; repeatable.", show_default=False),
+]
+DataRootOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Data sets may be named by paths below it; default: data in the state folder.",
+        show_default=False,
+    ),
+]
+UploadOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="GiB that an upload of data may have; default: 64.", show_default=False),
+]
+PreloadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MODULE", help="A module that scripts import, to import once; repeatable.", show_default=False
+    ),
+]
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="What resource groups choose this machine by.", show_default=False),
+]
 HomeOption = Annotated[
     Path | None, typer.Option(help="State folder; as before the command.", metavar="DIR", show_default=False)
 ]
@@ -32,18 +84,27 @@ HomeOption = Annotated[
 def up(  # noqa: PLR0913 (one parameter per option)
     context: typer.Context,
     home: HomeOption = None,
+    database: DatabaseOption = None,
+    standby: StandbyOption = False,
+    host: HostOption = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes any free one.")] = DEFAULT_PORT,
+    tls: TlsOption = False,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+    tls_name: NameOption = None,
+    data_root: DataRootOption = None,
+    max_upload_gib: UploadOption = None,
     slots: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="CPU slots; default: one per GPU, or per CPU.", show_default=False),
     ] = None,
-    policy: Annotated[PolicyName, typer.Option(help="How jobs share the slots.")] = PolicyName.FAIRSHARE,
-    preload: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODULE", help="A module that scripts import, to import once; repeatable.", show_default=False
-        ),
-    ] = None,
+    label: LabelOption = None,
+    policy: Annotated[PolicyName, typer.Option(help="Of the default queue.")] = PolicyName.FAIRSHARE,
+    lease: Annotated[
+        float,
+        typer.Option(min=0.2, metavar="S", help="A task that is silent for so long is taken as hung and replaced."),
+    ] = DEFAULT_LEASE_S,
+    preload: PreloadOption = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once it runs; log to server.log.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,23 +115,41 @@ def up(  # noqa: PLR0913 (one parameter per option)
     \b
     pliant up --slots 8
     pliant up -d --home /data/pliant --port 0
+    pliant up -d --host 0.0.0.0 --tls --tls-name pool.example.org
     """
     folder = _home(context, home)
     present = _record_of(folder)
-    if present is not None and _answers(folder, present):
+    if present is not None and not standby and _answers(present):
         raise Conflict(f"a server runs for {folder} already, at {present.url}; end it with `pliant down`")
-    argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", "127.0.0.1"]
-    argv += ["--port", str(port), "--policy", policy.value]
-    argv += [] if slots is None else ["--slots", str(slots)]
-    argv += [f"--preload={module}" for module in preload or ()]
+    argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", host]
+    argv += ["--port", str(port), "--policy", policy.value, "--lease-s", f"{lease:g}"] + ["--standby"] * standby
+    numbers = {"--slots": slots, "--max-upload-gib": max_upload_gib}
+    argv += [f"{option}={number}" for option, number in numbers.items() if number is not None]
+    argv += [f"--preload={module}" for module in preload or ()] + [f"--tls-name={name}" for name in tls_name or ()]
+    argv += [f"--label={one}" for one in label or ()]
+    argv += _paths({"--tls-cert": tls_cert, "--tls-key": tls_key, "--data-root": data_root}) + ["--tls"] * tls
     if not detach:
         sys.stdout.flush()
-        os.execv(argv[0], argv)
-    record = _started(argv, folder)
+        os.execve(argv[0], argv, _environment(database))
+    record, first_words = _started(argv, folder, _environment(database))
+    if first_words:
+        say(first_words.rstrip(), stderr=True)
     if as_json:
-        print_json({"url": record.url, "home": str(folder), "pid": record.pid})
+        print_json(_told(record, folder))
         return
-    say(f"The server runs at {record.url} (process {record.pid}).")
+    _say_started(record, folder)
+
+
+def _paths(given: Mapping[str, Path | None]) -> list[str]:
+    return [f"{option}={path.expanduser().absolute()}" for option, path in given.items() if path is not None]
+
+
+def _say_started(record: ServerRecord, folder: Path) -> None:
+    runs = "runs" if _record_of(folder) == record else "stands by"
+    say(f"The server {runs} at {record.url} (process {record.pid}).")
+    if record.fingerprint is not None:
+        say(f"Its certificate is {record.certificate},")
+        say(f"SHA-256 {record.fingerprint}.")
     say(f"Its state is in {folder}, its log in {folder / 'server.log'}.")
     before = "" if folder == _default_home() else f"--home {folder} "
     say(f"Submit with `pliant {before}submit train.py`, watch with `pliant {before}top`,")
@@ -88,7 +167,7 @@ def down(
     The jobs go on after the next `pliant up`.
     """
     settings = settings_of(context)
-    settings = Settings(home=_home(context, home), url=settings.url, token=settings.token)
+    settings = replace(settings, home=_home(context, home))
     with client_of(settings) as client:
         pid = read_record(settings.home).pid if settings.url is None else None
         client.shutdown()
@@ -112,6 +191,13 @@ def version(as_json: JsonOption = False) -> None:
         say(f"pliant {__version__}")
 
 
+def _told(record: ServerRecord, home: Path) -> dict[str, object]:
+    told: dict[str, object] = {"url": record.url, "home": str(home), "pid": record.pid}
+    if record.fingerprint is not None:
+        told |= {"certificate": str(record.certificate), "fingerprint": record.fingerprint}
+    return told
+
+
 def _home(context: typer.Context, given: Path | None) -> Path:
     return (given or settings_of(context).home).expanduser().absolute()
 
@@ -121,8 +207,18 @@ def _default_home() -> Path:
     return Path(os.environ.get("PLIANT_HOME") or "~/.pliant").expanduser().absolute()
 
 
-def _started(argv: list[str], home: Path) -> ServerRecord:
+def _environment(database: str | None) -> dict[str, str]:
+    """Return the environment of the server; the database's URL is not put on its command line."""
+    if database is None:
+        return dict(os.environ)
+    refuse_secret(database)
+    return os.environ | {DATABASE_VARIABLE: database}
+
+
+def _started(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerRecord, str]:
     """Start the server in a session of its own and wait until it answers.
+
+    Returns what it says of itself, and what a new server tells once: how its administrator logs on.
 
     Raises:
         Unavailable: it ended, or did not answer in time; the message holds the end of its log.
@@ -130,39 +226,76 @@ def _started(argv: list[str], home: Path) -> ServerRecord:
     log = home / "server.log"
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with log.open("ab") as out:
-            start = out.tell()
-            child = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/"
-            )
+        start = log.stat().st_size if log.exists() else 0
+        child, told = _launched(argv, log, env)
     except OSError as error:
         raise Unavailable(
             f"the server could not be started in {home}: {error.strerror}; give another --home"
         ) from error
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        if child.poll() is not None:
-            raise Unavailable(f"the server ended at once (code {child.returncode}); it said:\n{_end_of(log, start)}")
-        record = _record_of(home)
-        if record is not None and record.pid == child.pid and _answers(home, record):
-            return record
-        time.sleep(_LOOK_S)
+    with told:
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            if child.poll() is not None:
+                if first_words := _read(told):
+                    say(first_words.rstrip(), stderr=True)
+                raise Unavailable(
+                    f"the server ended at once (code {child.returncode}); it said:\n{_end_of(log, start)}"
+                )
+            record = _record_of(home)
+            if record is not None and record.pid == child.pid and _answers(record):
+                return record, _read(told)
+            waiting = _record_of(home, STANDBY_FILE)
+            if waiting is not None and waiting.pid == child.pid:
+                return waiting, ""
+            time.sleep(_LOOK_S)
     child.terminate()
     raise Unavailable(
         f"the server did not answer within {words.duration(_START_S)} and was ended; it said:\n{_end_of(log, start)}"
     )
 
 
-def _record_of(home: Path) -> ServerRecord | None:
+def _read(told: FileIO) -> str:
+    return (told.read() or b"").decode("utf-8", "replace")
+
+
+def _launched(argv: list[str], log: Path, env: dict[str, str]) -> tuple[subprocess.Popen[bytes], FileIO]:
+    """Start the server; return it and the end of a pipe on which it tells a new administrator's password.
+
+    That is never in a file. What is not read is lost with the pipe. Reading does not wait.
+    """
+    reading, writing = os.pipe()
+    told = FileIO(reading)
     try:
-        return read_record(home)
+        os.set_blocking(reading, False)
+        with FileIO(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a") as out:
+            child = subprocess.Popen(
+                [*argv, "--login-fd", str(writing)],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                cwd="/",
+                pass_fds=(writing,),
+            )
+    except BaseException:
+        told.close()
+        raise
+    finally:
+        os.close(writing)
+    return child, told
+
+
+def _record_of(home: Path, file: str = SERVER_FILE) -> ServerRecord | None:
+    try:
+        return read_record(home, file)
     except Unavailable:
         return None
 
 
-def _answers(home: Path, record: ServerRecord) -> bool:
+def _answers(record: ServerRecord) -> bool:
     try:
-        with client_of(Settings(home=home, url=record.url, token=None)) as client:
+        with Client(record.url, None, trust=record.trust) as client:
             return client.healthy()
     except PliantError:
         return False

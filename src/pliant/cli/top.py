@@ -32,6 +32,8 @@ _SHOWN: Final = frozenset(
         EventKind.JOB_STATE,
         EventKind.DECISION,
         EventKind.TASK_LOST,
+        EventKind.CLAIM_WEAKENED,
+        EventKind.QUEUE_CHANGED,
         EventKind.WARNING,
     }
 )

@@ -1,12 +1,17 @@
 """Numbers and times as people read them. Pure."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
+from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import Job, Progress
+from pliant.core.size import size as size
 
 NOTHING: Final = "–"
+
+_SIZE: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[KMGT])?(?P<binary>i)?B?", re.IGNORECASE)
 
 
 def duration(seconds: float) -> str:
@@ -46,14 +51,18 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def size(num_bytes: int) -> str:
-    """Return a size in bytes, KiB, MiB or GiB."""
-    value = float(num_bytes)
-    for unit in ("bytes", "KiB", "MiB"):
-        if value < 1024:
-            return counted(num_bytes, "byte") if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} GiB"
+def num_bytes_of(text: str, field: str) -> int:
+    """Return how many bytes a size like 4GB, 512MiB or 1000 is.
+
+    Raises:
+        InvalidInput: it is no size; names the field.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput(Problem(field=field, message=f"{text!r} is no size; give one like 4GB or 512MiB"))
+    base = 1024 if found["binary"] else 1000
+    power = "KMGT".index(found["unit"].upper()) + 1 if found["unit"] else 0
+    return round(float(found["number"]) * float(base**power))
 
 
 def fraction_done(progress: Progress | None) -> float:
@@ -89,6 +98,20 @@ def left(job: Job, write: Callable[[float], str] = duration) -> str:
         return NOTHING if job.started_at is None or job.ended_at is None else write(job.ended_at - job.started_at)
     eta_s = None if job.progress is None else job.progress.eta_s
     return NOTHING if eta_s is None or job.num_slots == 0 else write(eta_s)
+
+
+def claim(job: Job) -> str:
+    """Return what a job's results are worth."""
+    because = f": {job.claim_reason}" if job.claim_reason else ""
+    match job.claim:
+        case None:
+            return NOTHING
+        case "exact":
+            return "exact (bitwise the same for any number of workers)"
+        case "statistical":
+            return f"statistical since step {job.claim_step}{because}"
+        case "fast":
+            return f"fast (the same samples and batch, sums in any order){because}"
 
 
 def counted(how_many: int, noun: str) -> str:

@@ -11,17 +11,25 @@ from urllib.parse import quote
 import httpx
 from pydantic import TypeAdapter
 
+from pliant.client.backup import fetch_backup
 from pliant.client.connection import Connection, Params, Patience, parse
+from pliant.client.datasets import Datasets
+from pliant.client.environments import Environments, beside
 from pliant.client.home import read_record, read_token
 from pliant.client.logs import log_files, read_log
+from pliant.client.models import Models, Templates
 from pliant.client.pack import pack
+from pliant.client.people import People
+from pliant.client.queues import Groups, Queues
 from pliant.client.result import fetch_result
 from pliant.client.stream import stream_events
 from pliant.core.errors import InvalidInput, Problem, Unavailable
 from pliant.core.event import Event
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
+from pliant.core.upkeep import Sweep
 from pliant.wire.api import (
+    ChartPage,
     ClusterView,
     EventPage,
     JobDetail,
@@ -33,6 +41,9 @@ from pliant.wire.api import (
     UsagePage,
     Why,
 )
+from pliant.wire.sharing import ShareRequest, ShareView
+from pliant.wire.trust import Trust
+from pliant.wire.upkeep import RetentionRequest, RetentionView
 
 _UPLOAD_TIMEOUT_S: Final = 300.0
 """The server unpacks and checks the code before it answers."""
@@ -43,7 +54,11 @@ _JOB: Final = TypeAdapter(Job)
 _JOB_PAGE: Final = TypeAdapter(JobPage)
 _JOB_DETAIL: Final = TypeAdapter(JobDetail)
 _WHY: Final = TypeAdapter(Why)
+_SHARES: Final = TypeAdapter(ShareView)
 _EVENT_PAGE: Final = TypeAdapter(EventPage)
+_CHART_PAGE: Final = TypeAdapter(ChartPage)
+_RETENTION: Final = TypeAdapter(RetentionView)
+_SWEEP: Final = TypeAdapter(Sweep)
 _METRIC_PAGE: Final = TypeAdapter(MetricPage)
 _USAGE_PAGE: Final = TypeAdapter(UsagePage)
 _CLUSTER: Final = TypeAdapter(ClusterView)
@@ -62,14 +77,27 @@ class Client:
     """
 
     def __init__(
-        self, url: str, token: str, *, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None
+        self,
+        url: str,
+        token: str | None,
+        *,
+        timeout_s: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+        trust: Trust | None = None,
     ) -> None:
-        """Prepare to talk to the server at `url`; nothing is sent yet.
+        """Prepare to talk to the server at `url`; nothing is sent yet. Without a token we can only log on.
 
         Raises:
-            InvalidInput: the URL or the token cannot be one.
+            InvalidInput: the URL, the token or the certificate cannot be one.
         """
-        self._connection = Connection(url, token, timeout_s, transport)
+        self._connection = Connection(url, token, timeout_s, transport, trust)
+        self.datasets = Datasets(self._connection)
+        self.people = People(self._connection)
+        self.environments = Environments(self._connection)
+        self.templates = Templates(self._connection)
+        self.models = Models(self._connection)
+        self.queues = Queues(self._connection)
+        self.groups = Groups(self._connection)
 
     @classmethod
     def from_home(cls, home: Path, *, timeout_s: float = 30.0) -> Self:
@@ -78,7 +106,8 @@ class Client:
         Raises:
             Unavailable: none runs.
         """
-        return cls(read_record(home).url, read_token(home), timeout_s=timeout_s)
+        record = read_record(home)
+        return cls(record.url, read_token(home), timeout_s=timeout_s, trust=record.trust)
 
     @property
     def url(self) -> str:
@@ -100,7 +129,7 @@ class Client:
     def submit(self, code: Path, request: JobRequest) -> Job:
         """Pack a folder or a single file, upload it and submit a job that runs `request.script` in it."""
         with tempfile.TemporaryFile() as archive:
-            names = pack(code, archive)
+            names = pack(code, archive, also=beside(code, request.environment))
             if request.script not in names:
                 raise InvalidInput(_no_script(request.script, code, names))
             archive.seek(0)
@@ -127,10 +156,8 @@ class Client:
         return self._connection.get(_JOB_DETAIL, _path(job_id))
 
     def change(self, job_id: str, patch: JobPatch) -> Job:
-        """Change the priority, minimum or maximum of a job that waits or runs."""
-        content = patch.model_dump_json(exclude_unset=True)
-        headers = {"Content-Type": "application/json"}
-        return parse(_JOB, self._connection.call("PATCH", _path(job_id), content=content, headers=headers))
+        """Change the priority, minimum, maximum or queue of a job that waits or runs."""
+        return parse(_JOB, self._connection.send("PATCH", _path(job_id), patch))
 
     def stop(self, job_id: str) -> Job:
         """Ask a job to leave its slots at the next step boundary and end."""
@@ -139,6 +166,20 @@ class Client:
     def why(self, job_id: str) -> Why:
         """Return why a job has the slots it has."""
         return self._connection.get(_WHY, f"{_path(job_id)}/why")
+
+    def shares(self, job_id: str) -> ShareView:
+        """Return with whom a job of ours is shared."""
+        return self._connection.get(_SHARES, f"{_path(job_id)}/shares")
+
+    def share(self, job_id: str, names: Sequence[str], *, revision: int | None = None) -> ShareView:
+        """Let these people (`*`: everybody) see a job of ours, and nobody else.
+
+        Raises:
+            InvalidInput: with every name that no user has.
+            Stale: the shares are not at this revision any more.
+        """
+        body = ShareRequest(shared_with=tuple(names))
+        return parse(_SHARES, self._connection.send("PUT", f"{_path(job_id)}/shares", body, revision))
 
     def events(self, *, after: int = 0, job_id: str | None = None, limit: int = 1000) -> EventPage:
         """Return events in order."""
@@ -158,6 +199,56 @@ class Client:
         while (page := self.events(after=last, limit=_MAX_EVENTS)).events:
             last = page.last
         return last
+
+    def chart(
+        self,
+        job_id: str,
+        *,
+        names: Sequence[str] = (),
+        first_step: int = 0,
+        last_step: int | None = None,
+        max_buckets: int = 500,
+    ) -> ChartPage:
+        """Return series downsampled for a chart: buckets with count, mean and extremes of their points."""
+        params: dict[str, str | int | float | bool | list[str]] = {
+            "name": list(names),
+            "first_step": first_step,
+            "max_buckets": max_buckets,
+        }
+        if last_step is not None:
+            params["last_step"] = last_step
+        return self._connection.get(_CHART_PAGE, f"{_path(job_id)}/chart", params)
+
+    def retention(self) -> RetentionView:
+        """Return how long what ended jobs left is kept."""
+        return self._connection.get(_RETENTION, "/retention")
+
+    def set_retention(self, rules: RetentionRequest, *, revision: int | None = None) -> RetentionView:
+        """Replace the rules.
+
+        Raises:
+            Stale: they are not at this revision any more.
+        """
+        return parse(_RETENTION, self._connection.send("PUT", "/retention", rules, revision))
+
+    def clean_up(self, *, dry_run: bool) -> Sweep:
+        """Remove what the rules remove, or only tell what that would be."""
+        response = self._connection.call(
+            "POST",
+            "/cleanup",
+            params={"dry_run": dry_run},
+            timeout_s=max(_UPLOAD_TIMEOUT_S, self._connection.timeout_s),
+        )
+        return parse(_SWEEP, response)
+
+    def backup(self, to: Path, *, results: bool = True, data: bool = True) -> Path:
+        """Write a backup of all that the server holds to a new file of mode 600, whole or not at all.
+
+        Raises:
+            Conflict: the file exists.
+            Unavailable: the server did not finish it, or the disk is full.
+        """
+        return fetch_backup(self._connection, to, results=results, data=data)
 
     def metrics(self, job_id: str, *, names: Sequence[str] = (), after_step: int = -1) -> MetricPage:
         """Return points of a job's series in order of step."""

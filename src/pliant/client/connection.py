@@ -6,6 +6,7 @@ one.
 
 import json
 import math
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,20 +14,25 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from pliant.core.errors import (
     Conflict,
+    Forbidden,
     InternalError,
     InvalidInput,
+    NoSpace,
     NotFound,
     PliantError,
     Problem,
+    Stale,
     TooLarge,
+    TooMany,
     Unauthorized,
     Unavailable,
 )
 from pliant.wire.api import ProblemDetails
+from pliant.wire.trust import Trust
 
 T = TypeVar("T")
 
@@ -36,11 +42,13 @@ _CONNECT_TIMEOUT_S: Final = 5.0
 _MAX_DELAY_S: Final = 2.0
 _BY_STATUS: Final[Mapping[int, type[PliantError]]] = {
     401: Unauthorized,
-    403: Unauthorized,
+    403: Forbidden,
     404: NotFound,
     409: Conflict,
+    412: Stale,
     413: TooLarge,
     503: Unavailable,
+    507: NoSpace,
 }
 
 
@@ -72,29 +80,39 @@ class Patience:
 class Connection:
     """Requests to one server."""
 
-    def __init__(self, url: str, token: str, timeout_s: float, transport: httpx.BaseTransport | None = None) -> None:
-        """Prepare to talk to the server; nothing is sent yet.
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        timeout_s: float,
+        transport: httpx.BaseTransport | None = None,
+        trust: Trust | None = None,
+    ) -> None:
+        """Prepare to talk to the server; nothing is sent yet. Without a token only some routes are open.
 
         Raises:
-            InvalidInput: the URL or the token cannot be one.
+            InvalidInput: the URL, the token or the certificate cannot be one.
         """
         self.url = url.rstrip("/")
         self.timeout_s = timeout_s
         try:
             parsed = httpx.URL(self.url)
-            header = f"Bearer {token}".encode("ascii")
+            headers = {} if token is None else {b"Authorization": f"Bearer {token}".encode("ascii")}
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise _bad_address(f"{error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
             raise _bad_address(f"{url!r} is not the address of a server; give one like http://127.0.0.1:7311")
-        if any(sign.isspace() for sign in token):
+        if token is not None and any(sign.isspace() for sign in token):
             raise _bad_address("the token holds a space or a line break; give it as the file `token` has it")
+        trust = trust or Trust()
+        self._extensions = {} if trust.server_name is None else {"sni_hostname": trust.server_name}
         self._http = httpx.Client(
             base_url=f"{self.url}/v1",
-            headers={b"Authorization": header},
+            headers=headers,
             timeout=self._timeout(timeout_s),
             transport=transport,
             trust_env=False,
+            verify=trust.context() if parsed.scheme == "https" else True,
         )
 
     def close(self) -> None:
@@ -109,9 +127,18 @@ class Connection:
         """
         timeout = self._timeout(timeout_s or self.timeout_s)
         with self._told():
-            response = self._http.request(method, path, timeout=timeout, **what)
+            response = self._http.request(method, path, timeout=timeout, extensions=self._extensions, **what)
         _check(response)
         return response
+
+    def send(self, method: str, path: str, body: BaseModel, revision: int | None = None) -> httpx.Response:
+        """Send a body: what was given of it; refused as stale if its noun is not at this revision any more.
+
+        Raises:
+            PliantError: as for `call`.
+        """
+        headers = {"Content-Type": "application/json", **if_match(revision)}
+        return self.call(method, path, content=body.model_dump_json(exclude_unset=True), headers=headers)
 
     def get(self, kind: TypeAdapter[T], path: str, params: Params | None = None) -> T:
         """Return the answer to a GET as a noun."""
@@ -129,7 +156,9 @@ class Connection:
         """
         timeout = self._timeout(timeout_s)
         with self._told():
-            request = self._http.build_request("GET", path, params=params, headers=headers, timeout=timeout)
+            request = self._http.build_request(
+                "GET", path, params=params, headers=headers, timeout=timeout, extensions=self._extensions
+            )
             response = self._http.send(request, stream=True)
         try:
             if response.is_error:
@@ -153,6 +182,11 @@ class Connection:
         try:
             yield
         except httpx.ConnectError as error:
+            if (fault := _tls_fault(error)) is not None:
+                raise Unavailable(
+                    f"the server at {self.url} cannot be trusted: {fault}; give its certificate with --ca, or "
+                    f"PLIANT_CA, and its address by a name that stands in it"
+                ) from error
             raise Unavailable(f"no server answers at {self.url}; start one with `pliant up`") from error
         except httpx.TimeoutException as error:
             raise Unavailable(
@@ -166,6 +200,23 @@ class Connection:
 
     def _timeout(self, timeout_s: float) -> httpx.Timeout:
         return httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_TIMEOUT_S))
+
+
+def if_match(revision: int | None) -> dict[str, str]:
+    """Return the header that names a revision; nothing for any."""
+    return {} if revision is None else {"If-Match": f'"{revision}"'}
+
+
+def _tls_fault(error: BaseException) -> str | None:
+    """Return what was wrong with the certificate, or with TLS altogether; None if nothing was."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, ssl.SSLCertVerificationError):
+            return found.verify_message
+        if isinstance(found, ssl.SSLError):
+            return f"it does not speak TLS ({found.reason})"
+        found = found.__cause__ or found.__context__
+    return None
 
 
 def parse(kind: TypeAdapter[T], response: httpx.Response) -> T:
@@ -213,10 +264,16 @@ def _check(response: httpx.Response) -> None:
             *(Problem(field=item.field, message=item.message) for item in items),
             *(() if items else (Problem(field="", message=details.detail),)),
         )
+    if status == 429:
+        raise TooMany(details.detail, wait_s=_seconds(response.headers.get("Retry-After", "")))
     kind = _BY_STATUS.get(status, InternalError)
     if kind is InternalError:
         raise InternalError(f"the server answered {status}: {details.detail}; look at server.log in its home")
     raise kind(details.detail)
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isascii() and text.isdigit() else 1.0
 
 
 def _details(response: httpx.Response) -> ProblemDetails:

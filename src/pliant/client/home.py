@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from pliant.core.errors import Unavailable
+from pliant.wire.trust import Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,24 +17,36 @@ class ServerRecord:
     url: str
     pid: int
     started_at: float = 0.0
+    certificate: Path | None = None
+    """The certificate that it has, if its URL begins with https."""
+    server_name: str | None = None
+    """By which name to check that, if not by the host in the URL."""
+    fingerprint: str | None = None
+    """The certificate's SHA-256."""
+
+    @property
+    def trust(self) -> Trust:
+        """How to check that it is this server."""
+        return Trust(certificate=self.certificate, server_name=self.server_name)
 
 
+SERVER_FILE: Final = "server.json"
 _RECORD: Final = TypeAdapter(ServerRecord)
 
 
-def read_record(home: Path) -> ServerRecord:
+def read_record(home: Path, file: str = SERVER_FILE) -> ServerRecord:
     """Return what the server of this home says of itself; it may have died since.
 
     Raises:
         Unavailable: no server runs for this home.
     """
     try:
-        return _RECORD.validate_json((home / "server.json").read_bytes())
+        return _RECORD.validate_json((home / file).read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise Unavailable(f"no server runs for {home}; start one with `pliant up`") from error
     except (OSError, ValidationError) as error:
         raise Unavailable(
-            f"{home / 'server.json'} cannot be read ({type(error).__name__}); start the server again with `pliant up`"
+            f"{home / file} cannot be read ({type(error).__name__}); start the server again with `pliant up`"
         ) from error
 
 

@@ -8,7 +8,7 @@ sent, and all of it at once.
 import gzip
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -48,15 +48,15 @@ class Entry:
     executable: bool
 
 
-def pack(code: Path, into: BinaryIO, limits: Limits | None = None) -> tuple[str, ...]:
-    """Write `code`, a folder or a single file, as tar.gz; return the names of its files.
+def pack(code: Path, into: BinaryIO, limits: Limits | None = None, *, also: Sequence[Path] = ()) -> tuple[str, ...]:
+    """Write `code`, a folder or a single file, as tar.gz; return the names of its files. `also`: files beside it.
 
     Raises:
         InvalidInput: there is no such folder or file, or something in it cannot be packed.
         TooLarge: it is over a limit.
     """
     limits = limits or Limits()
-    entries = find_entries(code, limits)
+    entries = (*find_entries(code, limits), *(_entry(path, path.name) for path in also))
     with (
         gzip.GzipFile(filename="", fileobj=into, mode="wb", compresslevel=6, mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,

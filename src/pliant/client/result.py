@@ -26,6 +26,15 @@ def fetch_result(connection: Connection, job_id: str, to: Path) -> Path:
         NotFound: no such job, or it has no results.
         InternalError: the archive is damaged, or holds what we do not unpack; nothing was changed.
     """
+    return fetch_folder(connection, f"/jobs/{quote(job_id, safe='')}/result", to)
+
+
+def fetch_folder(connection: Connection, path: str, to: Path) -> Path:
+    """Put what the archive at a path of the API holds into the folder `to` and return it.
+
+    Raises:
+        Conflict, NotFound, InternalError: as for `fetch_result`.
+    """
     _check_free(to)
     to.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
@@ -33,7 +42,7 @@ def fetch_result(connection: Connection, job_id: str, to: Path) -> Path:
         archive, folder = work / "result.tar.gz", work / "result"
         with (
             archive.open("wb") as out,
-            connection.stream(f"/jobs/{quote(job_id, safe='')}/result", {}, timeout_s=_TIMEOUT_S) as chunks,
+            connection.stream(path, {}, timeout_s=_TIMEOUT_S) as chunks,
         ):
             out.writelines(chunks)
         folder.mkdir()

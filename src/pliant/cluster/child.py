@@ -8,6 +8,7 @@ zygote. Knows no training: what it runs is an argument.
 import atexit
 import importlib
 import io
+import logging
 import os
 import random
 import signal
@@ -20,7 +21,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from pliant.cluster import process
+from pliant.cluster.lodging import move_in, open_up
 from pliant.cluster.messages import Launch
+from pliant.cluster.read_only import make_read_only
+
+_log = logging.getLogger(__name__)
 
 CANNOT_START = 127
 """Exit code of a child that could not become its task; it has said why through its gate."""
@@ -60,9 +65,16 @@ def _prepare(launch: Launch, gate: socket.socket) -> str:
     """Take the task's signals, files, folder and environment; return why that is impossible, or nothing."""
     try:
         _restore_signals(to_exec=launch.python is not None)
+        if launch.lodging is not None:
+            open_up(launch.lodging)
+        _protect(launch)
+        home = {} if launch.lodging is None else move_in(launch.lodging)
+    except OSError as error:
+        return f"it cannot run as another user ({error}); see who runs this machine"
+    try:
         _open_logs(Path(launch.log_dir))
         process.close_files(but=gate.fileno())
-        os.environ.update(launch.env)
+        os.environ.update({**home, **launch.env})
     except OSError as error:
         return f"its log folder {launch.log_dir} cannot be used ({error}); make room there, or let Pliant write there"
     except ValueError as error:
@@ -72,6 +84,15 @@ def _prepare(launch: Launch, gate: socket.socket) -> str:
     except OSError as error:
         return f"its folder {launch.cwd} cannot be entered ({error}); the job's code may have been removed"
     return ""
+
+
+def _protect(launch: Launch) -> None:
+    """Keep the task from writing where it shall only read; where that is refused, the modes of the files remain."""
+    try:
+        make_read_only(launch.read_only)
+    except OSError as error:
+        if os.geteuid() == 0:  # else the modes bind
+            _log.warning("task %s can write in %s: %s", launch.task_id, ", ".join(launch.read_only), error)
 
 
 def _replace(launch: Launch, python: str, entry: str) -> str:

@@ -60,9 +60,12 @@ def visible(uuids: Sequence[str], setting: str | None) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def confine(devices: Devices, slots: Sequence[int]) -> dict[str, str]:
-    """Return the environment that keeps a task on its slots: its GPUs, and its share of the machine's threads."""
-    gpus = ",".join(devices.gpus[slot] for slot in slots) if devices.gpus else ""
+def confine(devices: Devices, slots: Sequence[int], sees: Sequence[int] = ()) -> dict[str, str]:
+    """Return the environment that keeps a task on its slots: its GPUs, and its share of the machine's threads.
+
+    `sees` names the slots whose GPUs it can see if these are not its own only.
+    """
+    gpus = ",".join(devices.gpus[slot] for slot in sees or slots) if devices.gpus else ""
     num_threads = str(max(1, devices.num_cpus * len(slots) // devices.num_slots))
     return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of the indices that NVML tells

@@ -11,23 +11,28 @@ import selectors
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pliant.cluster import process, records
-from pliant.cluster.devices import discover, single_threaded
+from pliant.cluster.appetite import WEIGH_S, Scales
+from pliant.cluster.devices import Devices, discover, single_threaded
+from pliant.cluster.listening import FreePorts
+from pliant.cluster.lodging import refusal
+from pliant.cluster.memory import SharedMemory
 from pliant.cluster.messages import Ended, Launch, Message, Started
+from pliant.cluster.office import Office
 from pliant.cluster.orders import check, launch_of
+from pliant.cluster.outbox import Outbox
 from pliant.cluster.records import Record
 from pliant.cluster.settings import LocalSettings, Readiness
 from pliant.cluster.zygote import ZygoteSettings
 from pliant.cluster.zygote_process import ZygoteProcess
 from pliant.core.errors import Unavailable
-from pliant.core.job import NodeId, TaskId
+from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import Clock, LiveTask, Observation, StartOrder, TaskExit
+from pliant.core.ports import Address, Clock, LiveTask, Observation, StartOrder, TaskExit
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +56,8 @@ class _Held:
     launch: Launch | None = None
     """Until the zygote has it."""
     pidfd: int | None = None
+    cause: str = ""
+    """Why this agent has ended it."""
     signals: list[int] = field(default_factory=list)
     """Sent as soon as the process exists."""
     gone_at: float | None = None
@@ -79,18 +86,21 @@ class LocalCluster:
         self._clock = clock
         self._base_env = {name: value for name, value in base_env.items() if not name.startswith("PLIANT_")}
         self._devices = discover(settings.num_slots, base_env)
+        self._node = _node_view(settings, self._devices)
         self._state_dir = settings.state_dir.absolute()
         self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._tasks: dict[TaskId, _Held] = {}
         self._lived: set[TaskId] = set()
-        self._exits: deque[tuple[TaskExit, Record]] = deque()
-        self._listener: Callable[[TaskExit], None] | None = None
+        self._outbox = Outbox(self._state_dir)
+        self._ports = FreePorts(settings.node_id, settings.host)
         self._closing = False
+        self._scales = Scales()
         self._selector = selectors.DefaultSelector()
         self._woken_end, self._wake_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._selector.register(self._woken_end, selectors.EVENT_READ)
-        self._term = records.new_term(self._state_dir)
+        self._office = Office(self._state_dir, settings.node_id)
+        self._memory = SharedMemory(settings.memory_root, self._state_dir)
         self._adopt()
         self._zygote: ZygoteProcess | None = None
         self._bring_up_zygote()
@@ -98,11 +108,15 @@ class LocalCluster:
         self._thread.start()
 
     # the port
+    refuses_user = staticmethod(refusal)
 
     def observe(self) -> Observation:
-        node = NodeView(id=self._settings.node_id, slots=tuple(range(self._devices.num_slots)))
         with self._lock:
-            return Observation(nodes=(node,), tasks=tuple(held.live(node.id) for held in self._tasks.values()))
+            here = self._node
+            return Observation(nodes=(here,), tasks=tuple(held.live(here.id) for held in self._tasks.values()))
+
+    def free_address(self, node_id: NodeId) -> Address:
+        return self._ports.address(node_id)
 
     def start(self, order: StartOrder) -> None:
         with self._lock:
@@ -112,9 +126,9 @@ class LocalCluster:
                 return
             holders = {slot: held.record.task_id for held in self._tasks.values() for slot in held.record.slots}
             check(order, self._settings, self._devices.num_slots, holders)
-            launch = launch_of(order, self._settings.host, self._devices, self._base_env)
+            launch = launch_of(order, self._settings.host, self._devices, self._base_env, self._memory.folder)
             self._lived.add(order.task_id)
-            self._tasks[order.task_id] = _Held(record=Record(task_id=order.task_id, slots=order.slots), launch=launch)
+            self._tasks[order.task_id] = _Held(record=_record_of(order), launch=launch)
             self._wake()
 
     def drain(self, task_id: TaskId) -> None:
@@ -125,8 +139,11 @@ class LocalCluster:
 
     def watch(self, listener: Callable[[TaskExit], None]) -> None:
         with self._lock:
-            self._listener = listener
+            self._outbox.listener = listener
             self._wake()
+
+    def retain(self, job_ids: Collection[JobId]) -> None:
+        self._memory.retain(job_ids)
 
     def close(self) -> None:
         with self._lock:
@@ -139,8 +156,7 @@ class LocalCluster:
 
     def readiness(self) -> Readiness:
         """Return how ready the zygote is."""
-        zygote = self._zygote
-        return Readiness(pid=None, warm=False) if zygote is None else zygote.readiness()
+        return Readiness(pid=None, warm=False) if (zygote := self._zygote) is None else zygote.readiness()
 
     def tick(self, timeout_s: float) -> None:
         """Wait for something to happen, no longer than this, and deal with it. Only the agent's thread calls it."""
@@ -152,16 +168,20 @@ class LocalCluster:
                 self._hear_zygote()
             else:
                 self._see_gone(key.data)
+        if not self._office.held():
+            time.sleep(_PAUSE_AFTER_ERROR_S)
+            return
+        self._memory.tidy()
         self._send_orders()
         self._settle_gone()
-        self._report()
+        self._weigh()
+        self._outbox.tell()
 
     # what callers do, under the lock
 
     def _signal(self, task_id: TaskId, number: int) -> None:
         with self._lock:
-            held = self._tasks.get(task_id)
-            if held is None:
+            if (held := self._tasks.get(task_id)) is None or not self._office.held():
                 return
             if held.pidfd is None:
                 held.signals.append(number)
@@ -187,8 +207,9 @@ class LocalCluster:
 
     def _patience(self) -> float:
         with self._lock:
-            settling = any(held.gone_at is not None for held in self._tasks.values())
-        return _SETTLING_S if settling else _IDLE_S
+            if any(held.gone_at is not None for held in self._tasks.values()):
+                return _SETTLING_S
+            return WEIGH_S if any(held.record.memory_bytes for held in self._tasks.values()) else _IDLE_S
 
     def _send_orders(self) -> None:
         with self._lock:
@@ -202,6 +223,7 @@ class LocalCluster:
                 self._finish(held, None, f"this machine cannot start a process: {error}")
             else:
                 if launch is not None:
+                    self._memory.make(launch.env.get("PLIANT_MEMORY_DIR"))
                     zygote.order(launch)
         if self._zygote is not None:
             more = selectors.EVENT_WRITE if self._zygote.flush() else 0
@@ -210,7 +232,7 @@ class LocalCluster:
     def _bring_up_zygote(self) -> ZygoteProcess:
         settings = ZygoteSettings(
             state_dir=self._state_dir,
-            term=self._term,
+            term=self._office.term,
             entry=self._settings.entry,
             preload=self._settings.preload,
         )
@@ -219,14 +241,13 @@ class LocalCluster:
         return self._zygote
 
     def _hear_zygote(self) -> None:
-        if self._zygote is None:
+        if (zygote := self._zygote) is None:
             return
-        messages = self._zygote.hear()
-        if messages is None:
-            self._lose_zygote(self._zygote)
+        if (messages := zygote.hear()) is None:
+            self._lose_zygote(zygote)
             return
         for message in messages:
-            self._take(message, self._zygote)
+            self._take(message, zygote)
 
     def _take(self, message: Message, zygote: ZygoteProcess) -> None:
         held = self._tasks.get(message.task_id) if isinstance(message, Started | Ended) else None
@@ -253,11 +274,8 @@ class LocalCluster:
 
     def _adopt(self) -> None:
         """Take up what an earlier agent left: living tasks, and exits that nobody was told of."""
-        oldest = self._clock.now() - _KEEP_RECORDS_S
+        records.forget(self._state_dir, reported_before=self._clock.now() - _KEEP_RECORDS_S)
         for record in records.read_all(self._state_dir):
-            if record.reported and (record.ended_at or 0.0) < oldest:
-                records.path_of(self._state_dir, record.task_id).unlink(missing_ok=True)
-                continue
             self._lived.add(record.task_id)
             if not record.reported:
                 held = self._tasks[record.task_id] = _Held(record=record)
@@ -299,26 +317,31 @@ class LocalCluster:
         with self._lock:
             gone = [(held, held.gone_at) for held in self._tasks.values() if held.gone_at is not None]
         for held, gone_at in gone:
-            scribe_lives = held.record.zygote_pid is not None and (
-                process.stamp(held.record.zygote_pid) == held.record.zygote_stamp
-            )
             record = records.read(self._state_dir, held.record.task_id)
             if record is not None and record.ended_at is not None:
                 self._finish(held, record.exit_code, record.error)
-            elif not scribe_lives or time.monotonic() > gone_at + _LAST_WORDS_S:
+            elif not _scribe_lives(held.record) or time.monotonic() > gone_at + _LAST_WORDS_S:
                 if held.record.pid is not None:
                     process.sweep_session(held.record.pid)
                 self._finish(held, None, "")
 
+    def _weigh(self) -> None:
+        """End tasks that use more memory than they may."""
+        with self._lock:
+            weighed = [held.record for held in self._tasks.values() if held.pidfd is not None and not held.cause]
+        for task_id, cause in self._scales.too_heavy(weighed):
+            self._tasks[task_id].cause = cause
+            self.kill(task_id)
+
     def _finish(self, held: _Held, exit_code: int | None, error: str) -> None:
         """Free the slots of a task that has ended, and remember to report it."""
         task_id = held.record.task_id
-        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error)
+        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=held.cause)
         record = replace(held.record, ended_at=self._clock.now(), exit_code=exit_code, error=error)
         with self._lock:
             self._unfollow(held)
             del self._tasks[task_id]
-            self._exits.append((ended, record))
+            self._outbox.put(ended, record)
 
     def _unfollow(self, held: _Held) -> None:
         if held.pidfd is not None:
@@ -326,27 +349,10 @@ class LocalCluster:
             os.close(held.pidfd)
             held.pidfd = None
 
-    def _report(self) -> None:
-        while True:
-            with self._lock:
-                listener = self._listener
-                if listener is None or not self._exits:
-                    return
-                ended, record = self._exits.popleft()
-            try:
-                listener(ended)
-            finally:
-                self._note_reported(record)
-
-    def _note_reported(self, record: Record) -> None:
-        try:
-            records.write(self._state_dir, replace(record, reported=True))
-        except OSError as error:
-            _log.warning("the exit of task %s will be told again by the next server: %s", record.task_id, error)
-
     def _let_go(self) -> None:
         """Hand over the last orders and close everything; tasks go on, and a zygote that has children."""
-        self._send_orders()
+        if self._office.held():
+            self._send_orders()
         zygote = self._zygote
         if zygote is not None:
             deadline = time.monotonic() + _FLUSH_S
@@ -358,6 +364,26 @@ class LocalCluster:
             for held in self._tasks.values():
                 self._unfollow(held)
             self._tasks.clear()
+            self._memory.close()
             self._selector.close()
             os.close(self._wake_end)
             os.close(self._woken_end)
+
+
+def _node_view(settings: LocalSettings, devices: Devices) -> NodeView:
+    return NodeView(
+        id=settings.node_id,
+        slots=tuple(range(devices.num_slots)),
+        labels=settings.labels,
+        num_gpus=len(devices.gpus),
+        num_cpus=devices.num_cpus,
+    )
+
+
+def _scribe_lives(record: Record) -> bool:
+    """Tell whether the zygote that writes this task's end runs."""
+    return record.zygote_pid is not None and process.stamp(record.zygote_pid) == record.zygote_stamp
+
+
+def _record_of(order: StartOrder) -> Record:
+    return Record(task_id=order.task_id, slots=order.slots, memory_bytes=order.memory_bytes)

@@ -2,9 +2,11 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from pliant.cluster.devices import Devices, confine
+from pliant.cluster.lodging import with_memory
 from pliant.cluster.messages import Launch
 from pliant.cluster.settings import LocalSettings
 from pliant.core.job import TaskId
@@ -38,9 +40,20 @@ def check(order: StartOrder, settings: LocalSettings, num_slots: int, holders: M
             raise ValueError(f"slot {slot} of node {order.node_id} is held by task {holders[slot]}; wait for its exit")
 
 
-def launch_of(order: StartOrder, host: str, devices: Devices, base_env: Mapping[str, str]) -> Launch:
+def launch_of(
+    order: StartOrder,
+    host: str,
+    devices: Devices,
+    base_env: Mapping[str, str],
+    memory_of: Callable[[str], Path | None],
+) -> Launch:
     """Return what the zygote is asked for: the order, its environment completed by what only this node knows."""
-    env = {"PYTHONUNBUFFERED": "1", **order.env, "PLIANT_HOST": host, **confine(devices, order.slots)}
+    env = {"PYTHONUNBUFFERED": "1", **order.env, "PLIANT_HOST": host, **confine(devices, order.slots, order.sees)}
+    job_id = order.env.get("PLIANT_JOB_ID", "")
+    lodging = order.lodging
+    if _TASK_ID.fullmatch(job_id) and (memory := memory_of(job_id)) is not None:
+        env["PLIANT_MEMORY_DIR"] = str(memory)
+        lodging = None if lodging is None else with_memory(lodging, memory)
     paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
     if paths:
         env["PYTHONPATH"] = os.pathsep.join(paths)
@@ -52,4 +65,6 @@ def launch_of(order: StartOrder, host: str, devices: Devices, base_env: Mapping[
         cwd=order.cwd,
         log_dir=order.log_dir,
         python=order.python,
+        lodging=lodging,
+        read_only=order.read_only,
     )

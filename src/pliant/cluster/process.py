@@ -57,6 +57,11 @@ def sweep_session(session_id: int) -> None:
         time.sleep(_SWEEP_PAUSE_S)
 
 
+def session_members(session_id: int) -> tuple[int, ...]:
+    """Return the processes of a session that run."""
+    return tuple(pid for pid in _pids() if _in_session(pid, session_id))
+
+
 def close_files(*, but: int) -> None:
     """Close every file of this process except the standard three and one more."""
     for file in map(int, os.listdir("/proc/self/fd")):

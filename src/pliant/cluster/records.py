@@ -23,6 +23,8 @@ class Record:
 
     task_id: TaskId
     slots: tuple[int, ...]
+    memory_bytes: int | None = None
+    """It is ended when it uses more."""
     pid: int | None = None
     """None until the process exists."""
     stamp: str | None = None
@@ -76,12 +78,27 @@ def read_all(state_dir: Path) -> list[Record]:
     return [record for record in found if record is not None]
 
 
+def forget(state_dir: Path, *, reported_before: float) -> None:
+    """Remove the records of tasks that ended before an instant and whose exits were reported."""
+    for record in read_all(state_dir):
+        if record.reported and (record.ended_at or 0.0) < reported_before:
+            path_of(state_dir, record.task_id).unlink(missing_ok=True)
+
+
 def new_term(state_dir: Path) -> int:
     """Begin the term of a new agent: from now on no zygote of an earlier one forks."""
     with _locked(state_dir) as file:
         term = _number(file) + 1
         os.pwrite(file, str(term).encode(), 0)
         return term
+
+
+def term(state_dir: Path) -> int | None:
+    """Return the number of the newest agent; None if that cannot be read."""
+    try:
+        return int((state_dir / "term").read_text())
+    except (OSError, ValueError):
+        return None
 
 
 @contextmanager

@@ -20,8 +20,12 @@ class LocalSettings:
     """Made if missing; one agent at a time."""
     num_slots: int | None = None
     """Share the CPU in so many slots; if left out, one slot per GPU, or per CPU where there is no GPU."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What resource groups choose this host by."""
     host: str = "127.0.0.1"
     """The address that peers reach this machine's tasks at."""
+    memory_root: Path | None = None
+    """Made if missing, in shared memory: what the tasks of a job keep there outlives them; None: there is none."""
     preload: tuple[str, ...] = PRELOAD
     """Modules that the zygote imports, so that tasks need not."""
     entry: str = "pliant.entry.task:main"

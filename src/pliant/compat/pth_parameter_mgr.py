@@ -1,46 +1,45 @@
-"""`import pth_parameter_mgr`: the settings of a training that a person filled in elsewhere, from `ps.conf`.
+"""`import pth_parameter_mgr`: what the person entered for this training, from `ps.conf` and `parameters.json`.
 
-`ps.conf` holds `key=value` lines; `#` begins a comment. It is looked for at PS_PATH (the file, or its folder), in the
-working folder and in DLI_WORK_DIR; the first that exists counts, and is read again at every call. Folders with data
-fall back to DATA_DIR, so a script that only asks for those needs no `ps.conf`.
+Pliant writes both files beside the code of every training of a model. `ps.conf` holds `key=value` lines; `#` begins a
+comment. It is looked for at PS_PATH (the file, or its folder), in the working folder and in DLI_WORK_DIR; the first
+that exists counts, and is read again at every call. Folders with data that it does not name are those of the job's data
+set (TRAIN_DATA_DIR, TEST_DATA_DIR, VAL_DATA_DIR), or else DATA_DIR, so a script that only asks for those needs no file.
 
-Keys: `train_data`, `test_data`, `val_data`, `batch_size`, `test_batch_size`, `epoch`, `optimizer`, `base_lr`,
-`momentum`, `weight_decay`, `nesterov`, `rho`, `alpha`, `eps`, `beta1`, `beta2`, `lr_policy` (fixed, step, exp),
-`lr_decay_rate`, `lr_decay_steps`.
+Keys: `train_data`, `test_data`, `val_data`, `batch_size`, `test_batch_size`, `epoch`, `optimizer`, `base_lr`, the
+parameters of optimizers (`momentum`, `dampening`, `weight_decay`, `nesterov`, `beta1`, `beta2`, `eps`, `amsgrad`,
+`rho`, `alpha`, `centered`, `lambd`, `lr_decay`), `lr_policy` and what that takes (`lr_decay_rate`, `lr_decay_steps`,
+`lr_power`, `lr_milestones`, `lr_values`, `lr_end`, `lr_staircase`, `lr_patience`). `parameters.json` holds the
+template's own parameters, too.
 """
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import torch
-from torch.optim.lr_scheduler import ExponentialLR, LambdaLR, LRScheduler, StepLR
+from torch.optim.lr_scheduler import LRScheduler
 
-from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.compat import pth_schedules
+from pliant.compat.pth_settings import FILE_NAME, bad, flag, missing, number, places, settings, text
+from pliant.core.errors import NotFound
+from pliant.core.hyperparameters import OPTIMIZERS, optimizer_named
 
-FILE_NAME: Final = "ps.conf"
-SOLVERS: Final[Mapping[str, type[torch.optim.Optimizer]]] = {
-    solver.__name__.lower(): solver
-    for solver in (
-        torch.optim.SGD,
-        torch.optim.Adam,
-        torch.optim.AdamW,
-        torch.optim.Adadelta,
-        torch.optim.Adagrad,
-        torch.optim.Adamax,
-        torch.optim.ASGD,
-        torch.optim.NAdam,
-        torch.optim.RAdam,
-        torch.optim.RMSprop,
-        torch.optim.Rprop,
-    )
+PARAMETERS: Final = "parameters.json"
+FORMS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "GradientDescent": {},
+    "Momentum": {"momentum": 0.9},
+    "Nesterov": {"momentum": 0.9, "nesterov": True},
 }
-OPTIONS: Final = {"momentum": "momentum", "weight_decay": "weight_decay", "rho": "rho", "alpha": "alpha", "eps": "eps"}
-"""Keys of `ps.conf` and the parameters of a solver that they set, where it has them."""
+"""Forms of SGD that have names of their own, and what they set unless `ps.conf` says otherwise."""
+NUMBERS: Final = ("momentum", "dampening", "weight_decay", "rho", "alpha", "eps", "lambd", "lr_decay")
+FLAGS: Final = ("nesterov", "amsgrad", "centered")
+"""Keys of `ps.conf` that are parameters of an optimizer's class, where it has them."""
+_PLACES: Final = {"train_data": "TRAIN_DATA_DIR", "test_data": "TEST_DATA_DIR", "val_data": "VAL_DATA_DIR"}
 
-T = TypeVar("T", int, float)
+T = TypeVar("T")
 
 
 def getTrainData(full_list: bool = True) -> str | list[str]:
@@ -59,75 +58,74 @@ def getValData(full_list: bool = True) -> str | list[str]:
 
 
 def getTrainBatchSize() -> int:
-    return _number(int, settings(), "batch_size")
+    """Return the samples of one optimizer step, over all workers together."""
+    return number(int, settings(), "batch_size")
 
 
 def getTestBatchSize() -> int:
-    return _number(int, settings(), "test_batch_size")
+    """Return the samples that are evaluated at once."""
+    return number(int, settings(), "test_batch_size")
 
 
 def getEpoch() -> int:
-    return _number(int, settings(), "epoch")
+    """Return the number of epochs."""
+    return number(int, settings(), "epoch")
 
 
 def getOptimizer(model: torch.nn.Module) -> torch.optim.Optimizer:
-    """Return the solver that `optimizer` names, over the model's parameters."""
+    """Return the optimizer that was chosen, over the model's parameters."""
     found = settings()
-    name = _text(found, "optimizer")
-    solver = SOLVERS.get(name.lower())
-    if solver is None:
-        known = ", ".join(sorted(kind.__name__ for kind in SOLVERS.values()))
-        raise InvalidInput(Problem(field="optimizer", message=f"{FILE_NAME} names {name!r}; known are {known}"))
-    build: Callable[..., torch.optim.Optimizer] = solver
-    return build(model.parameters(), **_options(solver, found))
+    given = text(found, "optimizer")
+    name = optimizer_named(given)
+    if name is None:
+        raise bad("optimizer", f"{FILE_NAME} names {given!r}; known are {', '.join(sorted(OPTIMIZERS))}")
+    kind: type[torch.optim.Optimizer] = torch.optim.SGD if name in FORMS else getattr(torch.optim, name)
+    build: Callable[..., torch.optim.Optimizer] = kind
+    return build(model.parameters(), **{**FORMS.get(name, {}), **_options(kind, name, found)})
 
 
 def getLearningRate(optimizer: torch.optim.Optimizer) -> LRScheduler:
-    """Return the schedule that `lr_policy` names, to be stepped once an epoch; without the key the rate is fixed."""
-    found = settings()
-    match policy := found.get("lr_policy", "fixed").lower():
-        case "fixed":
-            return LambdaLR(optimizer, lambda _: 1.0)
-        case "step":
-            steps = _number(int, found, "lr_decay_steps")
-            return StepLR(optimizer, step_size=steps, gamma=_number(float, found, "lr_decay_rate"))
-        case "exp" | "exponential":
-            return ExponentialLR(optimizer, gamma=_number(float, found, "lr_decay_rate"))
-        case _:
-            known = f"{FILE_NAME} says {policy!r}; known are fixed, step, exp"
-            raise InvalidInput(Problem(field="lr_policy", message=known))
+    """Return the course of the learning rate that was chosen, to be stepped once an epoch; without the key it is fixed.
+
+    The one of `reducelronplateau` needs the loss at every step; `FabricModel` gives it.
+    """
+    return pth_schedules.schedule(optimizer, settings())
 
 
-def settings() -> dict[str, str]:
-    """Return what the first `ps.conf` on the way says; empty if there is none.
+def getParameter(name: str, default: T | None = None) -> Any | T:
+    """Return the value of one of the template's own parameters, with the kind that the template says.
 
     Raises:
-        InvalidInput: a line of it is not `key=value`.
+        NotFound: there is none of that name, and no default was given.
     """
-    path = next((place for place in _places() if place.is_file()), None)
+    found = getParameters()
+    if name in found:
+        return found[name]
+    if default is None:
+        raise NotFound(f"the training has no parameter {name!r}; it has {', '.join(sorted(found)) or 'none'}")
+    return default
+
+
+def getParameters() -> dict[str, Any]:
+    """Return the template's own parameters with their values; none where there is no `parameters.json`.
+
+    Raises:
+        InvalidInput: the file is none that Pliant wrote.
+    """
+    path = next((place for place in places(PARAMETERS) if place.is_file() and place.name == PARAMETERS), None)
     if path is None:
         return {}
-    found: dict[str, str] = {}
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        text = line.split("#", 1)[0].strip()
-        if not text:
-            continue
-        key, sign, value = text.partition("=")
-        if not sign:
-            raise InvalidInput(Problem(field=f"{path}:{number}", message=f"expected key=value, found {text!r}"))
-        found[key.strip()] = value.strip()
-    return found
-
-
-def _places() -> list[Path]:
-    folders = (os.environ.get("PS_PATH"), str(Path.cwd()), os.environ.get("DLI_WORK_DIR"))
-    return [place for folder in folders if folder for place in (Path(folder), Path(folder) / FILE_NAME)]
+    try:
+        entered = json.loads(path.read_bytes())["parameters"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise bad(str(path), f"expected an object with `parameters` ({error})") from error
+    return dict(entered)
 
 
 def _data(key: str, full_list: bool) -> str | list[str]:
-    given = settings().get(key) or os.environ.get("DATA_DIR")
+    given = settings().get(key) or os.environ.get(_PLACES[key]) or os.environ.get("DATA_DIR")
     if not given:
-        raise _missing(key, also=" or the environment variable DATA_DIR")
+        raise missing(key, also=" or the environment variable DATA_DIR")
     if not full_list:
         return given
     root = Path(given)
@@ -138,36 +136,13 @@ def _data(key: str, full_list: bool) -> str | list[str]:
     return [given]
 
 
-def _options(solver: type[torch.optim.Optimizer], found: Mapping[str, str]) -> dict[str, Any]:
-    accepted = inspect.signature(solver).parameters
-    options: dict[str, Any] = {"lr": _number(float, found, "base_lr")}
-    for key, name in OPTIONS.items():
-        if key in found and name in accepted:
-            options[name] = _number(float, found, key)
-    if "nesterov" in found and "nesterov" in accepted:
-        options["nesterov"] = found["nesterov"].lower() in {"1", "true", "yes"}
+def _options(kind: type[torch.optim.Optimizer], name: str, found: Mapping[str, str]) -> dict[str, Any]:
+    accepted = set(inspect.signature(kind).parameters)
+    if name in FORMS:  # SGD takes more than this form of it
+        accepted = {"lr", *OPTIMIZERS[name]}
+    options: dict[str, Any] = {"lr": number(float, found, "base_lr")}
+    options.update({key: number(float, found, key) for key in NUMBERS if key in found and key in accepted})
+    options.update({key: flag(found, key) for key in FLAGS if key in found and key in accepted})
     if {"beta1", "beta2"} <= found.keys() and "betas" in accepted:
-        options["betas"] = (_number(float, found, "beta1"), _number(float, found, "beta2"))
+        options["betas"] = (number(float, found, "beta1"), number(float, found, "beta2"))
     return options
-
-
-def _text(found: Mapping[str, str], key: str) -> str:
-    if not found.get(key):
-        raise _missing(key)
-    return found[key]
-
-
-def _number(kind: type[T], found: Mapping[str, str], key: str) -> T:
-    text = _text(found, key)
-    try:
-        return kind(text)
-    except ValueError as error:
-        message = f"{FILE_NAME} says {text!r}; give a number (Python's {kind.__name__})"
-        raise InvalidInput(Problem(field=key, message=message)) from error
-
-
-def _missing(key: str, also: str = "") -> NotFound:
-    looked = ", ".join(str(place) for place in _places() if place.name == FILE_NAME)
-    return NotFound(
-        f"the training asks for {key!r}, and no {FILE_NAME} sets it (looked for {looked}); add {key}=…{also}"
-    )

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from pliant.control.live import LiveJob
 from pliant.control.settings import ControlSettings
 from pliant.core.event import Event, EventKind, Usage, Value
-from pliant.core.job import JobId, Metric, TaskId
+from pliant.core.job import JobId, Metric, NodeId, TaskId
 from pliant.core.lifecycle import GENERATION_LIFECYCLE, is_final
 from pliant.core.link import ToTask
-from pliant.core.ports import StartOrder, Writes
+from pliant.core.plan import NodeView
+from pliant.core.ports import Address, StartOrder, Writes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +59,14 @@ class Draft:
         now: float,
         settings: ControlSettings,
         next_id: Callable[[str], int],
+        free_address: Callable[[NodeId], Address],
+        nodes: Callable[[], tuple[NodeView, ...]] = tuple,
     ) -> None:
         self.now = now
         self.settings = settings
         self.next_id = next_id
+        self.free_address = free_address
+        self.nodes = nodes
         self.actions: list[Action] = []
         self._before = jobs
         self._after: dict[JobId, LiveJob] = {}
@@ -157,5 +162,13 @@ def _kept(live: LiveJob) -> LiveJob | None:
     if live.job.ended and not tasks:
         return None
     generations = {n: g for n, g in live.generations.items() if not is_final(GENERATION_LIFECYCLE, g.state)}
-    kill_at = {task_id: at for task_id, at in live.kill_at.items() if task_id in tasks}
-    return replace(live, tasks=tasks, generations=generations, kill_at=kill_at)
+    return replace(
+        live,
+        tasks=tasks,
+        generations=generations,
+        joined={task_id: step for task_id, step in live.joined.items() if task_id in tasks},
+        kill_at={task_id: at for task_id, at in live.kill_at.items() if task_id in tasks},
+        killed={task_id: why for task_id, why in live.killed.items() if task_id in tasks},
+        fenced=live.fenced & tasks.keys(),
+        raised={task_id: error for task_id, error in live.raised.items() if task_id in tasks},
+    )

@@ -1,21 +1,24 @@
 """What control makes of the end of a process: it left, it was lost, or its job has failed; with a diagnosis.
 
-A loss is a process that a signal ended or that nobody can account for; its slot is granted again. A program that ends
-by itself before its training has, ends the job.
+A loss is a process that a signal ended, that nobody can account for or that hangs; its slot is granted again. So is one
+whose program raised or exited while others train on; what happens again at that step, or with nobody else left, ends
+the job.
 """
 
-import os
-import signal
 from dataclasses import replace
-from pathlib import Path
 
+from pliant.control import fixed
 from pliant.control.draft import Draft
-from pliant.control.live import LiveJob, task_number
+from pliant.control.last_words import describe, stderr_of
+from pliant.control.live import LiveJob
+from pliant.control.losses import count_loss
 from pliant.control.settings import ControlSettings
 from pliant.control.transitions import (
     complete,
     fail,
     feed,
+    kill,
+    kill_later,
     put_task,
     release_leavers,
     task_event,
@@ -26,11 +29,13 @@ from pliant.core.job import JobId, Task, TaskId
 from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import Failed
 from pliant.core.ports import TaskExit
+from pliant.policy.diagnose import Death
 from pliant.policy.membership import Gone
+from pliant.wire import position
 
 NUM_TRACEBACK_LINES = 30
-NUM_STDERR_LINES = 10
-_TAIL_BYTES = 8192
+RECOVERY_S = 1.0
+"""The longest that a lost task's place stays empty so that the survivors can do a step first."""
 
 
 def take_exit(draft: Draft, job_id: JobId, ended: TaskExit) -> None:
@@ -40,12 +45,18 @@ def take_exit(draft: Draft, job_id: JobId, ended: TaskExit) -> None:
     if live is None or task is None or task.ended:
         return
     live = put_task(draft, live, replace(task, exit_code=ended.exit_code))
-    if ended.error:
+    if ended.cause:
+        live = draft.put(replace(live, killed={**live.killed, task.id: ended.cause}))
+    if live.job.spec.fixed:
+        fixed.take_exit(draft, live, live.tasks[task.id], ended)
+    elif task.id in live.fenced:
+        _fenced_is_gone(draft, live, task)
+    elif ended.error:
         _could_not_start(draft, live, task, ended.error)
     elif live.job.ended or task.state is TaskState.LEAVING or task.id in live.finished:
         _left(draft, live, task)
-    elif ended.exit_code is None or ended.exit_code < 0:
-        _lost(draft, live, task, ended.exit_code)
+    elif ended.exit_code is None or ended.exit_code < 0 or task.id in live.raised:
+        _lost(draft, live, task, ended)
     else:
         _ended_by_itself(draft, live, task, ended.exit_code)
 
@@ -63,18 +74,96 @@ def _could_not_start(draft: Draft, live: LiveJob, task: Task, error: str) -> Non
 
 def _left(draft: Draft, live: LiveJob, task: Task) -> None:
     live = task_event(draft, live, task.id, TaskEvent.EXIT)
+    killed = live.killed.get(task.id)
     draft.say(
         EventKind.TASK_LEFT,
-        f"{task.id} has left {_slots(task)}",
+        f"{task.id} {killed} and has left {_slots(task)}" if killed else f"{task.id} has left {_slots(task)}",
         job_id=live.id,
         task_id=task.id,
     )
     _after(draft, live, task, "it left")
 
 
-def _lost(draft: Draft, live: LiveJob, task: Task, exit_code: int | None) -> None:
-    how = describe(exit_code)
+def take_failure(draft: Draft, live: LiveJob, task: Task, failed: Failed) -> None:
+    """Take in that a worker's program raised. If others train on, its process is awaited, and is a loss like others."""
+    if not _is_survived(draft, live, task):
+        fail(draft, live, failure(draft.settings, live, task, failed))
+        return
+    live = _blame(draft, live, task)
+    live = draft.put(replace(live, raised={**live.raised, task.id: failed.error}))
+    kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.messages_s)
+
+
+def _is_survived(draft: Draft, live: LiveJob, task: Task) -> bool:
+    """Tell whether the others go on without a worker that ended by its own fault.
+
+    Once at a step: what happens there again is the script's doing, or its data's. A newcomer's fault is its own.
+    """
+    gone = {task.id, *live.fenced, *live.raised}
+    others = [t for t in live.running if t.id in live.joined and t.id not in gone]
+    return bool(others) and (task.id not in live.joined or live.raised_at != _step_of(draft, live, task))
+
+
+def _blame(draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+    if task.id not in live.joined:
+        return live
+    return draft.put(replace(live, raised_at=_step_of(draft, live, task)))
+
+
+def _step_of(draft: Draft, live: LiveJob, task: Task) -> int:
+    noted = position.read(draft.settings.folders(live.id).log(task.id, task.node_id))
+    return live.step if noted is None else noted
+
+
+def _lost(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+    exit_code = ended.exit_code
+    killed = live.killed.get(task.id)
+    raised = live.raised.get(task.id)
+    how = f"raised {raised}" if raised else killed or describe(exit_code)
     live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
+    _say_lost(draft, live, task, how, exit_code)
+    number = -exit_code if exit_code is not None and exit_code < 0 and killed is None else None
+    large = bool(ended.cause)
+    death = Death(task_id=task.id, node_id=task.node_id, how=how, signal=number, too_large=large)
+    live = count_loss(draft, _recovering(draft, live, task), task, death)
+    _after(draft, live, task, how)
+
+
+def _recovering(draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+    """Let those who train on do a step before anybody starts in the place of a task that was lost."""
+    if task.id not in live.joined or live.membership.current is None:
+        return live
+    return draft.put(replace(live, recovers_until=draft.now + RECOVERY_S))
+
+
+def fence(draft: Draft, job_id: JobId, task_id: TaskId, how: str, *, blame: bool) -> None:
+    """Take a task out of its job at once and kill its process: it gives no sign of life, so it may wake at any time.
+
+    Its slots stay taken until the process is gone.
+
+    Args:
+        how: what is wrong with it, in words that follow its name.
+        blame: count it as a loss of the job's.
+    """
+    live = draft.job(job_id)
+    task = live.tasks.get(task_id) if live is not None else None
+    if live is None or task is None or task.ended or task.id in live.fenced:
+        return
+    how = f"{how} and was killed by Pliant"
+    live = kill(draft, live, task.id, how)
+    if live.job.ended or task.id in live.finished:
+        return
+    live = draft.put(replace(live, fenced=live.fenced | {task.id}))
+    live = task_event(draft, live, task.id, TaskEvent.LEAVE, how)
+    _say_lost(draft, live, task, how, None)
+    live = _recovering(draft, live, task)
+    if blame and task.state is not TaskState.LEAVING:
+        death = Death(task_id=task.id, node_id=task.node_id, how=how, hung=True)
+        live = count_loss(draft, live, task, death)
+    _after(draft, live, task, how)
+
+
+def _say_lost(draft: Draft, live: LiveJob, task: Task, how: str, exit_code: int | None) -> None:
     draft.say(
         EventKind.TASK_LOST,
         f"{task.id} of {live.label} {how}; its share goes on elsewhere and its slot is granted again",
@@ -82,32 +171,14 @@ def _lost(draft: Draft, live: LiveJob, task: Task, exit_code: int | None) -> Non
         task_id=task.id,
         data={"exit_code": exit_code},
     )
-    live = _count_loss(draft, live, task)
-    if live.competes and live.num_losses >= draft.settings.max_losses:
-        fail(draft, live, _crash_loop(draft.settings, live, task, how))
-        return
-    _after(draft, live, task, how)
 
 
-def _count_loss(draft: Draft, live: LiveJob, task: Task) -> LiveJob:
-    """Count losses in a row. Processes lost together are one loss; a committed step begins a new row."""
-    progressed = live.step > live.loss_step
-    if not progressed and live.num_losses and task_number(task.id) <= live.loss_task:
-        return live
-    num_losses = 1 if progressed else live.num_losses + 1
-    timeouts = draft.settings.timeouts
-    held_until = live.held_until
-    if num_losses >= 2:
-        held_until = draft.now + min(timeouts.max_backoff_s, timeouts.backoff_s * 2.0 ** (num_losses - 2))
-    return draft.put(
-        replace(
-            live,
-            num_losses=num_losses,
-            loss_step=live.step,
-            loss_task=max(task_number(task_id) for task_id in live.tasks),
-            held_until=held_until,
-        )
-    )
+def _fenced_is_gone(draft: Draft, live: LiveJob, task: Task) -> None:
+    """Free the slots of a task that was lost before; nothing else changes, unless it was the last."""
+    how = live.killed[task.id]
+    live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
+    if not live.running and not live.job.ended:
+        _after(draft, live, replace(task, state=TaskState.LOST), how)
 
 
 def _ended_by_itself(draft: Draft, live: LiveJob, task: Task, exit_code: int) -> None:
@@ -121,6 +192,9 @@ def _ended_by_itself(draft: Draft, live: LiveJob, task: Task, exit_code: int) ->
     if exit_code == 0 and live.trained and _model_is_saved(draft.settings, live):
         live = task_event(draft, live, task.id, TaskEvent.EXIT)
         complete(draft, live, "all epochs are trained and the model is saved; it ended while the server was away")
+        return
+    if exit_code and _is_survived(draft, live, task):
+        _lost(draft, _blame(draft, live, task), task, TaskExit(task_id=task.id, exit_code=exit_code))
         return
     live = task_event(draft, live, task.id, TaskEvent.EXIT, f"it ended with exit code {exit_code}")
     python = live.job.spec.python
@@ -169,18 +243,6 @@ def _vacated_because(live: LiveJob, task: Task, reason: str) -> str:
     return f"its last task was lost ({reason}); it goes on {where} when slots free up"
 
 
-def describe(exit_code: int | None) -> str:
-    """Return how a process ended, in words that follow its name."""
-    if exit_code is None:
-        return "vanished without anybody seeing how"
-    if exit_code >= 0:
-        return f"ended with exit code {exit_code}"
-    number = -exit_code
-    known = {s.value: s.name for s in signal.Signals}
-    hint = " (often the kernel, out of memory)" if number == signal.SIGKILL else ""
-    return f"was killed by {known.get(number, f'signal {number}')}{hint}"
-
-
 def failure(settings: ControlSettings, live: LiveJob, task: Task, failed: Failed) -> str:
     """Return why a job has failed whose program raised: the error first, then the end of its traceback."""
     lines = failed.traceback.rstrip().splitlines()[-NUM_TRACEBACK_LINES:]
@@ -196,30 +258,6 @@ def never_started(settings: ControlSettings, live: LiveJob, task: Task) -> str:
         f"{live.job.spec.script} never started to train: {task.id} ran {limit:g} s (start_timeout_s) without building "
         f"a pliant.train.Run or FabricModel; mend the script or raise start_timeout_s" + stderr_of(settings, task)
     )
-
-
-def _crash_loop(settings: ControlSettings, live: LiveJob, task: Task, how: str) -> str:
-    log = settings.folders(live.id).log(task.id, task.node_id)
-    return (
-        f"its tasks were lost {live.num_losses} times without a step committed in between; the last, {task.id}, {how}; "
-        f"its log is in {log}" + stderr_of(settings, task)
-    )
-
-
-def stderr_of(settings: ControlSettings, task: Task) -> str:
-    """Return the last lines of what a task wrote to stderr, to be put behind a reason."""
-    path = settings.folders(task.job_id).log(task.id, task.node_id) / "stderr"
-    lines = [line for line in _tail(path).splitlines() if line.strip()][-NUM_STDERR_LINES:]
-    return f"; the end of its stderr ({path}):\n" + "\n".join(lines) if lines else "; its stderr is empty"
-
-
-def _tail(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            return file.read(_TAIL_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _model_is_saved(settings: ControlSettings, live: LiveJob) -> bool:
@@ -239,6 +277,9 @@ def lose_vanished(draft: Draft, job_id: JobId, task_id: TaskId) -> None:
     live = draft.job(job_id)
     task = live.tasks.get(task_id) if live is not None else None
     if live is None or task is None or task.ended:
+        return
+    if live.job.spec.fixed:
+        fixed.lose(draft, live, task, "vanished while the server was away")
         return
     if live.job.ended or task.state is TaskState.LEAVING or task.id in live.finished:
         _left(draft, live, task)

@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pliant.core.job import TaskId
@@ -15,6 +16,10 @@ class Heard:
 
     task_id: TaskId
     message: FromTask
+    number: int = 0
+    """Counted over the life of the task; 0 if it has none."""
+    stored: Callable[[], None] | None = None
+    """To be called when it need not be said again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,21 @@ class Silent:
     task_id: TaskId
 
 
-Item = Heard | Silent | TaskExit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hung:
+    """A task gave no sign of life for as long as its lease."""
+
+    task_id: TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slept:
+    """The server stood still."""
+
+    seconds: float
+
+
+Item = Heard | Silent | Hung | Slept | TaskExit
 
 
 class Inbox:

@@ -50,10 +50,18 @@ class Ledger:
     def load(self, jobs: Mapping[JobId, LiveJob]) -> None:
         """Begin with what the store remembers."""
         self._jobs = dict(jobs)
+        self._cluster.retain(self._jobs)
 
     def draft(self) -> Draft:
         """Begin a decision."""
-        return Draft(self._jobs, now=self._clock.now(), settings=self._settings, next_id=self._store.next_id)
+        return Draft(
+            self._jobs,
+            now=self._clock.now(),
+            settings=self._settings,
+            next_id=self._store.next_id,
+            free_address=self._cluster.free_address,
+            nodes=lambda: self._cluster.observe().nodes,
+        )
 
     def commit(self, draft: Draft) -> None:
         """Write a decision, remember it, act on it, and tell listeners if there are events."""
@@ -65,6 +73,8 @@ class Ledger:
             raise
         for job_id, live in draft.results().items():
             self._remember(job_id, live)
+        if None in draft.results().values():
+            self._cluster.retain(self._jobs)  # whoever is started next is among them
         for action in draft.actions:
             self._perform(action)
         if self.dirty:
@@ -113,4 +123,4 @@ class Ledger:
 
 
 def _seen_by_scheduler(live: LiveJob | None) -> object:
-    return (live.competes, live.proven, live.view()) if live is not None else None
+    return (live.competes, live.unprepared, live.proven, live.view()) if live is not None else None

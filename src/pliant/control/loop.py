@@ -6,46 +6,56 @@ inbox, so that those who bring it never wait for a decision. It knows no socket,
 """
 
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import assert_never
 
 from pliant.control import workloads
-from pliant.control.deadlines import next_deadline, pass_time
-from pliant.control.draft import Draft, KillTask
-from pliant.control.exits import lose_vanished, take_exit
-from pliant.control.inbox import Heard, Inbox, Item, Silent
+from pliant.control.awaited import Awaited
+from pliant.control.data import NoData
+from pliant.control.deadlines import next_deadline, pass_time, postpone
+from pliant.control.desk import Desk
+from pliant.control.draft import Draft
+from pliant.control.exits import fence, lose_vanished, take_exit
+from pliant.control.gate import Gate, NoPreparations
+from pliant.control.inbox import Heard, Hung, Inbox, Item, Silent, Slept
+from pliant.control.leases import Leases
 from pliant.control.ledger import Ledger
 from pliant.control.live import LiveJob, job_of
 from pliant.control.messages import hear
 from pliant.control.orders import verify_task
+from pliant.control.planner import Planner
 from pliant.control.queries import Queries
+from pliant.control.queues import queues_of
 from pliant.control.restore import load, reconcile
-from pliant.control.scheduling import apply_plan, snapshot
 from pliant.control.settings import ControlSettings
-from pliant.control.transitions import leave
-from pliant.core.errors import NotFound, Unavailable
-from pliant.core.event import EventKind
-from pliant.core.job import Job, JobId, JobSpec, TaskId
-from pliant.core.link import FromTask, Hello
-from pliant.core.plan import NodeView
+from pliant.core.dataset import DataPlaces
+from pliant.core.errors import Unavailable
+from pliant.core.job import JobId, TaskId
+from pliant.core.link import FromTask, Hello, Pulse
 from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit
-from pliant.policy.plan import plan
-from pliant.wire.api import JobPatch
+from pliant.core.preparation import Preparations
 
 log = logging.getLogger(__name__)
 
 MAX_SLEEP_S = 1.0
+DEAF_SLEEP_S = 0.05
 STALLED_S = 10.0
 
 
-class Control:
+class Control(Desk):
     """Decides for all jobs and carries the decisions out."""
 
     def __init__(
-        self, *, store: Store, cluster: Cluster, links: Links, clock: Clock, settings: ControlSettings
+        self,
+        *,
+        store: Store,
+        cluster: Cluster,
+        links: Links,
+        clock: Clock,
+        settings: ControlSettings,
+        preparations: Preparations | None = None,
+        data: DataPlaces | None = None,
     ) -> None:
         self.settings = settings
         self._store = store
@@ -55,28 +65,52 @@ class Control:
         self._ledger = Ledger(
             store=store, cluster=cluster, links=links, clock=clock, settings=settings, inbox=self._inbox
         )
+        self._prepare = preparations or NoPreparations()
+        self._data = data or NoData()
+        gate = Gate(ledger=self._ledger, preparations=self._prepare, settings=settings)
+        self.queues = queues_of(store, cluster, clock, settings, self._ledger)
+        self._planner = Planner(
+            ledger=self._ledger, cluster=cluster, policy=settings.policy, gate=gate, queues=self.queues
+        )
         self._clock = clock
-        self._nodes: tuple[NodeView, ...] = ()
         self._draining = False
-        self._plan_at: float | None = None
         self._ticked_at = clock.now()
         self._silent: set[TaskId] = set()
-        self._late: dict[TaskId, tuple[TaskExit, float]] = {}
-        """Exits whose task may have more to say, and until when it is waited for."""
-        self._missing: dict[TaskId, float] = {}
-        """Tasks that nobody saw when the server came back, and until when the news of their exit is waited for."""
+        self._awaited = Awaited()
+        self._leases = Leases(settings.timeouts.lease_s)
         self._closed = threading.Event()
-        self.queries = Queries(store=store, cluster=cluster, clock=clock, settings=settings, jobs=self.jobs)
+        self.queries = Queries(
+            store=store, cluster=cluster, clock=clock, settings=settings, jobs=self.jobs, policy=self.queues.policy
+        )
 
     # What comes in, from any thread
 
-    def hear(self, task_id: TaskId, message: FromTask) -> None:
-        """Take in a message of a task."""
-        self._inbox.put(Heard(task_id=task_id, message=message))
+    def hear(
+        self, task_id: TaskId, message: FromTask, number: int = 0, stored: Callable[[], None] | None = None
+    ) -> None:
+        """Take in a message of a task. It renews the task's lease; a pulse does nothing else and wakes nobody.
 
-    def silent(self, task_id: TaskId) -> None:
-        """Take note that the link of a task is closed and all that it said was handed to `hear`."""
+        By its `number`, if it has one, news is known to have been told before, perhaps by another server. `stored` is
+        called, from any thread, when all that follows from the message is written.
+        """
+        self._leases.heard(task_id, message)
+        if not isinstance(message, Pulse):
+            self._inbox.put(Heard(task_id=task_id, message=message, number=number, stored=stored))
+
+    def silent(self, task_id: TaskId, goodbye: bool = False) -> None:
+        """Take note that the link of a task is closed, perhaps by the task itself, and all it said went to `hear`."""
+        if goodbye:
+            self._leases.parted(task_id)
         self._inbox.put(Silent(task_id=task_id))
+
+    def listening(self) -> None:
+        """Take note that the links are being read now; whoever reads them says so a few times a second."""
+        listened = self._leases.listen(self._clock.now())
+        if listened.slept_s:
+            self._inbox.put(Slept(seconds=listened.slept_s))
+        for task_id in listened.silent:
+            self._inbox.put(Hung(task_id=task_id))
+        self._leases.caught_up(self._clock.now())
 
     def wake(self) -> None:
         """Make the loop tick now."""
@@ -92,76 +126,13 @@ class Control:
 
     # Use cases
 
-    def submit(self, spec: JobSpec, archive: Path, owner: str) -> Job:
-        """Check a submission and queue it.
-
-        Raises:
-            InvalidInput: with everything that is wrong with it.
-            TooLarge: its code is over the limit.
-            Unavailable: the server is going down, or its disk cannot take the code.
-        """
-        with workloads.unpacked(spec, archive, self.settings.home / "jobs") as code, self._ledger.lock:
-            if self._draining:
-                raise Unavailable("the server is shutting down; submit again when it is back")
-            job_id = JobId(f"job-{self._store.next_id('job')}")
-            folders = self.settings.folders(job_id)
-            draft = self._ledger.draft()
-            workloads.submitted(draft, job_id, spec, owner)
-            try:
-                workloads.keep(code, folders)
-                self._ledger.commit(draft)
-            except BaseException as error:
-                shutil.rmtree(folders.root, ignore_errors=True)
-                if isinstance(error, OSError):
-                    raise Unavailable(f"the code cannot be kept in {folders.root}: {error.strerror}") from error
-                raise
-            return self.queries.job(job_id)
-
-    def change(self, job_id: str, patch: JobPatch, revision: int | None = None) -> Job:
-        """Change priority, minimum or maximum of a job that has not ended.
-
-        Raises:
-            NotFound, InvalidInput, Conflict: see `workloads.changed`.
-        """
-        with self._ledger.lock:
-            live = self._unended(job_id)
-            draft = self._ledger.draft()
-            workloads.changed(draft, live, patch, revision)
-            self._ledger.commit(draft)
-            return self.queries.job(job_id)
-
-    def stop(self, job_id: str, who: str = "a person") -> Job:
-        """End a job at its next step boundary, at once if it holds no slots.
-
-        Raises:
-            NotFound: nothing of that name.
-            Conflict: it has ended.
-        """
-        with self._ledger.lock:
-            live = self._unended(job_id)
-            draft = self._ledger.draft()
-            workloads.stopped(draft, live, who)
-            self._ledger.commit(draft)
-            return self.queries.job(job_id)
-
-    def _unended(self, job_id: str) -> LiveJob:
-        workloads.refuse_ended(self.queries.job(job_id))
-        live = self._ledger.get(JobId(job_id))
-        if live is None:
-            raise NotFound(f"no job is named {job_id!r}; list them to see which there are")
-        return live
-
     def drain_all(self, cause: str) -> None:
         """Make all jobs save their state and leave at a step boundary; nothing is started from now on."""
         with self._ledger.lock:
             if self._draining:
                 return
             self._draining = True
-            draft = self._ledger.draft()
-            draft.say(EventKind.SERVER_STOPPING, f"the server stops ({cause}); jobs save their state and are paused")
-            for live in draft.jobs():
-                if live.competes and live.staying:
-                    leave(draft, live, tuple(task.id for task in live.staying), cause)
+            workloads.drained(draft := self._ledger.draft(), cause)
             self._ledger.commit(draft)
 
     def kill_all(self) -> None:
@@ -185,26 +156,13 @@ class Control:
     def start(self) -> None:
         """Take up what the store remembers and the cluster shows; call once, before the first tick."""
         with self._ledger.lock:
-            self._clean()
+            self.queues.load()
+            workloads.clean(self.settings.home / "jobs")
             self._cluster.watch(self._inbox.put)
-            self._ledger.load(load(self._store, now=self._clock.now(), silent_s=self.settings.timeouts.silent_s))
-            observed = self._cluster.observe()
-            there = {task.task_id for task in observed.tasks}
-            known = {task.id for live in self.jobs().values() for task in live.running}
-            self._missing = dict.fromkeys(known - there, self._clock.now() + self.settings.timeouts.messages_s)
-            draft = self._ledger.draft()
-            num_jobs = sum(live.competes for live in self.jobs().values())
-            draft.say(
-                EventKind.SERVER_STARTED, f"the server is up; {num_jobs} job{'s' * (num_jobs != 1)} to go on with"
-            )
-            for task_id in sorted(there - known):
-                draft.act(KillTask(task_id=task_id))
-            reconcile(draft)
+            self._ledger.load(load(self._store, now=self._clock.now(), timeouts=self.settings.timeouts))
+            missing = reconcile(draft := self._ledger.draft(), self._cluster.observe())
+            self._awaited.exits(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
-
-    def _clean(self) -> None:
-        for folder in (self.settings.home / "jobs").glob(f"{workloads.NEW_PREFIX}*"):
-            shutil.rmtree(folder, ignore_errors=True)
 
     def run(self) -> None:
         """Tick until `close`, whenever something happened or is due, once a second at least."""
@@ -212,6 +170,9 @@ class Control:
             try:
                 self.tick()
                 self._inbox.sleep(self._delay())
+            except Unavailable as error:
+                log.warning("nothing can be decided now, it is tried again: %s", error)
+                self._closed.wait(MAX_SLEEP_S)
             except Exception:
                 log.exception("a decision failed; it is tried again")
                 self._closed.wait(MAX_SLEEP_S)
@@ -221,21 +182,26 @@ class Control:
         self._closed.set()
         self.wake()
 
+    def tick_age_s(self) -> float:
+        """Return how long ago the loop last ticked, seconds."""
+        return self._clock.now() - self._ticked_at
+
     def healthy(self) -> bool:
         """Tell whether the loop ticks."""
-        return self._clock.now() - self._ticked_at < STALLED_S
+        return self.tick_age_s() < STALLED_S
 
     def wake_at(self) -> float | None:
         """Return when time alone makes the next tick do something; None if it does not."""
         with self._ledger.lock:
             instants = [at for live in self.jobs().values() if (at := next_deadline(live)) is not None]
-            instants += [due for _, due in self._late.values()]
-            instants += self._missing.values()
-            if self._plan_at is not None and not self._draining:
-                instants.append(self._plan_at)
+            instants += self._awaited.instants()
+            if self._planner.wake_at is not None and not self._draining:
+                instants.append(self._planner.wake_at)
             return min(instants, default=None)
 
     def _delay(self) -> float:
+        if self._leases.deaf(self._clock.now()):
+            return DEAF_SLEEP_S  # nothing is judged before the links are read again
         wake_at = self.wake_at()
         return MAX_SLEEP_S if wake_at is None else max(0.0, min(MAX_SLEEP_S, wake_at - self._clock.now()))
 
@@ -243,32 +209,28 @@ class Control:
         """Take in what happened, do what is due, decide anew if anything changed that the scheduler sees."""
         with self._ledger.lock:
             now = self._clock.now()
-            self._take_inbox()
-            self._take_late(now)
-            for live in self.jobs().values():
-                at = next_deadline(live)
-                if at is not None and at <= now:
-                    draft = self._ledger.draft()
-                    pass_time(draft, live)
-                    self._ledger.commit(draft)
-            self._plan(now)
+            while (item := self._inbox.take()) is not None:
+                self._take(item)
+            if not self._leases.deaf(now):  # else what would meet the deadlines may be still unread
+                self._take_due(now)
+            if not self._draining:
+                self._planner.plan(now)
             self._ticked_at = now
 
-    def _take_late(self, now: float) -> None:
-        for ended, due in list(self._late.values()):
-            if due <= now:
-                self._late.pop(ended.task_id)
-                self._exit(ended)
-        for task_id, due in list(self._missing.items()):
-            if due <= now:
+    def _take_due(self, now: float) -> None:
+        for ended in self._awaited.due_words(now):
+            self._exit(ended)
+        for task_id in self._awaited.due_exits(now):
+            draft = self._ledger.draft()
+            lose_vanished(draft, job_of(task_id), task_id)
+            self._ledger.commit(draft)
+            self._awaited.give_up(task_id)
+        for live in self.jobs().values():
+            at = next_deadline(live)
+            if at is not None and at <= now:
                 draft = self._ledger.draft()
-                lose_vanished(draft, job_of(task_id), task_id)
+                pass_time(draft, live)
                 self._ledger.commit(draft)
-                self._missing.pop(task_id)
-
-    def _take_inbox(self) -> None:
-        while (item := self._inbox.take()) is not None:
-            self._take(item)
 
     def _take(self, item: Item) -> None:
         match item:
@@ -277,8 +239,12 @@ class Control:
             case Silent():
                 if (live := self._ledger.get(job_of(item.task_id))) is not None and item.task_id in live.tasks:
                     self._silent.add(item.task_id)
-                if item.task_id in self._late:
-                    self._exit(self._late.pop(item.task_id)[0])
+                if (ended := self._awaited.spoken(item.task_id)) is not None:
+                    self._exit(ended)
+            case Hung():
+                self._fence(item)
+            case Slept():
+                self._postpone(item)
             case TaskExit():
                 self._exit_or_wait(item)
             case _:
@@ -288,41 +254,44 @@ class Control:
         if isinstance(item.message, Hello):
             self._silent.discard(item.task_id)
         draft = self._ledger.draft()
-        hear(draft, job_of(item.task_id), item.task_id, item.message)
+        hear(draft, job_of(item.task_id), item.task_id, item.message, item.number)
         self._commit_for(item, draft)
+        if item.stored is not None:
+            item.stored()
 
     def _exit_or_wait(self, ended: TaskExit) -> None:
         """A program that ended by itself may have said why: that is awaited for a moment before it is judged."""
         live = self._ledger.get(job_of(ended.task_id))
         by_itself = not ended.error and ended.exit_code is not None and ended.exit_code >= 0
-        told = live is None or live.job.ended or ended.task_id in self._silent
+        told = live is None or live.job.ended or live.job.spec.fixed or ended.task_id in self._silent
         if by_itself and not told:
-            self._late[ended.task_id] = (ended, self._clock.now() + self.settings.timeouts.messages_s)
+            self._awaited.words(ended, self._clock.now() + self.settings.timeouts.messages_s)
             return
         self._exit(ended)
 
     def _exit(self, ended: TaskExit) -> None:
+        self._awaited.spoken(ended.task_id)
         draft = self._ledger.draft()
         take_exit(draft, job_of(ended.task_id), ended)
         self._commit_for(ended, draft)
         self._silent.discard(ended.task_id)
+        self._leases.drop(ended.task_id)
         self._links.close(ended.task_id)
 
-    def _plan(self, now: float) -> None:
-        if self._draining:
-            return
-        observed = self._cluster.observe()
-        due = self._plan_at is not None and self._plan_at <= now
-        if not (self._ledger.dirty or due or observed.nodes != self._nodes):
-            return
-        decision = plan(snapshot(tuple(self.jobs().values()), observed), self.settings.policy, now)
+    def _fence(self, item: Hung) -> None:
+        if self._leases.lives(item.task_id):
+            return  # it spoke after all
         draft = self._ledger.draft()
-        apply_plan(draft, decision)
-        self._ledger.dirty = False  # if the plan changes something another follows, until they come to rest
-        self._ledger.commit(draft)
-        instants = [decision.wake_at, *(live.held_until for live in self.jobs().values())]
-        self._plan_at = min((at for at in instants if at is not None and at > now), default=None)
-        self._nodes = observed.nodes
+        silent = f"gave no sign of life for {self._leases.lease_s:.1f} s"
+        fence(draft, job_of(item.task_id), item.task_id, silent, blame=True)
+        self._commit_for(item, draft)
+
+    def _postpone(self, item: Slept) -> None:
+        log.warning("the server stood still for %.1f s; leases and deadlines are longer by that", item.seconds)
+        draft = self._ledger.draft()
+        postpone(draft, item.seconds)
+        self._commit_for(item, draft)
+        self._awaited.postpone(item.seconds)
 
     def _commit_for(self, item: Item, draft: Draft) -> None:
         """Commit a decision; if it cannot be written, what led to it waits in the inbox."""

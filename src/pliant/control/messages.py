@@ -1,15 +1,19 @@
-"""What control makes of each message of a task. Membership is decided elsewhere; everything may be said twice."""
+"""What control makes of each message of a task. Membership is decided elsewhere.
+
+Everything may be said twice: most of it changes nothing the second time. What is only told to people is known by its
+number, which is written with the event, so that the next server does not tell it again.
+"""
 
 from dataclasses import replace
 from typing import assert_never
 
+from pliant.control.claims import take_claim
 from pliant.control.draft import Draft
-from pliant.control.exits import failure
+from pliant.control.exits import take_failure
 from pliant.control.live import LiveJob
 from pliant.control.transitions import (
     complete,
     dismiss_unknown,
-    fail,
     feed,
     kill_later,
     leave,
@@ -22,6 +26,7 @@ from pliant.core.job import JobId, Metric, Task, TaskId
 from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import (
     Broken,
+    Claimed,
     EpochFinished,
     Failed,
     Finished,
@@ -30,6 +35,7 @@ from pliant.core.link import (
     Leaving,
     Left,
     Note,
+    Pulse,
     Ready,
     Report,
     Saved,
@@ -38,19 +44,22 @@ from pliant.core.link import (
 )
 from pliant.policy.membership import Heard
 
+News = EpochFinished | Saved | SaveFailed | Note
+"""What becomes an event each time that it is said."""
 
-def hear(draft: Draft, job_id: JobId, task_id: TaskId, message: FromTask) -> None:
+
+def hear(draft: Draft, job_id: JobId, task_id: TaskId, message: FromTask, number: int = 0) -> None:
     """Take in one message. A task that is not a live one of a live job is dismissed when it says hello."""
     live = draft.job(job_id)
     task = live.tasks.get(task_id) if live is not None else None
-    if live is None or task is None or task.ended or live.job.ended:
+    if live is None or task is None or task.ended or task.id in live.fenced or live.job.ended:
         if isinstance(message, Hello):
             dismiss_unknown(draft, job_id, task_id)
         return
-    _hear_live(draft, live, task, message)
+    _hear_live(draft, live, task, message, number)
 
 
-def _hear_live(draft: Draft, live: LiveJob, task: Task, message: FromTask) -> None:
+def _hear_live(draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
     match message:
         case Hello():
             _hello(draft, live, task, message)
@@ -65,11 +74,11 @@ def _hear_live(draft: Draft, live: LiveJob, task: Task, message: FromTask) -> No
             if task.state is not TaskState.LEAVING:
                 leave(draft, live, (task.id,), f"{task.id} was asked to go: {message.reason}")
         case Finished():
-            _finished(draft, live, task)
+            _finished(draft, live, task, message)
         case Failed():
-            fail(draft, live, failure(draft.settings, live, task, message))
-        case Report() | EpochFinished() | Saved() | SaveFailed() | Note():
-            _tell(draft, live, task, message)
+            take_failure(draft, live, task, message)
+        case Report() | EpochFinished() | Saved() | SaveFailed() | Claimed() | Note() | Pulse():
+            _tell(draft, live, task, message, number)
         case _:
             assert_never(message)
 
@@ -134,8 +143,11 @@ def _left(draft: Draft, live: LiveJob, task: Task, left: Left) -> None:
     feed(draft, live, Heard(task_id=task.id, message=left))
 
 
-def _finished(draft: Draft, live: LiveJob, task: Task) -> None:
-    live = draft.put(replace(live, finished=live.finished | {task.id}))
+def _finished(draft: Draft, live: LiveJob, task: Task, message: Finished) -> None:
+    told, known = message.progress, live.job.progress
+    newer = told is not None and (known is None or told.step > known.step)
+    job = replace(live.job, digest=live.job.digest or message.digest, progress=told if newer else known)
+    live = draft.put(replace(live, job=job, finished=live.finished | {task.id}))
     if finished_by_leader(live):
         complete(draft, live, "all epochs are trained and the model is saved")
 
@@ -147,10 +159,25 @@ def finished_by_leader(live: LiveJob) -> bool:
     return bool(live.finished) and (leader in live.finished or leader not in alive)
 
 
-def _tell(draft: Draft, live: LiveJob, task: Task, message: Report | EpochFinished | Saved | SaveFailed | Note) -> None:
+def _tell(draft: Draft, live: LiveJob, task: Task, message: Report | News | Claimed | Pulse, number: int) -> None:
     match message:
+        case Pulse():
+            pass  # it has renewed the task's lease, and that is all
+        case Claimed():
+            take_claim(draft, live, task, message)
         case Report():
             _report(draft, live, message)
+        case EpochFinished() | Saved() | SaveFailed() | Note():
+            _take_news(draft, live, task, message, number)
+        case _:
+            assert_never(message)
+
+
+def _take_news(draft: Draft, live: LiveJob, task: Task, message: News, number: int) -> None:
+    if 0 < number <= task.told:
+        return
+    live = put_task(draft, live, replace(task, told=max(task.told, number)))
+    match message:
         case EpochFinished():
             _epoch_finished(draft, _progressed(draft, live, message.step), task, message)
         case Saved():
@@ -174,13 +201,24 @@ def _report(draft: Draft, live: LiveJob, report: Report) -> None:
     current = live.membership.current
     if current is None or report.generation >= current.number:
         live = draft.put(replace(live, job=replace(live.job, progress=report.progress)))
-    _progressed(draft, live, report.progress.step)
+    live = _progressed(draft, live, report.progress.step)
+    if live.recovers_until is not None and _trains_again(live, report):
+        draft.put(replace(live, recovers_until=None))
     draft.measure(
         *(
             Metric(job_id=live.id, name=point.name, step=point.step, epoch=point.epoch, at=point.at, value=point.value)
             for point in report.points
         )
     )
+
+
+def _trains_again(live: LiveJob, report: Report) -> bool:
+    """Tell whether the survivors of a loss have done a step since."""
+    current = live.membership.current
+    if current is None or current.dead or report.generation != current.number:
+        return False
+    active = live.generations.get(current.number)
+    return active is not None and active.step is not None and report.progress.step > active.step
 
 
 def _epoch_finished(draft: Draft, live: LiveJob, task: Task, message: EpochFinished) -> None:

@@ -8,15 +8,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pliant import __version__
-from pliant.control.archive import pack
 from pliant.control.live import LiveJob
 from pliant.control.settings import ControlSettings
+from pliant.core.access import Sight
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
-from pliant.core.job import Job, JobId, Task, TaskId
+from pliant.core.job import Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState
+from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
-from pliant.wire.api import ClusterView, EventPage, JobDetail, JobPage, LogFile, MetricPage, SlotView, UsagePage, Why
+from pliant.files.pack import pack
+from pliant.wire.api import (
+    ChartPage,
+    ClusterView,
+    EventPage,
+    JobDetail,
+    JobPage,
+    LogFile,
+    MetricPage,
+    SlotView,
+    UsagePage,
+    Why,
+)
 
 MAX_PAGE = 1000
 NUM_DECISIONS = 50
@@ -34,12 +47,14 @@ class Queries:
         clock: Clock,
         settings: ControlSettings,
         jobs: Callable[[], Mapping[JobId, LiveJob]],
+        policy: Callable[[], PolicyName],
     ) -> None:
         self._store = store
         self._cluster = cluster
         self._clock = clock
         self._settings = settings
         self._jobs = jobs
+        self._policy = policy
 
     def job(self, job_id: str) -> Job:
         """Return a job.
@@ -47,16 +62,28 @@ class Queries:
         Raises:
             NotFound: nothing of that name.
         """
+        return self.seen(job_id, None)
+
+    def seen(self, job_id: str, sight: Sight | None) -> Job:
+        """Return a job that somebody sees. Of other people's jobs they do not learn that there are such.
+
+        Raises:
+            NotFound: nothing of that name, for them.
+        """
         job = self._store.job(JobId(job_id))
-        if job is None:
+        if job is None or (sight is not None and not sight.covers(job.id, job.owner)):
             raise NotFound(f"no job is named {job_id!r}; list them to see which there are")
         return job
 
-    def page(self, states: Sequence[JobState], before: str | None, limit: int) -> JobPage:
-        """Return a page of jobs, newest first."""
-        if before is not None:
-            self.job(before)
-        jobs = self._store.jobs(states=states, before=JobId(before) if before else None, limit=limit + 1)
+    def sees(self, job_id: str, sight: Sight | None) -> bool:
+        """Tell whether there is such a job and somebody sees it."""
+        job = self._store.job(JobId(job_id))
+        return job is not None and (sight is None or sight.covers(job.id, job.owner))
+
+    def page(self, states: Sequence[JobState], before: str | None, limit: int, sight: Sight | None = None) -> JobPage:
+        """Return a page of the jobs that somebody sees, or of all, newest first."""
+        cursor = None if before is None else self.seen(before, sight).id
+        jobs = self._store.jobs(states=states, before=cursor, limit=limit + 1, sight=sight)
         more = len(jobs) > limit
         return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
 
@@ -96,37 +123,47 @@ class Queries:
         """Return points of a job's series."""
         return MetricPage(points=self._store.metrics(self.job(job_id).id, names=names, after_step=after_step))
 
-    def events(self, after: int, job_id: str | None, limit: int) -> EventPage:
-        """Return events after a number."""
-        which = EventFilter(after=after, job_id=self.job(job_id).id if job_id else None, limit=limit)
-        events = self._store.events(which)
-        return EventPage(events=events, last=events[-1].seq if events else after)
+    def chart(
+        self, job_id: str, names: Sequence[str], first_step: int, last_step: int | None, max_buckets: int
+    ) -> ChartPage:
+        """Return a job's series between two steps, downsampled."""
+        series = self._store.chart(
+            self.job(job_id).id, names=names, first_step=first_step, last_step=last_step, max_buckets=max_buckets
+        )
+        return ChartPage(series=series)
 
-    def usage(self, since: float, job_id: str | None) -> UsagePage:
+    def events(self, after: int, job_id: str | None, limit: int, sight: Sight | None = None) -> EventPage:
+        """Return events after a number, of one job or of those that somebody sees; `last` is how far was looked."""
+        one = None if job_id is None else self.seen(job_id, sight).id
+        newest = self._store.last_seq()
+        which = EventFilter(after=after, job_id=one, limit=limit, sight=sight if one is None else None)
+        events = self._store.events(which)
+        found = events[-1].seq if events else after
+        return EventPage(events=events, last=found if len(events) == limit else max(found, newest))
+
+    def usage(self, since: float, job_id: str | None, sight: Sight | None = None) -> UsagePage:
         """Return who held how many slots, and when."""
-        points = self._store.usage(since=since, job_id=self.job(job_id).id if job_id else None)
+        one = None if job_id is None else self.seen(job_id, sight).id
+        points = self._store.usage(since=since, job_id=one, sight=sight if one is None else None)
         return UsagePage(points=points, now=self._clock.now())
 
-    def cluster(self) -> ClusterView:
-        """Return the pool as it stands."""
+    def nodes(self) -> tuple[NodeView, ...]:
+        """Return the hosts that there are now."""
+        return self._cluster.observe().nodes
+
+    def cluster(self, sight: Sight | None = None) -> ClusterView:
+        """Return the pool as it stands; which jobs and tasks hold the slots only of those that somebody sees."""
         nodes = self._cluster.observe().nodes
-        held = {(t.node_id, slot): t for live in self._jobs().values() for t in live.running for slot in t.slots}
-        slots = []
-        for node in nodes:
-            for slot in node.slots:
-                task = held.get((node.id, slot))
-                slots.append(
-                    SlotView(
-                        node_id=node.id,
-                        slot=slot,
-                        job_id=task.job_id if task else None,
-                        task_id=task.id if task else None,
-                    )
-                )
+        held = {
+            (task.node_id, slot): (task, sight is None or sight.covers(task.job_id, live.job.owner))
+            for live in self._jobs().values()
+            for task in live.running
+            for slot in task.slots
+        }
         return ClusterView(
-            policy=self._settings.policy.name,
+            policy=self._policy(),
             nodes=nodes,
-            slots=tuple(slots),
+            slots=tuple(_slot(node.id, slot, held.get((node.id, slot))) for node in nodes for slot in node.slots),
             version=__version__,
             now=self._clock.now(),
         )
@@ -156,11 +193,16 @@ class Queries:
 
     def _streams(self, task: Task) -> Iterator[Path]:
         folder = self._settings.folders(task.job_id).log(task.id, task.node_id)
-        if not folder.is_dir():
+        root = self._settings.folders(task.job_id).root
+        if not folder.is_dir() or not folder.resolve().is_relative_to(root.resolve()):  # its job may have put a link
             return
         for path in sorted(folder.iterdir()):
             if _STREAM.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 yield path
+
+    def users_of(self, dataset: str) -> tuple[JobId, ...]:
+        """Return the jobs that use a data set and have not ended, or have processes that still may read it."""
+        return tuple(job_id for job_id, live in self._jobs().items() if live.job.spec.dataset == dataset)
 
     def task_runs(self, task_id: str) -> bool:
         """Tell whether a task has not ended."""
@@ -172,3 +214,15 @@ class Queries:
 
 
 _ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)
+
+
+def _slot(node_id: NodeId, slot: int, held: tuple[Task, bool] | None) -> SlotView:
+    """Return a slot with who holds it, if that may be seen."""
+    task = held[0] if held is not None and held[1] else None
+    return SlotView(
+        node_id=node_id,
+        slot=slot,
+        taken=held is not None,
+        job_id=task.job_id if task else None,
+        task_id=task.id if task else None,
+    )

@@ -5,12 +5,16 @@ from pathlib import Path
 
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import Policy
+from pliant.policy.diagnose import Rules
+from pliant.wire.trust import Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
     """How long control waits for what, seconds."""
 
+    lease_s: float = 2.0
+    """A task that shows no sign of life on its control link for this long counts as hung: it is killed and replaced."""
     leave_s: float = 30.0
     """A task that has nothing left to do (it left, or its job has ended) is killed this long after."""
     stop_s: float = 60.0
@@ -18,6 +22,8 @@ class Timeouts:
     silent_s: float = 30.0
     """A task that an earlier server started is killed if it has not said hello to this one by then: a loss could not be
     recovered from while nobody knows where it stands."""
+    return_s: float = 6.0
+    """The same for one that was ready to train before: links are tried once a second at least."""
     messages_s: float = 1.0
     """After a process ended by itself, its last messages on the link are awaited this long."""
     backoff_s: float = 1.0
@@ -33,13 +39,17 @@ class ControlSettings:
     """The state folder."""
     url: str
     """Where tasks reach this server."""
+    trust: Trust = field(default_factory=Trust)
+    """By what tasks know that it is this server, if the URL begins with https."""
+    server_file: Path | None = None
+    """Where this machine's tasks read which server leads now."""
     secret: bytes = field(repr=False)
     """Job tokens derive from it."""
     policy: Policy = field(default_factory=Policy)
     compat: Path | None = None
     """Folder of IBM's module names, put on the path of every task."""
-    max_losses: int = 5
-    """A job whose tasks are lost this often without any committed step in between fails."""
+    rules: Rules = field(default_factory=Rules)
+    """How often tasks may be lost before the job is stopped with a diagnosis."""
     timeouts: Timeouts = field(default_factory=Timeouts)
 
     def folders(self, job_id: JobId) -> "JobFolders":
@@ -64,6 +74,14 @@ class JobFolders:
     @property
     def model(self) -> Path:
         return self.result / "model"
+
+    @property
+    def weights(self) -> Path:
+        return self.model / "model.pt"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.result / "checkpoint"
 
     @property
     def state(self) -> Path:

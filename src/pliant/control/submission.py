@@ -5,11 +5,47 @@ It reads the unpacked code and the file system; it runs nothing of what was subm
 
 import ast
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from pliant.control.settings import ControlSettings
 from pliant.core.errors import Problem
-from pliant.core.job import JobSpec
+from pliant.core.job import JobId, JobSpec
+
+_JOB = re.compile(r"job-[0-9]+")
+
+
+def resolved(spec: JobSpec, settings: ControlSettings, sees: Callable[[str], bool]) -> JobSpec:
+    """Return what was asked for with jobs that it starts from turned into the paths of their files.
+
+    A job that the person does not see, or that there is not, stays as it was named, and so is no file or folder here;
+    its files named by their paths are turned into names that are none either.
+    """
+    weights, resume_from = spec.weights, spec.resume_from
+    if weights is not None and _JOB.fullmatch(weights) and sees(weights):
+        weights = str(settings.folders(JobId(weights)).weights)
+    if resume_from is not None and _JOB.fullmatch(resume_from) and sees(resume_from):
+        resume_from = str(settings.folders(JobId(resume_from)).checkpoints)
+    jobs = settings.folders(JobId("")).root
+    return replace(
+        spec,
+        weights=_visible(weights, jobs, sees),
+        resume_from=_visible(resume_from, jobs, sees),
+        data_dir=_visible(spec.data_dir, jobs, sees),
+    )
+
+
+def _visible(path: str | None, jobs: Path, sees: Callable[[str], bool]) -> str | None:
+    """Return a path, relative if it leads into the folder of a job that the person does not see."""
+    if path is None or "\0" in path or not os.path.isabs(path):
+        return path
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(os.path.realpath(jobs)):
+        return path
+    inside = real.relative_to(os.path.realpath(jobs))
+    return path if inside.parts and sees(inside.parts[0]) else os.path.join(*inside.parts, "")
 
 
 def problems_of_spec(spec: JobSpec) -> tuple[Problem, ...]:
@@ -49,6 +85,7 @@ def _other_problems(spec: JobSpec) -> Iterator[Problem]:
         yield Problem(
             field="data_dir", message=f"{spec.data_dir!r} is not a folder here; give the whole path of one that is"
         )
+    yield from _origin_problems(spec)
     if spec.python is not None and not _is_program(spec.python):
         yield Problem(
             field="python",
@@ -62,6 +99,25 @@ def _other_problems(spec: JobSpec) -> Iterator[Problem]:
     for field, text in texts.items():
         if "\0" in text:
             yield Problem(field=field, message="it holds a NUL character, which no process can be given; remove it")
+
+
+def _origin_problems(spec: JobSpec) -> Iterator[Problem]:
+    """Yield what keeps the training from starting where it was asked to."""
+    if spec.weights is not None and not (os.path.isabs(spec.weights) and Path(spec.weights).is_file()):
+        yield Problem(
+            field="weights",
+            message=f"there is no file {spec.weights!r} here; give the whole path of a state_dict, or a job that has "
+            f"saved its model",
+        )
+    if spec.resume_from is not None and not _has_checkpoint(spec.resume_from):
+        yield Problem(
+            field="resume_from",
+            message=f"there is no checkpoint in {spec.resume_from!r}; give a job that has saved one",
+        )
+
+
+def _has_checkpoint(folder: str) -> bool:
+    return os.path.isabs(folder) and any(Path(folder).glob("step-*.ckpt"))
 
 
 def _is_program(path: str) -> bool:

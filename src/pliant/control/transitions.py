@@ -36,6 +36,8 @@ from pliant.policy.membership import (
     handle,
 )
 
+KILL_AGAIN_S = 5.0
+"""A process that is still there so long after a SIGKILL is sent another."""
 WORDS: Mapping[JobState, str] = {
     JobState.PENDING: "waits for slots",
     JobState.STARTING: "starts",
@@ -62,7 +64,7 @@ def job_event(draft: Draft, live: LiveJob, event: JobEvent, reason: str) -> Live
         EventKind.JOB_STATE,
         f"{live.label} {WORDS[new]}" + (f": {headline}" if headline else ""),
         job_id=live.id,
-        data={"from": str(old), "to": str(new)},
+        data={"from": str(old), "to": str(new), **({"digest": job.digest} if final and job.digest else {})},
     )
     return draft.put(replace(live, job=job))
 
@@ -88,6 +90,14 @@ def kill_later(draft: Draft, live: LiveJob, task_id: TaskId, at: float) -> LiveJ
     return draft.put(replace(live, kill_at={**live.kill_at, task_id: at}))
 
 
+def kill(draft: Draft, live: LiveJob, task_id: TaskId, how: str) -> LiveJob:
+    """Kill a process, and remember why: `how` follows the task's name when its end is told. It may be killed twice."""
+    draft.act(KillTask(task_id=task_id))
+    killed = {**live.killed, task_id: live.killed.get(task_id, how)}
+    kill_at = {**live.kill_at, task_id: draft.now + KILL_AGAIN_S}
+    return draft.put(replace(live, killed=killed, kill_at=kill_at))
+
+
 def leave(draft: Draft, live: LiveJob, task_ids: tuple[TaskId, ...], cause: str) -> LiveJob:
     """Tell tasks to leave at their next step boundary; those that never trained go at once."""
     for task_id in task_ids:
@@ -96,7 +106,9 @@ def leave(draft: Draft, live: LiveJob, task_ids: tuple[TaskId, ...], cause: str)
 
 
 def want(draft: Draft, live: LiveJob, cause: str) -> LiveJob:
-    """Tell the coordinator whom the scheduler wants."""
+    """Tell the coordinator whom the scheduler wants; a fixed job has none."""
+    if live.job.spec.fixed:
+        return release_leavers(draft, live)
     live = feed(draft, live, Wanted(tasks=frozenset(task.id for task in live.staying), cause=cause))
     return release_leavers(draft, live)
 
@@ -219,6 +231,7 @@ def _join(draft: Draft, live: LiveJob, members: tuple[TaskId, ...]) -> LiveJob:
             if task.state is TaskState.STARTING:
                 live = task_event(draft, live, task.id, TaskEvent.READY)
             live = task_event(draft, live, task.id, TaskEvent.JOIN)
+            live = draft.put(replace(live, joined={task.id: live.step, **live.joined}))
         elif task.state is TaskState.LEAVING:
             live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
     return live
@@ -272,7 +285,7 @@ def fail(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
     """End a job that cannot go on; all its processes are killed."""
     live = job_event(draft, live, JobEvent.FAIL, reason)
     for task in live.running:
-        draft.act(KillTask(task_id=task.id))
+        live = kill(draft, live, task.id, "was killed by Pliant because its job has failed")
     return end_generations(draft, live)
 
 

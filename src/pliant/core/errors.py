@@ -5,11 +5,17 @@ PliantError
 │   ├── InvalidInput              a value or several are wrong; carries every Problem at once
 │   ├── NotFound                  nothing of that name
 │   ├── Conflict                  right in itself, but not in the present state
+│   │   └── Stale                 somebody else changed it meanwhile
 │   ├── TooLarge                  over a documented limit
-│   └── Unauthorized              no token, or one that does not open this
+│   ├── TooMany                   too often in too short a time; says how long to wait
+│   ├── Unauthorized              nobody that we know
+│   └── Forbidden                 somebody that we know, who may not do this
 └── InternalError                 ours to mend
     ├── IllegalTransition         an event that the lifecycle table does not list
     └── Unavailable               a part that we need does not answer
+        ├── NoSpace               a disk is full, or would be
+        ├── Deposed               another server leads now; this one must end
+        └── Diverged              memory is behind the database; this server must start again
 """
 
 from dataclasses import dataclass
@@ -47,12 +53,28 @@ class Conflict(UserError):
     """The request makes sense, but not in the present state."""
 
 
+class Stale(Conflict):
+    """Somebody else changed it since it was read; read it again."""
+
+
 class TooLarge(UserError):
     """The input is over a documented limit."""
 
 
+class TooMany(UserError):
+    """Too often in too short a time."""
+
+    def __init__(self, message: str, *, wait_s: float) -> None:
+        self.wait_s = wait_s
+        super().__init__(message)
+
+
 class Unauthorized(UserError):
-    """No token, or one that does not open this."""
+    """Nobody that we know: no credentials, or wrong ones."""
+
+
+class Forbidden(UserError):
+    """Somebody that we know, who may not do this."""
 
 
 class InternalError(PliantError):
@@ -65,3 +87,15 @@ class IllegalTransition(InternalError):
 
 class Unavailable(InternalError):
     """A part that we need does not answer."""
+
+
+class NoSpace(Unavailable):
+    """A disk is full, or would be."""
+
+
+class Deposed(Unavailable):
+    """Another server leads now; this one must end."""
+
+
+class Diverged(Unavailable):
+    """The database holds what was told to have failed; this server must start again."""

@@ -17,6 +17,8 @@ class EventKind(StrEnum):
     JOB_SUBMITTED = "job.submitted"
     JOB_CHANGED = "job.changed"
     """Priority, minimum or maximum were changed by a person."""
+    JOB_PREPARED = "job.prepared"
+    """Its environment is being made, or is ready."""
     JOB_STATE = "job.state"
     """data: from, to."""
     DECISION = "decision"
@@ -33,6 +35,12 @@ class EventKind(StrEnum):
     CHECKPOINT_SAVED = "checkpoint.saved"
     CHECKPOINT_FAILED = "checkpoint.failed"
     MODEL_SAVED = "model.saved"
+    CLAIM_WEAKENED = "claim.weakened"
+    """The results are worth less than they were, or than was asked for. data: from, to, step, fingerprint, reason."""
+    CLEANED_UP = "cleaned_up"
+    """Things of ended jobs were removed by the rules of this server. data: num_removals, num_bytes, num_failed."""
+    QUEUE_CHANGED = "queue.changed"
+    """A queue or a resource group was made, changed or removed by a person. data: name, who."""
     WARNING = "warning"
 
 

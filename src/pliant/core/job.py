@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NewType
+from typing import Literal, NewType
 
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
 
@@ -13,6 +13,13 @@ NodeId = NewType("NodeId", str)
 DEFAULT_PRIORITY = 5000
 MAX_PRIORITY = 10_000
 DEFAULT_QUEUE = "default"
+DEFAULT_MAX_RESTARTS = 3
+DEFAULT_CHECKPOINT_EVERY_S = 600.0
+
+Mode = Literal["exact", "fast"]
+"""What a person asks of the results: bitwise the same for any number of workers, or only the same in distribution."""
+Claim = Literal["exact", "statistical", "fast"]
+"""What a training says of its results: what `exact` promises, what is left of it, or what `fast` promises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +45,32 @@ class JobSpec:
     """V: the global batch is cut into V parts whatever the number of tasks; `max_tasks` cannot exceed it."""
     python: str | None = None
     """Another Python interpreter (a virtual environment's, with Pliant installed); its tasks start cold."""
+    environment: str | None = None
+    """What its tasks run in: a registered environment's name, the whole path of a virtual environment or of its
+    Python, `conda:NAME` or `conda:/path`, or `requirements:FILE` in the code folder. Ready before it takes a slot."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Extra environment variables of every task."""
     data_dir: str | None = None
-    """Given to the script as DATA_DIR."""
+    """Given to the script as DATA_DIR; that of the data set, if it names one."""
+    dataset: str | None = None
+    """The name of the data set that its tasks read."""
+    data_parts: Mapping[str, str] = field(default_factory=dict)
+    """Where the parts `train`, `validation` and `test` of the data set lie, those that there are."""
     checkpoint_freq: int = 1
     """Epochs between checkpoints; 0 saves only when the job leaves all its slots."""
+    checkpoint_every_s: float = DEFAULT_CHECKPOINT_EVERY_S
+    """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
+    weights: str | None = None
+    """The whole path of a `state_dict` that the training starts from, on the server's machine."""
+    resume_from: str | None = None
+    """The whole path of another job's folder of checkpoints; the first tasks start from the newest one."""
+    mode: Mode = "exact"
+    fixed: bool = False
+    """An ordinary script for `torch.distributed`: exactly `max_tasks` processes, started together and never resized."""
+    max_restarts: int = DEFAULT_MAX_RESTARTS
+    """A fixed job is started again so many times after one of its processes failed or was lost."""
+    memory_bytes: int | None = None
+    """A task that uses more, with all that it has started, is ended; None for no limit."""
     start_timeout_s: float = 600.0
     """The job fails when a task has run this long without starting to train."""
     audit: bool = False
@@ -84,6 +111,8 @@ class Job:
     """The present one; starts as `spec.priority`."""
     min_tasks: int
     max_tasks: int
+    queue: str = DEFAULT_QUEUE
+    """The present one; starts as `spec.queue`."""
     submitted_at: float
     """Seconds since the epoch (UTC), as every `_at`."""
     started_at: float | None = None
@@ -100,6 +129,18 @@ class Job:
     progress: Progress | None = None
     num_redone_steps: int = 0
     """Optimizer steps computed again after a loss."""
+    claim: Claim | None = None
+    """What its leader says of its results; None before the first step. It may only get weaker."""
+    claim_step: int = 0
+    """The steps that were committed when the claim became what it is."""
+    claim_reason: str = ""
+    """Why the claim is weaker than what was asked for."""
+    fingerprint: str = ""
+    """What the results depend on besides script and data: versions, device, threads, flags."""
+    digest: str = ""
+    """SHA-256 of the final state, in hex; empty before the end and where the script has none."""
+    num_restarts: int = 0
+    """A fixed job: how many times it was started again because a process of it failed or was lost."""
     revision: int = 0
     """Grows by one with every change, for clients that compare."""
 
@@ -126,6 +167,8 @@ class Task:
     """As the shell would tell it; minus the number of the signal that killed it; None while it runs or if unknown."""
     reason: str = ""
     """Why it left or was lost."""
+    told: int = 0
+    """The number of its newest message that became an event; what comes with this one or a lower one is no news."""
 
     @property
     def ended(self) -> bool:

@@ -1,6 +1,7 @@
 """What a task and the server say to each other over the control link; never on the per-step path.
 
 All messages are idempotent: everything may be said twice, and a message about a generation that is over is ignored.
+A task keeps what it has said until the server has stored it, and says it again on the next connection if need be.
 `pliant.wire.link` puts them on the wire.
 """
 
@@ -8,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pliant.core.job import Progress, TaskId
+from pliant.core.job import Claim, Progress, TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,10 +152,31 @@ class SaveFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """From the leader, at the first step of a training and whenever it changes: what our results are worth.
+
+    Within a job a claim only gets weaker: exact, then statistical, then fast; a stronger one is ignored.
+    """
+
+    claim: Claim
+    fingerprint: str
+    """What the results depend on besides script and data: versions, device, threads, flags."""
+    reason: str = ""
+    """Why the claim is weaker than what was asked for."""
+    step: int = 0
+    """Optimizer steps that were committed when it became so."""
+    kind: Literal["claimed"] = "claimed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """All epochs are trained and the model is saved; sent by every member, first of all by the leader."""
 
     step: int
+    digest: str = ""
+    """SHA-256 of the final state, in hex; empty if it was not computed."""
+    progress: Progress | None = None
+    """How far the training came, as this member knows it: the leader may have died without telling."""
     kind: Literal["finished"] = "finished"
 
 
@@ -177,6 +199,15 @@ class Note:
     kind: Literal["note"] = "note"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """I live: sent whenever nothing else was for a quarter of the lease. Nothing of it has to be remembered."""
+
+    step: int | None = None
+    """Optimizer steps that my state has committed; None if I hold no state yet."""
+    kind: Literal["pulse"] = "pulse"
+
+
 FromTask = (
     Hello
     | Ready
@@ -188,9 +219,11 @@ FromTask = (
     | EpochFinished
     | Saved
     | SaveFailed
+    | Claimed
     | Finished
     | Failed
     | Note
+    | Pulse
 )
 
 
@@ -230,3 +263,11 @@ class Dismiss:
 
 
 ToTask = Form | Abandon | Dismiss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """All that you have said up to this number is stored: forget it. Of the link itself; no decision is in it."""
+
+    number: int
+    kind: Literal["stored"] = "stored"

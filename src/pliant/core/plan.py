@@ -1,10 +1,10 @@
 """What the scheduler sees (`Snapshot`) and what it decides (`Plan`); both are values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pliant.core.job import JobId, NodeId, TaskId
+from pliant.core.job import DEFAULT_QUEUE, JobId, NodeId, TaskId
 
 
 class PolicyName(StrEnum):
@@ -29,10 +29,14 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """A host and the numbers of all its slots, free or not."""
+    """A host and the numbers of all its slots, free or not. Its id is its name."""
 
     id: NodeId
     slots: tuple[int, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """As its agent was told; resource groups choose by them."""
+    num_gpus: int = 0
+    num_cpus: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +66,38 @@ class WorkloadView:
     """When the scheduler last changed its size; None if never."""
     held_until: float | None = None
     """No new task is started before this instant (the job is backing off after losses)."""
+    excluded: frozenset[NodeId] = frozenset()
+    """Nodes on which no new task is started (its tasks were lost there again and again)."""
+    pinned: bool = False
+    """It cannot be paused without losing its work: it comes before all others, so that nobody is given its slots."""
+    queue: str = DEFAULT_QUEUE
+    owner: str = ""
+    """Whose it is; others are not told its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    """A queue and what it may use: so many slots of every node, whichever they are."""
+
+    name: str
+    group: str = ""
+    """The resource group; queues of one group have the same slots, and together no more than these."""
+    slots: Mapping[NodeId, int] | None = None
+    """Slots of every node that the group has; nodes left out have none. None: all slots of all nodes."""
+    policy: PolicyName = PolicyName.FAIRSHARE
+    preemption: bool = True
+    """If not, nobody takes a task of its jobs."""
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All that the scheduler knows. The order of nodes and workloads does not matter."""
+    """All that the scheduler knows. The order of nodes, workloads and queues does not matter."""
 
     nodes: tuple[NodeView, ...]
     workloads: tuple[WorkloadView, ...]
+    queues: tuple[QueueView, ...] = ()
+    """If there are none, every queue has all slots. A workload of a queue that is not listed gets nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +129,5 @@ class Plan:
     reasons: Mapping[JobId, str]
     wake_at: float | None = None
     """When the decision may change though nothing happens (a cool-down ends); None if never."""
+    deserved: Mapping[str, int] = field(default_factory=dict)
+    """Slots that each queue with workloads deserves of those that it competes for."""

@@ -3,15 +3,18 @@
 Every port has two implementations at least, and a contract suite in `pliant.testing` that all of them pass.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pliant.core.access import Sight
+from pliant.core.chart import Series
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, Metric, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
+from pliant.core.registry import Registry
 
 
 class Clock(Protocol):
@@ -20,6 +23,19 @@ class Clock(Protocol):
     def now(self) -> float:
         """Return seconds since the epoch, UTC."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lodging:
+    """Another user of the operating system that a process runs as, and what is opened to it beforehand."""
+
+    user: str
+    owns: tuple[str, ...]
+    """Folders that become the user's with all that is in them, unless they are already."""
+    passes: tuple[str, ...]
+    """Folders of ours that only processes of such tasks may pass through, without listing them."""
+    reads: tuple[str, ...] = ()
+    """Files and folders of ours that only processes of such tasks may read; what is not ours stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +54,22 @@ class StartOrder:
     """Folder on the node that gets `stdout` and `stderr`; made if missing."""
     python: str | None = None
     """Another interpreter; started cold."""
+    memory_bytes: int | None = None
+    """It is ended when it and all that it has started use more; None for no limit."""
+    sees: tuple[int, ...] = ()
+    """Slots whose devices the process can see, in this order; its own if empty."""
+    lodging: Lodging | None = None
+    """None: it runs as the agent's own user."""
+    read_only: tuple[str, ...] = ()
+    """Folders that it shall read and not write; where the machine cannot keep to that, their modes count alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a process listens."""
+
+    host: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +100,8 @@ class TaskExit:
     """Minus the signal's number if a signal killed it; None if nobody could see it."""
     error: str = ""
     """Why it could not be started, if it never ran."""
+    cause: str = ""
+    """Why the cluster ended it by itself, if it did, in words that follow its name."""
 
 
 class Cluster(Protocol):
@@ -79,6 +113,23 @@ class Cluster(Protocol):
     """
 
     def observe(self) -> Observation: ...
+
+    def free_address(self, node_id: NodeId) -> Address:
+        """Return where a process of this node can listen and others reach it: on a port that nobody listens on now.
+
+        The same port is not given out again soon, so that two who ask at the same time do not get in each other's way.
+
+        Raises:
+            ValueError: there is no such node.
+        """
+        ...
+
+    def refuses_user(self, user: str, home: str) -> str:
+        """Return why no process can run as this user of the operating system, in words; empty if they can.
+
+        `home` is the folder that holds the folders of all jobs.
+        """
+        ...
 
     def start(self, order: StartOrder) -> None:
         """Start a process.
@@ -98,6 +149,10 @@ class Cluster(Protocol):
 
     def watch(self, listener: Callable[[TaskExit], None]) -> None:
         """Call `listener` once for every exit from now on, from a thread of the cluster's own."""
+        ...
+
+    def retain(self, job_ids: Collection[JobId]) -> None:
+        """Remove what the tasks of all other jobs have left in shared memory; no task of those runs any more."""
         ...
 
     def close(self) -> None:
@@ -141,10 +196,17 @@ class EventFilter:
     job_id: JobId | None = None
     kinds: tuple[EventKind, ...] = field(default=())
     limit: int = 1000
+    sight: Sight | None = None
+    """Leave out events of jobs that somebody may not see; those of no job are everybody's."""
 
 
 class Store(Protocol):
     """Remembers. Safe to call from any thread; what a call has written, every later call sees."""
+
+    @property
+    def registry(self) -> Registry:
+        """What keeps named nouns, in the same place."""
+        ...
 
     def write(self, writes: Writes) -> tuple[Event, ...]:
         """Write all or nothing; return the events with their numbers."""
@@ -153,9 +215,14 @@ class Store(Protocol):
     def job(self, job_id: JobId) -> Job | None: ...
 
     def jobs(
-        self, *, states: Sequence[JobState] = (), before: JobId | None = None, limit: int = 1000
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        before: JobId | None = None,
+        limit: int = 1000,
+        sight: Sight | None = None,
     ) -> tuple[Job, ...]:
-        """Return jobs newest first; `before` is the last id of the page before."""
+        """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
         ...
 
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
@@ -176,7 +243,24 @@ class Store(Protocol):
         """Return points in order of (step, name)."""
         ...
 
-    def usage(self, *, since: float = 0.0, job_id: JobId | None = None) -> tuple[Usage, ...]:
+    def chart(
+        self,
+        job_id: JobId,
+        *,
+        names: Sequence[str] = (),
+        first_step: int = 0,
+        last_step: int | None = None,
+        max_buckets: int = 500,
+    ) -> tuple[Series, ...]:
+        """Return series (all, if none is named) between two steps, each in so many buckets at most.
+
+        At the ends buckets may reach beyond the steps asked for, by less than one of those returned.
+        """
+        ...
+
+    def usage(
+        self, *, since: float = 0.0, job_id: JobId | None = None, sight: Sight | None = None
+    ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         ...
 

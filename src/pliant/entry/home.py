@@ -1,79 +1,106 @@
-"""The state folder of a server: one server at a time, its secrets, and the file that says where it listens."""
+"""A server's state folder: its lock, its secrets, and the files that say where servers listen.
+
+One server at a time uses a folder whose database is a file in it. Servers of one PostgreSQL database may share a
+folder: the database says which of them leads.
+"""
 
 import fcntl
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pliant.core.errors import Conflict, Unavailable
 
 SERVER_FILE = "server.json"
+STANDBY_FILE = "standby.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """A state folder that this process holds."""
+    """A state folder that this process may use as the one server that leads."""
 
     path: Path
     token: str
     secret: bytes
+    also: Path | None = None
+    """Another folder whose clients shall find this server."""
 
     @property
     def uploads(self) -> Path:
         return self.path / "uploads"
 
-    def announce(self, url: str, started_at: float) -> None:
-        """Say where the server listens."""
-        text = json.dumps({"url": url, "pid": os.getpid(), "started_at": started_at})
-        _write(self.path / SERVER_FILE, text.encode())
+    def announce(self, url: str, started_at: float, **more: str) -> None:
+        """Say where the server listens, and more about it."""
+        for folder in self._folders():
+            announce(folder / SERVER_FILE, url, started_at, **more)
+
+    def withdraw(self) -> None:
+        """Say no more where the server listens."""
+        for folder in self._folders():
+            withdraw(folder / SERVER_FILE)
+
+    def _folders(self) -> tuple[Path, ...]:
+        return (self.path,) if self.also is None else (self.path, self.also)
 
 
-@contextmanager
-def held_home(path: Path) -> Iterator[Home]:
-    """Make the folder if it is missing, and hold it until the end of the block.
+class FolderLock:
+    """The lock on a state folder, which is made if it is missing. Nobody holds it at first.
 
     Raises:
-        Conflict: another server holds it.
-        Unavailable: it cannot be made or written.
+        Unavailable: the folder cannot be made or written.
     """
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
-        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Unavailable(f"the state folder {path} cannot be used: {error.strerror}; give another --home") from error
-    try:
-        _lock(lock, path)
-        yield _opened(path)
-        (path / SERVER_FILE).unlink(missing_ok=True)
-    finally:
-        os.close(lock)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.chmod(0o700 | path.stat().st_mode & 0o010)  # tasks of other users may be on their way through it
+            self._file = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unavailable(
+                f"the state folder {path} cannot be used: {error.strerror}; give another --home"
+            ) from error
+
+    def take(self, *, shared: bool = False) -> bool:
+        """Take the lock, alone or with others who share it; tell whether we have it now."""
+        try:
+            fcntl.flock(self._file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        return True
+
+    def refusal(self) -> Conflict:
+        """Return the error that says who has it."""
+        pid = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        return Conflict(
+            f"another Pliant server (pid {pid}) uses this state folder: {self.path}; end it with `pliant down`, give "
+            f"another --home, or --standby to take its place when it is gone"
+        )
+
+    def close(self) -> None:
+        """Let go."""
+        os.close(self._file)
 
 
-def _lock(lock: int, path: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pid = os.pread(lock, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        raise Conflict(
-            f"another Pliant server (pid {pid}) uses this state folder: {path}; end it with `pliant down`, or give "
-            f"another --home"
-        ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+def opened(path: Path, *, also: Path | None = None) -> Home:
+    """Return a state folder put in order; only the server that leads may do that.
 
-
-def _opened(path: Path) -> Home:
-    (path / SERVER_FILE).unlink(missing_ok=True)
+    Raises:
+        Unavailable: a file of it is empty.
+    """
     home = Home(
         path=path,
         token=_kept(path / "token", lambda: secrets.token_urlsafe(32).encode()).decode().strip(),
         secret=_kept(path / "secret", lambda: secrets.token_bytes(32)),
+        also=also,
     )
+    if also is not None:
+        write_private(also / "token", home.token.encode())
     home.uploads.mkdir(mode=0o700, exist_ok=True)
     for left_over in home.uploads.iterdir():
         left_over.unlink()
@@ -81,17 +108,31 @@ def _opened(path: Path) -> Home:
     return home
 
 
-def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
-    """Return what is in the file; make it at the first start."""
-    if not path.exists():
-        _write(path, make())
-    content = path.read_bytes()
-    if not content.strip():
-        raise Unavailable(f"{path} is empty; remove it, and the next start makes a new one")
-    return content
+def announce(path: Path, url: str, started_at: float, **more: str) -> None:
+    """Write the file that says where this process listens."""
+    text = json.dumps({"url": url, "pid": os.getpid(), "started_at": started_at, **more})
+    write_private(path, text.encode())
 
 
-def _write(path: Path, content: bytes) -> None:
+def withdraw(path: Path) -> None:
+    """Remove such a file if it is this process's."""
+    try:
+        ours = json.loads(path.read_text())["pid"] == os.getpid()
+    except (OSError, ValueError, KeyError):
+        return
+    if ours:
+        path.unlink(missing_ok=True)
+
+
+def announced(path: Path) -> str | None:
+    """Return the URL in such a file; None if there is none."""
+    try:
+        return str(json.loads(path.read_text())["url"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def write_private(path: Path, content: bytes) -> None:
     """Write a file of mode 600, whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
@@ -101,3 +142,13 @@ def _write(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+
+
+def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
+    """Return what is in the file; make it at the first start."""
+    if not path.exists():
+        write_private(path, make())
+    content = path.read_bytes()
+    if not content.strip():
+        raise Unavailable(f"{path} is empty; remove it, and the next start makes a new one")
+    return content

@@ -2,15 +2,22 @@
 
 import argparse
 import ipaddress
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
+from pliant.entry.database import database_url
+from pliant.entry.tls import TlsSettings
 
 DEFAULT_PORT = 7311
 DEFAULT_HOST = "127.0.0.1"
+DEFAULT_LEASE_S = 2.0
+_LABEL = re.compile(r"[A-Za-z0-9._/-]{1,60}=[A-Za-z0-9._/-]{0,60}")
+DEFAULT_MAX_UPLOAD_GIB = 64
+_HOST_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})?)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,12 +25,29 @@ class ServerSettings:
     """What the server is told at its start."""
 
     home: Path
+    database: str = field(repr=False)
+    """Its URL, which may hold a password."""
+    standby: bool = False
+    """Wait while another server leads, and take its place when it is gone; a database server's second always does."""
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     """0 takes any free one."""
+    tls: TlsSettings | None = None
+    """None: plain HTTP, on a loopback address only."""
     num_slots: int | None = None
     """None: one slot per GPU, or per CPU where there is none."""
     policy: Policy
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What resource groups choose this machine by."""
+    lease_s: float = DEFAULT_LEASE_S
+    """A task that shows no sign of life for this long is killed and replaced."""
+    login_fd: int | None = None
+    """Where a new server tells its administrator's password; None: on stderr."""
+    reset_admin: bool = False
+    """Give the administrator a new password, tell it, and end."""
+    data_root: Path | None = None
+    """What data sets may be named by path lies below it; None: the folder `data` of the state folder."""
+    max_upload_bytes: int = DEFAULT_MAX_UPLOAD_GIB << 30
     preload: tuple[str, ...] = ()
     """Modules that scripts import; they are imported once, before the first task, instead of in every task."""
 
@@ -36,18 +60,36 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
     """
     given = _parser(env).parse_args(argv)
     problems = [
-        *_host_problems(given.host),
+        *_host_problems(given),
+        *_tls_problems(given),
         *_range_problem("--port", given.port, 0, 65535),
+        *_label_problems(given.label),
         *(_range_problem("--slots", given.slots, 1, 4096) if given.slots is not None else ()),
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
+        *_range_problem("--lease-s", given.lease_s, 0.2, 86400),
+        *_range_problem("--max-upload-gib", given.max_upload_gib, 1, 1 << 20),
     ]
+    home = Path(given.home).expanduser().absolute()
+    try:
+        database = database_url(home, given.database, env)
+    except InvalidInput as error:
+        problems += error.problems
     if problems:
         raise InvalidInput(*problems)
     return ServerSettings(
-        home=Path(given.home).expanduser().absolute(),
+        home=home,
+        database=database,
+        standby=given.standby,
         host=given.host,
         port=given.port,
+        tls=_tls(given),
         num_slots=given.slots,
+        labels=dict(label.split("=", 1) for label in given.label),
+        lease_s=given.lease_s,
+        login_fd=given.login_fd,
+        reset_admin=given.reset_admin,
+        data_root=None if given.data_root is None else Path(given.data_root).expanduser().absolute(),
+        max_upload_bytes=given.max_upload_gib << 30,
         preload=tuple(given.preload),
         policy=Policy(name=PolicyName(given.policy), cooldown_s=given.cooldown_s),
     )
@@ -56,32 +98,103 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
 def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m pliant.entry.server", description="The Pliant server.")
     parser.add_argument("--home", default=env.get("PLIANT_HOME") or "~/.pliant", help="state folder (%(default)s)")
-    parser.add_argument("--host", default=DEFAULT_HOST, help="loopback address to listen on (%(default)s)")
+    database_help = (
+        "URL of a PostgreSQL database, without a password; default: $PLIANT_DATABASE, HOME/database, or SQLite"
+    )
+    parser.add_argument("--database", metavar="URL", help=database_help)
+    standby_help = "if another server leads, wait and take its place when it is gone"
+    parser.add_argument("--standby", action="store_true", help=standby_help)
+    parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on; with TLS any (%(default)s)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 takes any free one (%(default)s)")
+    _add_tls(parser)
     parser.add_argument("--slots", type=int, help="share the CPU in so many slots; default: one per GPU or CPU")
+    label_help = "what resource groups choose this machine by; may be repeated"
+    parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=label_help)
     policies = [str(name) for name in PolicyName]
     parser.add_argument("--policy", choices=policies, default=str(PolicyName.FAIRSHARE), help="(%(default)s)")
     parser.add_argument("--cooldown-s", type=float, default=Policy().cooldown_s, help="(%(default)s)")
+    lease_help = "a task that is silent for so many seconds is taken as hung (%(default)s)"
+    parser.add_argument("--lease-s", type=float, default=DEFAULT_LEASE_S, help=lease_help)
+    root_help = "data sets may be named by paths below this folder; default: the folder data of the state folder"
+    parser.add_argument("--data-root", metavar="FOLDER", help=root_help)
+    size_help = "an upload of data may have so many GiB (%(default)s)"
+    parser.add_argument("--max-upload-gib", type=int, default=DEFAULT_MAX_UPLOAD_GIB, metavar="N", help=size_help)
     preload_help = "import this module once, so that tasks need not; may be repeated"
+    login_help = "descriptor that a new server tells its administrator's password on; default: stderr"
+    parser.add_argument("--login-fd", type=int, metavar="N", help=login_help)
+    reset_help = "give the administrator a new password, print it, and end; a running server goes on"
+    parser.add_argument("--reset-admin", action="store_true", help=reset_help)
     parser.add_argument("--preload", action="append", default=[], metavar="MODULE", help=preload_help)
     return parser
 
 
-def _host_problems(host: str) -> list[Problem]:
-    if host == "localhost" or _is_loopback(host):
+def _label_problems(labels: Sequence[str]) -> Iterator[Problem]:
+    for label in labels:
+        if not _LABEL.fullmatch(label):
+            message = f"{label!r:.80} is no label; give NAME=VALUE of letters, digits, '.', '_', '/' and '-'"
+            yield Problem(field="--label", message=message)
+    names = [label.partition("=")[0] for label in labels]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        yield Problem(field="--label", message=f"{', '.join(twice)}: given twice; a machine has one value of each")
+
+
+def _add_tls(parser: argparse.ArgumentParser) -> None:
+    tls_help = "serve HTTPS with a certificate that is made once, and renewed in time"
+    parser.add_argument("--tls", action="store_true", help=tls_help)
+    parser.add_argument("--tls-cert", metavar="FILE", help="serve HTTPS with this certificate (PEM, with its chain)")
+    parser.add_argument("--tls-key", metavar="FILE", help="the private key of --tls-cert (PEM)")
+    name_help = "a name or address that the made certificate is for, besides this machine's own; may be repeated"
+    parser.add_argument("--tls-name", action="append", default=[], metavar="NAME", help=name_help)
+
+
+def _tls(given: argparse.Namespace) -> TlsSettings | None:
+    if given.tls_cert is not None and given.tls_key is not None:
+        certificate, key = (Path(path).expanduser().absolute() for path in (given.tls_cert, given.tls_key))
+        return TlsSettings(certificate=certificate, key=key)
+    if not given.tls:
+        return None
+    bound = [] if is_everywhere(given.host) else [given.host]
+    return TlsSettings(names=tuple(dict.fromkeys([*given.tls_name, *bound])))
+
+
+def _tls_problems(given: argparse.Namespace) -> Iterator[Problem]:
+    if (given.tls_cert is None) != (given.tls_key is None):
+        one, other = ("--tls-cert", "--tls-key") if given.tls_key is None else ("--tls-key", "--tls-cert")
+        yield Problem(field=one, message=f"a certificate and its key belong together; give {other} as well")
+    elif given.tls and given.tls_cert is not None:
+        yield Problem(field="--tls", message="it makes a certificate, and --tls-cert gives one; leave one of them out")
+    if given.tls_name and not given.tls:
+        yield Problem(field="--tls-name", message="it is for the certificate that --tls makes; give --tls as well")
+    for name in given.tls_name:
+        if not (_is_address(name) or _HOST_NAME.fullmatch(name)):
+            yield Problem(field="--tls-name", message=f"{name!r} is neither a host name nor an address")
+
+
+def _host_problems(given: argparse.Namespace) -> list[Problem]:
+    if given.host == "localhost" or _is_loopback(given.host) or given.tls or given.tls_cert is not None:
         return []
     message = (
-        f"{host!r} is no loopback address; until Pliant knows users it listens on this machine only: give 127.0.0.1 "
-        f"and reach it from elsewhere through `ssh -L`"
+        f"{given.host!r} is no loopback address, and what passes over a network in the clear can be read there: give "
+        f"--tls (or --tls-cert and --tls-key) as well, or 127.0.0.1"
     )
     return [Problem(field="--host", message=message)]
 
 
-def _is_loopback(host: str) -> bool:
+def is_everywhere(host: str) -> bool:
+    """Tell whether it stands for all addresses of a machine."""
+    return _is_address(host) and ipaddress.ip_address(host).is_unspecified
+
+
+def _is_address(text: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(text)
     except ValueError:
         return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    return _is_address(host) and ipaddress.ip_address(host).is_loopback
 
 
 def _range_problem(field: str, value: float, low: float, high: float) -> list[Problem]:

@@ -8,6 +8,7 @@ import os
 import runpy
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -15,16 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from pliant.core.job import JobId, TaskId
+from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, JobId, Mode, TaskId
 from pliant.core.link import Failed, FromTask
+from pliant.entry.output import survive_full_disk
 from pliant.train.ambient import SURROUNDINGS, Surroundings
 from pliant.train.errors import Departed
-from pliant.train.link import Link
+from pliant.train.link import Link, Pulsing
+from pliant.train.position import Position
 from pliant.train.process import prepare
 from pliant.train.session import Session
+from pliant.train.whereabouts import Whereabouts
+from pliant.wire.trust import Trust
 
-GOODBYE_S = 10.0
+GOODBYE_S = 15.0
 """A task that has ended waits this long for a server that is away, to tell it how."""
+_LOCKING = frozenset(function.__code__.co_filename for function in (Link.send, Session.deliver))
+"""Files whose code takes locks in the main thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +39,8 @@ class TaskSettings:
     """What a task is told through its environment."""
 
     url: str
+    server_file: Path | None
+    trust: Trust
     token: str
     task_id: TaskId
     job_id: JobId
@@ -39,9 +48,16 @@ class TaskSettings:
     num_threads: int
     virtual_workers: int
     checkpoint_freq: int
+    checkpoint_every_s: float
+    mode: Mode
+    weights: Path | None
+    resume_from: Path | None
     audit: bool
+    memory_dir: Path | None
     result_dir: Path
     log_dir: Path
+    lease_s: float | None
+    """The server takes a task for hung that is silent for this long; None: nobody minds."""
     python_path: tuple[str, ...]
 
     @classmethod
@@ -49,6 +65,11 @@ class TaskSettings:
         """Read the environment of a task."""
         return cls(
             url=env["PLIANT_URL"],
+            server_file=Path(env["PLIANT_SERVER_FILE"]) if env.get("PLIANT_SERVER_FILE") else None,
+            trust=Trust(
+                certificate=Path(env["PLIANT_CA"]) if env.get("PLIANT_CA") else None,
+                server_name=env.get("PLIANT_SERVER_NAME"),
+            ),
             token=env["PLIANT_TASK_TOKEN"],
             task_id=TaskId(env["PLIANT_TASK_ID"]),
             job_id=JobId(env["PLIANT_JOB_ID"]),
@@ -56,15 +77,24 @@ class TaskSettings:
             num_threads=int(env.get("PLIANT_NUM_THREADS", "1")),
             virtual_workers=int(env["PLIANT_VIRTUAL_WORKERS"]),
             checkpoint_freq=int(env.get("PLIANT_CHECKPOINT_FREQ", "1")),
+            checkpoint_every_s=float(env.get("PLIANT_CHECKPOINT_EVERY_S", DEFAULT_CHECKPOINT_EVERY_S)),
+            mode="fast" if env.get("PLIANT_MODE") == "fast" else "exact",
+            weights=Path(env["PLIANT_WEIGHTS"]) if env.get("PLIANT_WEIGHTS") else None,
+            resume_from=Path(env["PLIANT_RESUME_FROM"]) if env.get("PLIANT_RESUME_FROM") else None,
             audit=env.get("PLIANT_AUDIT") == "1",
+            memory_dir=Path(env["PLIANT_MEMORY_DIR"]) if env.get("PLIANT_MEMORY_DIR") else None,
             result_dir=Path(env["RESULT_DIR"]),
             log_dir=Path(env["LOG_DIR"]),
-            python_path=tuple(filter(None, env.get("PYTHONPATH", "").split(os.pathsep))),
+            lease_s=float(env["PLIANT_LEASE_S"]) if "PLIANT_LEASE_S" in env else None,
+            python_path=_python_path(env),
         )
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the script `argv[0]` with the arguments that follow as one task of a job; return the exit code."""
+    survive_full_disk()
+    if os.environ.get("PLIANT_FIXED") == "1":
+        return _run_fixed(argv)
     settings = TaskSettings.read(os.environ)
     os.environ.pop("PLIANT_TASK_TOKEN")  # the script and what it starts have no use for it
     prepare(settings.num_threads)
@@ -72,13 +102,22 @@ def main(argv: Sequence[str]) -> int:
     def send(message: FromTask) -> None:
         link.send(message)
 
-    session = Session(job_id=settings.job_id, task_id=settings.task_id, pid=os.getpid(), host=settings.host, send=send)
+    position = Position(settings.log_dir)
+    session = Session(
+        job_id=settings.job_id,
+        task_id=settings.task_id,
+        pid=os.getpid(),
+        host=settings.host,
+        send=send,
+        committed=position.note,
+    )
     link = Link(
-        url=settings.url,
+        where=Whereabouts(settings.url, settings.server_file, settings.trust),
         task_id=settings.task_id,
         token=settings.token,
         hello=session.hello,
         deliver=session.deliver,
+        pulse=Pulsing(make=session.pulse, lease_s=settings.lease_s) if settings.lease_s is not None else None,
     )
     surroundings = Surroundings(
         session=session,
@@ -86,10 +125,16 @@ def main(argv: Sequence[str]) -> int:
         now=time.time,
         virtual_workers=settings.virtual_workers,
         checkpoint_freq=settings.checkpoint_freq,
+        checkpoint_every_s=settings.checkpoint_every_s,
+        mode=settings.mode,
+        weights=settings.weights,
+        resume_from=settings.resume_from,
+        memory_dir=settings.memory_dir,
         result_dir=settings.result_dir,
         log_dir=settings.log_dir,
         audit=settings.audit,
     )
+    surroundings.cleanups.append(position.close)
     SURROUNDINGS.set(surroundings)
     _leave_on_sigterm(session)
     link.start()
@@ -104,19 +149,29 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _leave_on_sigterm(session: Session) -> None:
-    def leave(_signal: int, _frame: FrameType | None) -> None:
+    def leave(_signal: int, frame: FrameType | None) -> None:
         if session.trains:
-            session.ask_to_leave("SIGTERM")
-        else:
-            raise Departed("SIGTERM before training began")
+            threading.Thread(target=session.ask_to_leave, args=("SIGTERM",), daemon=True).start()
+        elif session.give_up(reason := "SIGTERM before training began") and not _may_hold_a_lock(frame):
+            raise Departed(reason)
 
     signal.signal(signal.SIGTERM, leave)
 
 
+def _may_hold_a_lock(frame: FrameType | None) -> bool:
+    """Tell whether an exception in this frame could leave a lock of the link or the session locked for ever.
+
+    It could between taking a lock and entering the block that gives it back. What waits there sees `give_up`.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename in _LOCKING:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _run(argv: Sequence[str], settings: TaskSettings, surroundings: Surroundings) -> int:
-    script = Path(argv[0]).resolve()
-    sys.argv = [str(script), *argv[1:]]
-    sys.path[:0] = [str(script.parent), *(part for part in settings.python_path if part not in sys.path)]
+    script = _enter(argv, settings.python_path)
     try:
         runpy.run_path(str(script), run_name="__main__")
         for close in surroundings.closers:
@@ -130,10 +185,36 @@ def _run(argv: Sequence[str], settings: TaskSettings, surroundings: Surroundings
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
         told = "".join(_of_the_user(error, script).format())
-        print(told, file=sys.stderr, end="")
         surroundings.session.send(Failed(error=_last_line(error), traceback=told))
+        print(told, file=sys.stderr, end="")
         return 1
     return 0
+
+
+def _run_fixed(argv: Sequence[str]) -> int:
+    """Run the script of a fixed job: it finds the others by itself, so there is neither a link nor a coordinator."""
+    prepare(int(os.environ.get("PLIANT_NUM_THREADS", "1")))
+    script = _enter(argv, _python_path(os.environ))
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001 (the script may raise anything)
+        print("".join(_of_the_user(error, script).format()), file=sys.stderr, end="")
+        return 1
+    return 0
+
+
+def _enter(argv: Sequence[str], python_path: Sequence[str]) -> Path:
+    """Make this process look as if the script were its program; return the script."""
+    script = Path(argv[0]).resolve()
+    sys.argv = [str(script), *argv[1:]]
+    sys.path[:0] = [str(script.parent), *(part for part in python_path if part not in sys.path)]
+    return script
+
+
+def _python_path(env: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(filter(None, env.get("PYTHONPATH", "").split(os.pathsep)))
 
 
 def _exit_code(ended: SystemExit, surroundings: Surroundings) -> int:
@@ -162,6 +243,8 @@ def _last_line(error: BaseException) -> str:
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
+    if os.environ.get("PLIANT_FIXED") == "1":
+        sys.exit(code)  # what the script left to be done at the end of its program is its own
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # threads that still drop connections have nothing more to save

@@ -29,13 +29,14 @@ class Givers:
             for node in stake.held:
                 self._on_node.setdefault(node, []).append(stake)
 
-    def vacate(self, size: int, *, for_minimum: bool) -> int | None:
-        """Make `size` slots of one node free in time, out of excess alone; return the node, or None.
+    def vacate(self, taker: Stake, *, for_minimum: bool) -> int | None:
+        """Make a place for a task of `taker` free in time, out of excess alone; return the node, or None.
 
         For a minimum cool-downs do not count, and the place must not be one that another minimum rests on.
         """
         while self._paths and self._paths[0][0].excess <= 0:
             self._paths.popleft()
+        room = self._board.room.of(taker).amounts if for_minimum else None
         for giver, path in self._paths:
             if giver.cools_down and not for_minimum:
                 return None
@@ -44,25 +45,41 @@ class Givers:
             if giver.excess <= 0:
                 continue
             for node in path:
-                if node in giver.held and self._can_vacate(node, size, for_minimum):
-                    self._release(node, size, for_minimum, giver)
+                if room is not None and room[node] < taker.size:
+                    continue
+                if node in giver.held and node not in taker.avoid and self._can_vacate(node, taker, for_minimum):
+                    self._release(node, taker, for_minimum, giver)
                     return node
         return None
 
-    def _can_vacate(self, node: int, size: int, for_minimum: bool) -> bool:
-        if for_minimum and self._board.room.amounts[node] < size:
-            return False
+    def _can_vacate(self, node: int, taker: Stake, for_minimum: bool) -> bool:
+        size = taker.size
         slots = self._board.soon.amounts[node]
+        limit = self._board.soon.limits[taker.area]
+        own = size if limit is None else limit[node]
         for giver in self._on_node[node]:
-            if slots >= size:
+            if slots >= size and own >= size:
                 break
-            slots += max(0, _spare(giver, node, for_minimum)) * giver.size
-        return slots >= size
+            given = max(0, _spare(giver, node, for_minimum)) * giver.size
+            slots += given
+            own += given * (giver.area == taker.area)
+        return slots >= size and own >= size
 
-    def _release(self, node: int, size: int, for_minimum: bool, first: Stake) -> None:
-        for giver in (first, *self._on_node[node]):
-            while self._board.soon.amounts[node] < size and _spare(giver, node, for_minimum) > 0:
+    def _release(self, node: int, taker: Stake, for_minimum: bool, first: Stake) -> None:
+        givers = (first, *self._on_node[node])
+        for giver in givers:
+            if giver.area == taker.area:
+                while _over_limit(self._board, taker, node, taker.size) and _spare(giver, node, for_minimum) > 0:
+                    self._board.release(giver, node)
+        for giver in givers:
+            while self._board.soon.amounts[node] < taker.size and _spare(giver, node, for_minimum) > 0:
                 self._board.release(giver, node)
+
+
+def _over_limit(board: Board, taker: Stake, node: int, least: int) -> bool:
+    """Tell whether the limit of a workload's group leaves less than this on a node."""
+    limit = board.soon.limits[taker.area]
+    return limit is not None and limit[node] < least
 
 
 def _spare(giver: Stake, node: int, for_minimum: bool) -> int:
@@ -79,16 +96,16 @@ def settle_minimums(
     """Find for every borrowed place slots that are somebody's excess; failing that, take surplus where it stands."""
     holders: dict[int, list[Stake]] = {}
     for stake, node in borrowed:
-        if board.soon.amounts[node] >= 0:
+        if board.soon.of(stake).amounts[node] >= 0:
             continue
         board.unclaim(stake, node)
-        better = _vacated(board, stake.size)
+        better = _vacated(board, stake)
         if better is None:
-            better = givers.vacate(stake.size, for_minimum=True)
+            better = givers.vacate(stake, for_minimum=True)
         board.claim(stake, node if better is None else better, 1)
         if better is None:
             holders = holders or _holders(order)
-            _take_surplus(board, holders[node], node)
+            _take_surplus(board, holders[node], node, stake)
     for stake in order:
         _drop_spare_claims(board, stake)
 
@@ -100,10 +117,10 @@ def _drop_spare_claims(board: Board, stake: Stake) -> None:
             board.unclaim(stake, node)
 
 
-def _vacated(board: Board, size: int) -> int | None:
+def _vacated(board: Board, stake: Stake) -> int | None:
     """Return a node with a place that somebody leaves anyhow and no other minimum counts on."""
-    node = board.soon.best(size, size)
-    return node if node is not None and board.room.amounts[node] >= size else None
+    node = board.soon.of(stake).best(stake.size, stake.size, stake.avoid)
+    return node if node is not None and board.room.of(stake).amounts[node] >= stake.size else None
 
 
 def _holders(order: Sequence[Stake]) -> dict[int, list[Stake]]:
@@ -115,26 +132,36 @@ def _holders(order: Sequence[Stake]) -> dict[int, list[Stake]]:
     return holders
 
 
-def _take_surplus(board: Board, holders: Sequence[Stake], node: int) -> None:
+def _take_surplus(board: Board, holders: Sequence[Stake], node: int, taker: Stake) -> None:
     """Release tasks on a node that no minimum rests on until its claims can be served."""
     for stake in holders:
-        while board.soon.amounts[node] < 0 and len(stake.held.get(node, ())) > stake.seats.get(node, 0):
+        if stake.area == taker.area:
+            while _over_limit(board, taker, node, 0) and _num_loose(stake, node) > 0:
+                board.release(stake, node)
+    for stake in holders:
+        while board.soon.amounts[node] < 0 and _num_loose(stake, node) > 0:
             board.release(stake, node)
+
+
+def _num_loose(stake: Stake, node: int) -> int:
+    """Return how many tasks on a node no minimum rests on."""
+    return len(stake.held.get(node, ())) - stake.seats.get(node, 0)
 
 
 def grow(board: Board, order: Sequence[Stake], givers: Givers) -> bool:
     """Bring workloads up to their shares, large tasks first since they are hardest to place; tell if all got there."""
     complete = True
-    hopeless = board.num_slots + 1
+    hopeless: set[tuple[int, int]] = set()
     growing = [stake for stake in order if stake.can_grow and stake.target < stake.share]
     for stake in sorted(growing, key=lambda stake: -stake.size):
         missing = stake.share - stake.target
         missing -= board.seek(stake, board.now, missing)
         missing -= board.seek(stake, board.soon, missing)
-        while missing and stake.size != hopeless:
-            node = givers.vacate(stake.size, for_minimum=False)
+        while missing and (stake.area, stake.size) not in hopeless:
+            node = givers.vacate(stake, for_minimum=False)
             if node is None:
-                hopeless = stake.size
+                if not stake.avoid:
+                    hopeless.add((stake.area, stake.size))
                 break
             board.claim(stake, node, 1)
             missing -= 1
@@ -142,7 +169,7 @@ def grow(board: Board, order: Sequence[Stake], givers: Givers) -> bool:
     return complete
 
 
-def use_up(board: Board, order: Sequence[Stake], urgency: Callable[[Stake], tuple[int, int]]) -> None:
+def use_up(board: Board, order: Sequence[Stake], urgency: Callable[[Stake], tuple[int, ...]]) -> None:
     """Give slots that nobody deserving can use to whoever can, least urgency first, one task at a time."""
     largest = max(board.soon.amounts, default=0)
     if largest <= 0:

@@ -29,9 +29,11 @@ def age(workload: WorkloadView) -> AgeKey:
 def precedence(policy: PolicyName, workload: WorkloadView, size: int) -> tuple[int, int]:
     """Return the key that comes before age: the group, then the priority turned round.
 
-    Under `fairshare` who holds the minimum (`size` tasks stay) comes before who lost a part of it, and both come before
-    those who wait: nobody is paused for somebody else.
+    A pinned workload comes before all others. Under `fairshare` who holds the minimum (`size` tasks stay) comes before
+    who lost a part of it, and both come before those who wait: nobody is paused for somebody else.
     """
+    if workload.pinned:
+        return -1, -workload.priority
     match policy:
         case PolicyName.FAIRSHARE:
             group = 0 if size >= workload.min_tasks else 1 if size else 2

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.core.job import JobId, NodeId
-from pliant.core.plan import PolicyName
+from pliant.core.plan import PolicyName, QueueView
 from pliant.policy.place import Stake
 
 NUM_NAMED = 3
@@ -17,15 +17,32 @@ NUM_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A finished decision."""
+class Rival:
+    """Another queue that wants the same slots."""
 
-    policy: PolicyName
+    name: str
+    weight: int
+    deserved: int | None
+    """Slots that it is entitled to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A finished decision, as far as one queue goes."""
+
+    queue: QueueView
     num_slots: int
+    """Of its group."""
     order: Sequence[Stake]
+    """Its workloads."""
+    everybody: Sequence[Stake]
+    """Its workloads and those of the queues that it shares nodes with."""
     node_ids: Sequence[NodeId]
     complete: bool
     """All who were to grow found their places."""
+    deserved: int | None
+    """Slots that the queue is entitled to; None if nobody else wants any."""
+    rivals: Sequence[Rival]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,32 +73,55 @@ def explain(outcome: Outcome) -> dict[JobId, str]:
     reasons = {}
     ahead: list[Stake] = []
     guaranteed = 0
+    beside = _beside(outcome)
     for stake in outcome.order:
         if stake.admitted:
-            reasons[stake.view.id] = _granted(scene, stake, ahead)
+            reason = _granted(scene, stake, ahead)
             ahead.append(stake)
-            guaranteed += stake.view.min_tasks * stake.size
+            guaranteed += stake.low * stake.size
         else:
-            reasons[stake.view.id] = _waiting(scene, stake, ahead, guaranteed)
+            reason = _waiting(scene, stake, ahead, guaranteed)
+        if stake.keeps and stake.num_held and stake.admitted:
+            reason += f"; nobody takes them away: queue {outcome.queue.name} has no preemption"
+        if stake.view.max_tasks > 0:
+            reason += beside
+        if stake.avoid:
+            reason += f"; kept off {_avoided(scene, stake)}, where its tasks were lost"
+        reasons[stake.view.id] = reason
     return reasons
 
 
+def _beside(outcome: Outcome) -> str:
+    """Return what the queue has beside others, to follow on a sentence; nothing if nobody else wants slots."""
+    if outcome.deserved is None or not outcome.rivals:
+        return ""
+    queues = [Rival(name=outcome.queue.name, weight=outcome.queue.weight, deserved=outcome.deserved), *outcome.rivals]
+    shown = queues[: NUM_NAMED + 1]
+    has = ", ".join(f"{queue.name} {queue.deserved}" for queue in shown) + ", …" * (len(queues) > len(shown))
+    weights = ":".join(str(queue.weight) for queue in shown) + ":…" * (len(queues) > len(shown))
+    return f"; queues share by weights {weights}: {has}"
+
+
+def _avoided(scene: _Scene, stake: Stake) -> str:
+    return " and ".join(scene.outcome.node_ids[node] for node in sorted(stake.avoid))
+
+
 def _scene(outcome: Outcome) -> _Scene:
-    order = outcome.order
-    counts = Counter(stake.view.name for stake in order)
-    labels = {s.view.id: s.view.name if counts[s.view.name] == 1 else f"{s.view.name} ({s.view.id})" for s in order}
-    admitted = [stake for stake in order if stake.admitted]
+    everybody = outcome.everybody
+    counts = Counter(stake.view.name for stake in everybody)
+    labels = {s.view.id: s.view.name if counts[s.view.name] == 1 else f"{s.view.name} ({s.view.id})" for s in everybody}
+    admitted = [stake for stake in outcome.order if stake.admitted]
     sharing = sorted((s for s in admitted if s.free_share), key=lambda s: s.age)
     return _Scene(
         outcome=outcome,
         labels=labels,
-        alone=sum(stake.view.max_tasks > 0 for stake in order) == 1,
+        alone=sum(stake.view.max_tasks > 0 for stake in everybody) == 1,
         sharing=sharing,
         num_shared=sum(stake.share * stake.size for stake in sharing),
         weight=sum(stake.view.priority for stake in sharing),
         bounded=[s for s in admitted if not s.free_share],
-        cooling=[s for s in admitted if s.cools_down and s.excess > 0 and not outcome.complete],
-        leaving=_leaving(order) if any(s.awaits and not s.num_held for s in order) else {},
+        cooling=[s for s in everybody if s.admitted and s.cools_down and s.excess > 0 and not outcome.complete],
+        leaving=_leaving(everybody) if any(s.awaits and not s.num_held for s in outcome.order) else {},
     )
 
 
@@ -95,10 +135,10 @@ def _leaving(order: Sequence[Stake]) -> dict[NodeId, list[Stake]]:
 
 
 def _granted(scene: _Scene, stake: Stake, ahead: Sequence[Stake]) -> str:
-    if not stake.num_held and stake.target > stake.view.min_tasks:
+    if not stake.num_held and stake.target > stake.low:
         return _starting(scene, stake)
     if stake.backs_off and stake.target < stake.view.max_tasks:
-        head = _amount(scene, max(stake.target, stake.view.min_tasks), stake)
+        head = _amount(scene, max(stake.target, stake.low), stake)
         return f"{head}: starts no new task until its back-off ends"
     head = _amount(scene, stake.target, stake)
     if stake.target > stake.share:
@@ -109,7 +149,7 @@ def _granted(scene: _Scene, stake: Stake, ahead: Sequence[Stake]) -> str:
         return f"{head}: its maximum" + "; nobody else wants slots" * scene.alone
     if scene.alone:
         return f"{head}: all that it can use; nobody else wants slots"
-    if scene.outcome.policy is PolicyName.FAIRSHARE:
+    if scene.outcome.queue.policy is PolicyName.FAIRSHARE:
         return f"{head}: {_fair(scene, stake)}"
     return f"{head}: {_in_turn(scene, stake, ahead)}"
 
@@ -122,7 +162,7 @@ def _starting(scene: _Scene, stake: Stake) -> str:
     if not givers:
         return f"{head} to start with: its minimum; {more} more right after"
     give = "gives" if len(givers) == 1 else "give"
-    return f"{head} to start with: its minimum; {more} more as {_names(scene, givers)} {give} {_them(more)} up"
+    return f"{head} to start with: its minimum; {more} more as {_names(scene, stake, givers)} {give} {_them(more)} up"
 
 
 def _above(scene: _Scene, stake: Stake) -> str:
@@ -130,6 +170,8 @@ def _above(scene: _Scene, stake: Stake) -> str:
         more = stake.excess * stake.size
         return f"{more} more than its share until its cool-down ends: its size has just changed"
     more = (stake.target - stake.share) * stake.size
+    if stake.keeps:
+        return f"{more} more than its share, since nobody else could use {_them(more)}"
     return f"{more} more than its share, as long as nobody who deserves {_them(more)} can use {_them(more)}"
 
 
@@ -139,33 +181,35 @@ def _below(scene: _Scene, stake: Stake) -> str:
         return f"{share}, but somebody needed a minimum on the same node; it may grow again elsewhere"
     if scene.cooling:
         holds = "holds" if len(scene.cooling) == 1 else "hold"
-        return f"{share}; {_names(scene, scene.cooling)} {holds} the rest until a cool-down ends"
+        return f"{share}; {_names(scene, stake, scene.cooling)} {holds} the rest until a cool-down ends"
     return f"{share}, but no node has {stake.size} {_slots(stake.size)} for one more task of it"
 
 
 def _fair(scene: _Scene, stake: Stake) -> str:
     if not stake.free_share:
-        return "its minimum; by priority alone it would have less"
+        what = "what it holds" if stake.low > stake.view.min_tasks else "its minimum"
+        return f"{what}; by priority alone it would have less"
     others = [other for other in scene.sharing[: NUM_NAMED + 1] if other is not stake]
     num_others = len(scene.sharing) - 1
     if not num_others and not scene.bounded:
-        return "all that it can use; nobody who waits can be fitted in"
+        only = "; nobody who waits can be fitted in" * (not scene.outcome.rivals)
+        return f"all that {'its queue has' if scene.outcome.rivals else 'it can use'}{only}"
     if not num_others:
-        return f"all that {_names(scene, scene.bounded)} leave{'s' * (len(scene.bounded) == 1)}"
+        return f"all that {_names(scene, stake, scene.bounded)} leave{'s' * (len(scene.bounded) == 1)}"
     them = "them" if scene.num_shared == scene.outcome.num_slots else f"{scene.num_shared} of them"
     if num_others > NUM_NAMED:
         return f"shares {them} with {num_others} others by priority: its own is {stake.view.priority} of {scene.weight}"
     ratio = ":".join(str(s.view.priority) for s in (stake, *others))
-    return f"shares {them} with {_names(scene, others)} in the ratio of priorities {ratio}"
+    return f"shares {them} with {_names(scene, stake, others)} in the ratio of priorities {ratio}"
 
 
 def _in_turn(scene: _Scene, stake: Stake, ahead: Sequence[Stake]) -> str:
-    minimum = stake.target == stake.view.min_tasks
+    minimum = stake.target == stake.low
     if not ahead:
         return "the first in order, beside the minimums of the others"
     if minimum:
-        return f"its minimum; {_names(scene, ahead)} {_come(ahead)} before it"
-    return f"all that {_names(scene, ahead)} leave{'s' * (len(ahead) == 1)}, who {_come(ahead)} before it"
+        return f"its minimum; {_names(scene, stake, ahead)} {_come(ahead)} before it"
+    return f"all that {_names(scene, stake, ahead)} leave{'s' * (len(ahead) == 1)}, who {_come(ahead)} before it"
 
 
 def _waiting(scene: _Scene, stake: Stake, ahead: Sequence[Stake], guaranteed: int) -> str:
@@ -179,17 +223,29 @@ def _waiting(scene: _Scene, stake: Stake, ahead: Sequence[Stake], guaranteed: in
     if total == 0:
         return "waits: there are no slots"
     if need > total:
-        return f"waits: its minimum needs {need} {_slots(need)} and there are only {total}"
+        limited = f"group {scene.outcome.queue.group} has only {total}"
+        only = f"there are only {total}" if scene.outcome.queue.slots is None else limited
+        return f"waits: its minimum needs {need} {_slots(need)} and {only}"
+    if scene.outcome.rivals and scene.outcome.deserved is not None and guaranteed + need > scene.outcome.deserved:
+        return _over_deserved(scene, stake, scene.outcome.deserved, ahead, guaranteed)
     if guaranteed >= total:
         whose = f"all {total} slots are held by minimums of jobs ahead of it"
-        return f"waits: {whose} ({_listed(scene, ahead)})"
+        return f"waits: {whose} ({_listed(scene, stake, ahead)})"
     if guaranteed + need > total:
         held = f"minimums of jobs ahead of it hold {guaranteed} of {total}"
-        return f"waits: its minimum needs {need} {_slots(need)}, and {held} ({_listed(scene, ahead)})"
+        return f"waits: its minimum needs {need} {_slots(need)}, and {held} ({_listed(scene, stake, ahead)})"
     each = f"{stake.size} {_slots(stake.size)} on one node"
     times = "" if view.min_tasks == 1 else f"{view.min_tasks} times "
-    beside = f" beside the minimums of jobs ahead of it ({_listed(scene, ahead)})" if ahead else ""
+    beside = f" beside the minimums of jobs ahead of it ({_listed(scene, stake, ahead)})" if ahead else ""
+    beside += " and of other queues" * bool(scene.outcome.rivals)
     return f"waits: its minimum needs {times}{each}, and the nodes do not have that free{beside}"
+
+
+def _over_deserved(scene: _Scene, stake: Stake, deserved: int, ahead: Sequence[Stake], guaranteed: int) -> str:
+    need = stake.view.min_tasks * stake.size
+    queue = f"queue {scene.outcome.queue.name} deserves {deserved} of {scene.outcome.num_slots} beside other queues"
+    held = f", of which minimums of jobs ahead of it hold {guaranteed} ({_listed(scene, stake, ahead)})" * bool(ahead)
+    return f"waits: its minimum needs {need} {_slots(need)}, and {queue}{held}"
 
 
 def _amount(scene: _Scene, num_tasks: int, stake: Stake) -> str:
@@ -208,16 +264,23 @@ def _come(stakes: Sequence[Stake]) -> str:
     return "comes" if len(stakes) == 1 else "come"
 
 
-def _names(scene: _Scene, stakes: Sequence[Stake]) -> str:
+def _names(scene: _Scene, stake: Stake, stakes: Sequence[Stake]) -> str:
     """Return `a`, `a and b`, `a, b and c`, or `a, b and 7 others`."""
     if len(stakes) > NUM_NAMED:
-        named = [scene.labels[stake.view.id] for stake in stakes[: NUM_NAMED - 1]]
+        named = _told(scene, stake, stakes[: NUM_NAMED - 1])
         return f"{', '.join(named)} and {len(stakes) - NUM_NAMED + 1} others"
-    named = [scene.labels[stake.view.id] for stake in stakes]
+    named = _told(scene, stake, stakes)
     return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
 
 
-def _listed(scene: _Scene, stakes: Sequence[Stake]) -> str:
+def _listed(scene: _Scene, stake: Stake, stakes: Sequence[Stake]) -> str:
     """Return `a, b, c, …` for a bracket."""
-    named = [scene.labels[stake.view.id] for stake in stakes[:NUM_NAMED]]
+    named = _told(scene, stake, stakes[:NUM_NAMED])
     return ", ".join(named + ["…"] * (len(stakes) > NUM_NAMED))
+
+
+def _told(scene: _Scene, stake: Stake, others: Sequence[Stake]) -> list[str]:
+    """Return what one workload is told of others: their names if they have the same owner, else only whose they are."""
+    strange = Counter(other.view.owner for other in others if other.view.owner != stake.view.owner)
+    words = {owner: f"a job of {owner}" if num == 1 else f"{num} jobs of {owner}" for owner, num in strange.items()}
+    return list(dict.fromkeys(words.get(other.view.owner) or scene.labels[other.view.id] for other in others))

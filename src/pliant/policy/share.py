@@ -62,7 +62,7 @@ def fill(demands: Sequence[Demand], total: int) -> Shares:
 
 def queue(demands: Sequence[Demand], total: int) -> Shares:
     """Give the slots above the minimums to the first up to its maximum, then to the next, and so on."""
-    left = total - sum(d.low * d.size for d in demands)
+    left = max(0, total - sum(d.low * d.size for d in demands))
     tasks = []
     for _, size, low, high in demands:
         more = min(high - low, left // size)

@@ -11,30 +11,56 @@ from starlette.websockets import WebSocket
 
 from pliant import __version__
 from pliant.server import problems
-from pliant.server.auth import require_token
+from pliant.server.access import OPEN, allowed
+from pliant.server.audit import AuditTrail
+from pliant.server.auth import SECURITY_SCHEMES, Door
 from pliant.server.context import Context
 from pliant.server.limits import BodyLimit
-from pliant.server.routes import events, jobs, logs, pool
+from pliant.server.nul import without_nul
+from pliant.server.routes import (
+    audit,
+    datasets,
+    environments,
+    events,
+    jobs,
+    logs,
+    models,
+    people,
+    pool,
+    queues,
+    shares,
+    templates,
+    upkeep,
+)
+from pliant.server.routes.wmla import credentials, routers
+from pliant.server.routes.wmla.form import IbmForm
 from pliant.wire.link import LINK_PATH
 
-PREFIX = "/v1"
 _DESCRIPTION = """Trainings that share one pool of slots, and grow and shrink while they run.
 
-Every route but `/v1/healthz` needs `Authorization: Bearer TOKEN`; the token is in the file `token` of the server's
-state folder. Errors are problems of RFC 9457 (`application/problem+json`) that name every wrong field at once.
-Times are seconds since the epoch (UTC).
+Every route but those to log on and to see how the server is needs credentials, one of: name and password as
+`Authorization: Basic`; a token as `Authorization: Bearer TOKEN` or `X-Auth-Token: TOKEN`, which is that of a session
+(`POST /v1/logon`), a personal token (`POST /v1/tokens`), or the one in the file `token` of the server's state folder.
+What a caller may do, their role decides (`GET /v1/me` lists it).
+
+Errors are problems of RFC 9457 (`application/problem+json`) that name every wrong field at once. Times are seconds
+since the epoch (UTC).
 """
 _TAGS = [
     {"name": "jobs", "description": "Trainings: submit, watch, change, stop, fetch results."},
+    {"name": "data", "description": "Data sets and uploads."},
     {"name": "logs", "description": "What the tasks of a job have printed."},
     {"name": "events", "description": "What happened, in words and numbers, as pages or as a live stream."},
     {"name": "pool", "description": "The slots, and who holds them."},
+    {"name": "environments", "description": "What tasks run in: built from requirements, or made by somebody else."},
+    {"name": "models", "description": "Templates, models, and their trainings."},
+    {"name": "people", "description": "Logging on, users, personal tokens, and who did what."},
     {"name": "server", "description": "The server itself."},
 ]
 
 
-def make_app(context: Context, *, token: str) -> FastAPI:
-    """Return the application over a control room; `token` opens its routes."""
+def make_app(context: Context) -> FastAPI:
+    """Return the application over a control room."""
     app = FastAPI(
         title="Pliant",
         version=__version__,
@@ -45,14 +71,35 @@ def make_app(context: Context, *, token: str) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.context = context
-    app.state.token = token
-    for routes in (jobs, logs, events, pool):
-        app.include_router(routes.router, prefix=PREFIX, dependencies=[Depends(require_token)])
-    app.include_router(pool.health_router, prefix=PREFIX)
+    app.state.door = Door(people=context.people)
+    for routes in (
+        jobs,
+        shares,
+        datasets,
+        logs,
+        events,
+        pool,
+        queues,
+        templates,
+        models,
+        environments,
+        upkeep,
+        people,
+        audit,
+    ):
+        app.include_router(routes.router, dependencies=[Depends(allowed), Depends(without_nul)])
+    for open_router in (pool.health_router, people.logon_router):
+        app.include_router(open_router)
+    for ibm_router in routers.OPEN:
+        app.include_router(ibm_router)
+    for ibm_router in routers.CLOSED:
+        app.include_router(ibm_router, dependencies=[Depends(credentials.allowed), Depends(without_nul)])
     app.add_api_websocket_route(LINK_PATH, _link)
-    app.add_middleware(BodyLimit, upload_path=f"{PREFIX}/jobs")
+    app.add_middleware(BodyLimit)
+    app.add_middleware(IbmForm)
+    app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock)
     problems.install(app)
-    _describe_problems(app)
+    _describe(app)
     return app
 
 
@@ -68,12 +115,15 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.bell.attach(loop)
     context.links.attach(loop)
     unsubscribe = context.control.subscribe(context.bell.ring)
+    listening = asyncio.create_task(context.links.listen(context.control))
     yield
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
     unsubscribe()
 
 
-def _describe_problems(app: FastAPI) -> None:
-    """Say in the OpenAPI page that errors are of the problem media type, which FastAPI has no word for."""
+def _describe(app: FastAPI) -> None:
+    """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and who gets in where."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -85,8 +135,11 @@ def _describe_problems(app: FastAPI) -> None:
                 tags=app.openapi_tags,
                 separate_input_output_schemas=False,
             )
-            for path in schema["paths"].values():
-                for operation in path.values():
+            schema.setdefault("components", {})["securitySchemes"] = SECURITY_SCHEMES
+            for path, operations in schema["paths"].items():
+                for method, operation in operations.items():
+                    if (method.upper(), path) not in OPEN:
+                        operation["security"] = [{scheme: []} for scheme in SECURITY_SCHEMES]
                     for status, response in operation["responses"].items():
                         if int(status) >= 400:
                             (described,) = response["content"].values()

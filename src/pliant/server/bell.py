@@ -4,6 +4,7 @@ Nobody polls: a stream reads what there is, then waits for a ring that came afte
 """
 
 import asyncio
+from contextlib import suppress
 
 
 class Bell:
@@ -34,7 +35,9 @@ class Bell:
         self._rung.set()
         self._rung = asyncio.Event()
 
-    async def wait_beyond(self, num_rings: int) -> None:
-        """Wait until it was rung more often than that, or is closed."""
-        while self.num_rings <= num_rings and not self.closed:
-            await self._rung.wait()
+    async def wait_beyond(self, num_rings: int, seconds: float | None = None) -> None:
+        """Wait until it was rung more often than that, or is closed, or so many seconds have passed."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.num_rings <= num_rings and not self.closed:
+                    await self._rung.wait()

@@ -8,7 +8,16 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from pliant.catalog.datasets import Datasets
+from pliant.catalog.environments import Environments
+from pliant.catalog.modelling import Modelling
+from pliant.control.backup import Backup
 from pliant.control.loop import Control
+from pliant.control.sharing import Sharing
+from pliant.control.upkeep import Upkeep
+from pliant.core.ports import Clock
+from pliant.core.registry import AuditLog, Registry
+from pliant.people.people import People
 from pliant.server.bell import Bell
 from pliant.server.links import LinkHub
 
@@ -18,10 +27,25 @@ class Context:
     """What the routes share."""
 
     control: Control
+    datasets: Datasets
+    people: People
+    sharing: Sharing
+    """Which jobs are shared with whom."""
+    models: Modelling
+    """Templates, models and their trainings."""
+    registry: Registry
+    """For what the routes themselves keep."""
+    audit: AuditLog
+    clock: Clock
     bell: Bell
     links: LinkHub
+    environments: Environments
+    upkeep: Upkeep
+    backup: Backup
     uploads: Path
     """Folder of uploads that have not been checked yet."""
+    frameworks: Path
+    """Folder of plug-ins for IBM's API."""
     shut_down: Callable[[], None]
     """Asks the process to drain and end; returns at once."""
 

@@ -1,7 +1,8 @@
 """The server's ends of the control links: one WebSocket per task, a queue in front of each.
 
 Implements the port `Links`: any thread may send; what is sent to a task that is not connected is dropped, for it will
-say hello again. The newest connection of a task replaces the one before. Knows nothing of what the messages mean.
+say hello again. The newest connection of a task replaces the one before. What was stored of what a task said is told to
+it, and what it says a second time is not heard again. Knows nothing of what the messages mean.
 """
 
 import asyncio
@@ -14,15 +15,16 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from pliant.core.errors import InvalidInput, Problem, Unauthorized
 from pliant.core.job import TaskId
-from pliant.core.link import FromTask, Hello, ToTask
+from pliant.core.link import FromTask, Hello, Stored, ToTask
 from pliant.server.auth import bearer_of
 from pliant.server.problems import problem_response
-from pliant.wire.link import MAX_FRAME_BYTES, decode_from_task, encode
+from pliant.wire.link import MAX_FRAME_BYTES, decode_from_task, encode, number_of
 
 log = logging.getLogger(__name__)
 
 _MAX_BACKLOG = 1000
 _REPLACED, _REFUSED, _NORMAL = 4000, 1008, 1000
+_LISTENING_S = 0.1
 
 
 class Audience(Protocol):
@@ -30,9 +32,22 @@ class Audience(Protocol):
 
     def verify_task(self, task_id: str, token: str) -> bool: ...
 
-    def hear(self, task_id: TaskId, message: FromTask) -> None: ...
+    def hear(
+        self, task_id: TaskId, message: FromTask, number: int = 0, stored: Callable[[], None] | None = None
+    ) -> None: ...
 
-    def silent(self, task_id: TaskId) -> None: ...
+    def silent(self, task_id: TaskId, goodbye: bool = False) -> None: ...
+
+    def listening(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _Account:
+    """What a task has said, by number."""
+
+    heard: int = 0
+    """Handed over."""
+    stored: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +90,28 @@ class LinkHub:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connections: dict[TaskId, _Connection] = {}
+        self._accounts: dict[TaskId, _Account] = {}
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Tell the loop on which the WebSockets live; what is sent before is dropped."""
         self._loop = loop
+
+    async def listen(self, audience: Audience) -> None:
+        """Tell the audience for ever, a few times a second, that the links are being read.
+
+        If this loop stands still nobody is told: what the tasks have said meanwhile is still unread then.
+        """
+        while True:
+            audience.listening()
+            await asyncio.sleep(_LISTENING_S)
 
     def send(self, task_id: TaskId, message: ToTask) -> None:
         """Queue a message from any thread; dropped if the task is not connected."""
         self._on_loop(lambda: self._enqueue(task_id, encode(message)))
 
     def close(self, task_id: TaskId) -> None:
-        """Close the link of a task, if there is one; from any thread."""
-        self._on_loop(lambda: self._close(task_id, _NORMAL, "the task has ended"))
+        """Close the link of a task that has ended, if there is one; from any thread."""
+        self._on_loop(lambda: self._end(task_id))
 
     def close_all(self) -> None:
         """Close every link; from any thread."""
@@ -103,6 +128,16 @@ class LinkHub:
 
     def _close(self, task_id: TaskId, code: int, reason: str) -> None:
         self._enqueue(task_id, _Close(code=code, reason=reason))
+
+    def _end(self, task_id: TaskId) -> None:
+        self._close(task_id, _NORMAL, "the task has ended")
+        self._accounts.pop(task_id, None)
+
+    def _store(self, task_id: TaskId, number: int) -> None:
+        """Tell a task that what it said up to this number is stored."""
+        if (account := self._accounts.get(task_id)) is not None:
+            account.stored = max(account.stored, number)
+            self._enqueue(task_id, encode(Stored(number=account.stored)))
 
     def _close_all(self) -> None:
         for task_id in list(self._connections):
@@ -121,33 +156,47 @@ class LinkHub:
         self._close(task_id, _REPLACED, "a newer connection of this task took its place")
         self._connections[task_id] = connection
         writer = asyncio.create_task(connection.write())
+        goodbye = False
         try:
-            await self._read(connection, task_id, audience)
+            goodbye = await self._read(connection, task_id, audience)
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
             if self._connections.get(task_id) is connection:
                 del self._connections[task_id]
-                audience.silent(task_id)
+                audience.silent(task_id, goodbye)
 
-    async def _read(self, connection: _Connection, task_id: TaskId, audience: Audience) -> None:
+    async def _read(self, connection: _Connection, task_id: TaskId, audience: Audience) -> bool:
+        """Hand over what a task says until the connection ends; tell whether the task closed it as it should."""
         greeted = False
         try:
             while True:
                 frame = await connection.websocket.receive_text()
                 if self._connections.get(task_id) is not connection:
-                    return
-                message = _decoded(frame, task_id, greeted)
+                    return False
+                message, number = _decoded(frame, task_id, greeted)
                 greeted = True
-                audience.hear(task_id, message)
-        except WebSocketDisconnect:
-            return
+                self._hand_over(task_id, message, number, audience)
+        except WebSocketDisconnect as closed:
+            return closed.code == _NORMAL
         except (InvalidInput, KeyError) as error:
             log.warning("the link of %s is closed: %s", task_id, error)
             await _shut(connection.websocket, _REFUSED, f"refused: {error}")
+            return False
+
+    def _hand_over(self, task_id: TaskId, message: FromTask, number: int, audience: Audience) -> None:
+        if number == 0:
+            audience.hear(task_id, message)
+            return
+        account = self._accounts.setdefault(task_id, _Account())
+        if number > account.heard:
+            account.heard = number
+            audience.hear(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
+        elif number <= account.stored:
+            self._enqueue(task_id, encode(Stored(number=account.stored)))
 
 
-def _decoded(frame: str, task_id: TaskId, greeted: bool) -> FromTask:
+def _decoded(frame: str, task_id: TaskId, greeted: bool) -> tuple[FromTask, int]:
     if len(frame) > MAX_FRAME_BYTES:
         raise _wrong("", f"a frame of {len(frame)} bytes; at most {MAX_FRAME_BYTES} are taken")
     message = decode_from_task(frame)
@@ -155,7 +204,7 @@ def _decoded(frame: str, task_id: TaskId, greeted: bool) -> FromTask:
         raise _wrong("kind", f"the first message is {message.kind!r}; say hello first")
     if isinstance(message, Hello) and message.task_id != task_id:
         raise _wrong("task_id", f"{message.task_id!r} speaks on the link of {task_id!r}")
-    return message
+    return message, number_of(frame)
 
 
 def _wrong(field: str, message: str) -> InvalidInput:

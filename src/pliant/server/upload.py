@@ -4,7 +4,7 @@ Everything is limited while it streams. An upload over the limit is read on for 
 its sender gets to read the answer.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from email.message import Message
@@ -19,13 +19,31 @@ from pliant.core.errors import InvalidInput, Problem, TooLarge
 MAX_CODE_BYTES = 64 << 20
 MAX_FIELD_BYTES = 1 << 20
 _MAX_WASTE_BYTES = 256 << 20
-_NAMES = ("job", "code")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Which parts a body may have."""
+
+    file: str
+    """The part that goes to a file."""
+    fields: tuple[str, ...]
+    """Those that stay in memory."""
+    required: tuple[str, ...]
+    only_first: bool = False
+    """Of several files take the first and leave the others, instead of refusing them."""
+    max_bytes: int | None = None
+    """Of the file; None: what code may have."""
+
+
+_SUBMISSION = Form(file="code", fields=("job",), required=("job", "code"))
 
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
     """What has arrived."""
 
+    form: Form
     out: BinaryIO
     fields: dict[str, bytearray] = field(default_factory=dict)
     name: str = ""
@@ -53,8 +71,12 @@ class _Parts:
             self.name = str(parsed.get_param("name", "", "content-disposition"))
 
     def headers_finished(self) -> None:
-        if self.name not in _NAMES:
-            self.problems.append(Problem(field=self.name, message="no such field; send `job` and `code`"))
+        form = self.form
+        if self.name not in (form.file, *form.fields):
+            known = " and ".join(f"`{name}`" for name in (*form.fields, form.file))
+            self.problems.append(Problem(field=self.name, message=f"no such field; send {known}"))
+        elif self.name in self.fields and self.name == form.file and form.only_first:
+            self.name = ""
         elif self.name in self.fields:
             self.problems.append(Problem(field=self.name, message="it was sent twice; send it once"))
             self.name = ""
@@ -64,10 +86,11 @@ class _Parts:
     def data(self, data: bytes, start: int, end: int) -> None:
         if self.too_large or self.name not in self.fields:
             return
-        if self.name == "code":
+        if self.name == self.form.file:
             self.num_code_bytes += end - start
-            if self.num_code_bytes > MAX_CODE_BYTES:
-                self.too_large = f"code: the archive is larger than {MAX_CODE_BYTES >> 20} MiB; leave data out of it"
+            limit = self.form.max_bytes or MAX_CODE_BYTES
+            if self.num_code_bytes > limit:
+                self.too_large = f"{self.name}: the archive is larger than {limit >> 20} MiB; leave data out of it"
             else:
                 self.out.write(data[start:end])
             return
@@ -77,20 +100,29 @@ class _Parts:
 
 
 async def receive(content_type: str, stream: AsyncIterator[bytes], code: Path) -> bytes:
-    """Write the part `code` of a multipart body to a file and return the part `job`.
+    """Write the part `code` of a submission to a file and return the part `job`.
+
+    Raises:
+        InvalidInput, TooLarge: as for `receive_form`.
+    """
+    return (await receive_form(content_type, stream, code, _SUBMISSION))["job"]
+
+
+async def receive_form(content_type: str, stream: AsyncIterator[bytes], file: Path, form: Form) -> Mapping[str, bytes]:
+    """Write one part of a multipart body to a file and return the others; that of the file is empty if it was sent.
 
     Raises:
         InvalidInput: it is no such body, or a part is missing, there twice, or unknown.
         TooLarge: a part is over its limit.
     """
     with ExitStack() as stack:
-        parts = _Parts(out=stack.enter_context(code.open("wb")))
+        parts = _Parts(form=form, out=stack.enter_context(file.open("wb")))
         parser = _parser(content_type, parts)
         num_bytes = 0
         try:
             async for chunk in stream:
                 num_bytes += len(chunk)
-                if num_bytes > _MAX_WASTE_BYTES:
+                if num_bytes > _MAX_WASTE_BYTES + (form.max_bytes or 0):
                     break
                 parser.write(chunk)
             if not parts.too_large:
@@ -99,10 +131,11 @@ async def receive(content_type: str, stream: AsyncIterator[bytes], code: Path) -
             raise InvalidInput(Problem(field="", message=f"the body is not multipart/form-data ({error})")) from error
     if parts.too_large:
         raise TooLarge(parts.too_large)
-    missing = [Problem(field=name, message="it is missing; send it") for name in _NAMES if name not in parts.fields]
+    absent = [name for name in form.required if name not in parts.fields]
+    missing = [Problem(field=name, message="it is missing; send it") for name in absent]
     if problems := [*parts.problems, *missing]:
         raise InvalidInput(*problems)
-    return bytes(parts.fields["job"])
+    return {name: bytes(value) for name, value in parts.fields.items()}
 
 
 def _parser(content_type: str, parts: _Parts) -> MultipartParser:

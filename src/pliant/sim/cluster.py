@@ -5,13 +5,13 @@ inside a call of the port. Knows no jobs.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pliant.core.errors import Unavailable
-from pliant.core.job import NodeId, TaskId
+from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import LiveTask, Observation, StartOrder, TaskExit
+from pliant.core.ports import Address, LiveTask, Observation, StartOrder, TaskExit
 from pliant.sim.clock import VirtualClock
 
 _SIGKILL = 9
@@ -52,13 +52,18 @@ class SimCluster:
         self._lived: set[TaskId] = set()
         self._refused: dict[TaskId, str] = {}
         self._pids = itertools.count(1000)
+        self._ports = itertools.count(20_000)
         self._listener: Callable[[TaskExit], None] | None = None
         self._begun: Callable[[StartOrder, int], None] | None = None
         self._gone: Callable[[TaskId], None] | None = None
+        self._asked: Callable[[TaskId], None] | None = None
         self._unheard: list[TaskExit] = []
         self._closed = False
         self.orders: list[StartOrder] = []
+        self.retained: frozenset[JobId] | None = None
         self.drained: list[TaskId] = []
+        self.users: frozenset[str] = frozenset()
+        """Of the operating system, that processes can run as."""
 
     # the port
 
@@ -68,6 +73,14 @@ class SimCluster:
             for sim in self._tasks.values()
         )
         return Observation(nodes=tuple(self._nodes.values()), tasks=tasks)
+
+    def refuses_user(self, user: str, home: str) -> str:  # noqa: ARG002 - the port's
+        return "" if user in self.users else f"there is no user {user!r} on this machine"
+
+    def free_address(self, node_id: NodeId) -> Address:
+        if node_id not in self._nodes:
+            raise ValueError(f"there is no node {node_id!r}; there are {sorted(self._nodes)}")
+        return Address(host=str(node_id), port=next(self._ports))
 
     def start(self, order: StartOrder) -> None:
         if self._closed:
@@ -86,6 +99,8 @@ class SimCluster:
             return
         sim.draining = True
         self.drained.append(task_id)
+        if self._asked is not None:
+            self._asked(task_id)
         if self._times.drain_s is not None:
             self._clock.call_later(self._times.drain_s, lambda: self.exit(task_id, 0))
 
@@ -96,18 +111,26 @@ class SimCluster:
         self._listener = listener
         self._clock.call_later(0.0, self._tell)
 
+    def retain(self, job_ids: Collection[JobId]) -> None:
+        self.retained = frozenset(job_ids)
+
     def close(self) -> None:
         self._closed = True
         self._listener = None
 
     # the script
 
-    def attend(self, begun: Callable[[StartOrder, int], None], gone: Callable[[TaskId], None]) -> None:
-        """Call `begun` with the pid when a process exists, and `gone` at the instant at which one ends.
+    def attend(
+        self,
+        begun: Callable[[StartOrder, int], None],
+        gone: Callable[[TaskId], None],
+        asked: Callable[[TaskId], None],
+    ) -> None:
+        """Call `begun` with the pid when a process exists, `asked` when it is sent SIGTERM, `gone` when it ends.
 
         What runs inside a process sees its end before the port's listener does, also inside a call of `kill`.
         """
-        self._begun, self._gone = begun, gone
+        self._begun, self._gone, self._asked = begun, gone, asked
 
     def exit(self, task_id: TaskId, exit_code: int | None) -> None:
         """Let a task end with this code; does nothing if it does not live or is ending already."""

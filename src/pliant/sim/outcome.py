@@ -11,6 +11,8 @@ class JobOutcome:
     """What became of one job."""
 
     name: str
+    queue: str
+    """Where it was in the end."""
     state: JobState
     submitted_at: float
     started_at: float | None

@@ -42,12 +42,16 @@ def sign(number: int) -> str:
 
 
 def jobs_table(outcome: Outcome) -> str:
-    """Return a line per job."""
-    rows = [("", "job", "state", "arrives", "waits", "runs", "slot-hours", "resizes", "steps redone")]
+    """Return a line per job, with its queue if there are several."""
+    several = len({job.queue for job in outcome.jobs}) > 1
+    rows = [
+        ("", "job", *("queue",) * several, "state", "arrives", "waits", "runs", "slot-hours", "resizes", "steps redone")
+    ]
     rows += [
         (
             sign(number),
             job.name,
+            *(job.queue,) * several,
             str(job.state),
             duration(job.submitted_at),
             duration(job.waited_s),
@@ -58,7 +62,7 @@ def jobs_table(outcome: Outcome) -> str:
         )
         for number, job in enumerate(outcome.jobs)
     ]
-    return _table(rows, num_left=3)
+    return _table(rows, num_left=3 + several)
 
 
 def comparison(outcomes: Sequence[Outcome]) -> str:

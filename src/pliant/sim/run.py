@@ -6,6 +6,9 @@ deterministic: the same trace, policy and times give the same outcome.
 
 import io
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +33,7 @@ MAX_S = 366 * 86_400.0
 """Whatever has not ended by then is shown as it stands."""
 _PROCESS_TIMES = SimTimes(start_s=0.05, exit_s=0.1, drain_s=None)
 _MIN_VIRTUAL_WORKERS = 8
+_WHO = "trace"
 
 
 def simulate(trace: Trace, policy: PolicyName, home: Path) -> Outcome:
@@ -66,11 +70,21 @@ class _Player:
         for loss in self._trace.losses:
             self._clock.call_later(loss.at_s, partial(self._lose, loss))
         self._control.start()
+        self._make_queues()
         self._rest()
         while (due := self._next_at()) is not None and due <= MAX_S:
             self._clock.advance(max(0.0, due - self._clock.now()))
             self._rest()
         return self._outcome()
+
+    def _make_queues(self) -> None:
+        for group in self._trace.groups:
+            self._control.queues.add_group(group.noun(_WHO), _WHO)
+        for request in self._trace.queues:
+            queue = request.noun(_WHO)
+            if "policy" not in request.model_fields_set:
+                queue = replace(queue, policy=self._policy)
+            self._control.queues.add_queue(queue, _WHO)
 
     def _rest(self) -> None:
         """Tick until a tick changes nothing."""
@@ -85,11 +99,11 @@ class _Player:
         return min((at for at in (self._clock.next_at(), self._control.wake_at()) if at is not None), default=None)
 
     def _submit(self, arrival: Arrival) -> None:
-        given = arrival.model_dump(include={"name", "min_tasks", "max_tasks", "slots_per_task", "priority"})
+        given = arrival.model_dump(exclude={"at_s", "slot_hours"})
         virtual_workers = max(_MIN_VIRTUAL_WORKERS, arrival.max_tasks)
-        job = self._control.submit(
-            JobSpec(**given, script="train.py", virtual_workers=virtual_workers), self._archive, "trace"
-        )
+        spec = JobSpec(**given, script="train.py", virtual_workers=virtual_workers)
+        with _placed(f"job {arrival.name}"):
+            job = self._control.submit(spec, self._archive, _WHO)
         self._ids[arrival.name] = job.id
         self._work[job.id] = Work(
             num_steps=max(1, round(arrival.slot_hours * 3600 / STEP_SLOT_S)),
@@ -101,14 +115,9 @@ class _Player:
         )
 
     def _change(self, change: Change) -> None:
-        try:
+        with _placed(f"change of {change.job} at {change.at_s:g}"), suppress(Conflict):
+            # a conflict: it has ended, which depends on the policy, or its size is fixed
             self._control.change(self._ids[change.job], change.set)
-        except Conflict:
-            return  # it has ended, which depends on the policy
-        except InvalidInput as error:
-            where = f"change of {change.job} at {change.at_s:g}"
-            problems = (Problem(field=f"{where}: {p.field}", message=p.message) for p in error.problems)
-            raise InvalidInput(*problems) from error
 
     def _lose(self, loss: Loss) -> None:
         live = self._control.jobs().get(self._ids[loss.job])
@@ -138,6 +147,7 @@ class _Player:
         )
         return JobOutcome(
             name=job.spec.name,
+            queue=job.queue,
             state=job.state,
             submitted_at=job.submitted_at,
             started_at=job.started_at,
@@ -149,6 +159,16 @@ class _Player:
             num_resizes=sum(event.data["from_size"] not in (0, event.data["size"]) for event in switched),
             num_redone_steps=job.num_redone_steps,
         )
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """Say where in the trace it stands what control refuses."""
+    try:
+        yield
+    except InvalidInput as error:
+        problems = (Problem(field=f"{where}: {p.field}", message=p.message) for p in error.problems)
+        raise InvalidInput(*problems) from error
 
 
 def _code() -> bytes:

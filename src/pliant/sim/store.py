@@ -1,22 +1,27 @@
 """A store without a disk: everything is forgotten with the process. Implements `pliant.core.ports.Store`."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from threading import Lock
 
+from pliant.core.access import Sight
+from pliant.core.chart import Bucket, Series, merged
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import Generation, Job, JobId, Metric, Task, TaskId
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Writes
+from pliant.sim.registry import MemoryRegistry
 
 
 class MemoryStore:
     """Dictionaries in the order of first writing. `num_writes` counts what was written, so that rest can be seen."""
 
     def __init__(self) -> None:
+        self.registry = MemoryRegistry()
         self._lock = Lock()
         self._jobs: dict[JobId, Job] = {}
         self._tasks: dict[TaskId, Task] = {}
@@ -49,12 +54,18 @@ class MemoryStore:
         return self._jobs.get(job_id)
 
     def jobs(
-        self, *, states: Sequence[JobState] = (), before: JobId | None = None, limit: int = 1000
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        before: JobId | None = None,
+        limit: int = 1000,
+        sight: Sight | None = None,
     ) -> tuple[Job, ...]:
         with self._lock:
             newest = list(reversed(self._jobs.values()))
         start = 0 if before is None else [job.id for job in newest].index(before) + 1
-        return tuple(islice((job for job in newest[start:] if not states or job.state in states), limit))
+        found = (job for job in newest[start:] if not states or job.state in states)
+        return tuple(islice((job for job in found if sight is None or sight.covers(job.id, job.owner)), limit))
 
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
         with self._lock:
@@ -68,7 +79,7 @@ class MemoryStore:
 
     def events(self, which: EventFilter) -> tuple[Event, ...]:
         with self._lock:
-            later = self._events[which.after :]
+            later = [e for e in self._events[which.after :] if self._sees(which.sight, e.job_id)]
         found = (e for e in later if which.job_id in (None, e.job_id) and (not which.kinds or e.kind in which.kinds))
         return tuple(islice(found, which.limit))
 
@@ -83,12 +94,45 @@ class MemoryStore:
         wanted = (m for m in sorted(points, key=lambda m: (m.step, m.name)) if not names or m.name in names)
         return tuple(islice(wanted, limit))
 
-    def usage(self, *, since: float = 0.0, job_id: JobId | None = None) -> tuple[Usage, ...]:
+    def chart(
+        self,
+        job_id: JobId,
+        *,
+        names: Sequence[str] = (),
+        first_step: int = 0,
+        last_step: int | None = None,
+        max_buckets: int = 500,
+    ) -> tuple[Series, ...]:
         with self._lock:
-            points = sorted((u for u in self._usage if job_id in (None, u.job_id)), key=lambda u: u.at)
+            points = [m for m in self._metrics.values() if m.job_id == job_id]
+        known = {m.name for m in points}
+        inside = [m for m in points if m.step >= first_step and (last_step is None or m.step <= last_step)]
+        return tuple(
+            Series(
+                name=name,
+                buckets=merged(
+                    [_bucket(m) for m in sorted(inside, key=lambda m: m.step) if m.name == name], max_buckets
+                ),
+            )
+            for name in (names or sorted(known))
+            if name in known
+        )
+
+    def usage(
+        self, *, since: float = 0.0, job_id: JobId | None = None, sight: Sight | None = None
+    ) -> tuple[Usage, ...]:
+        with self._lock:
+            ours = [u for u in self._usage if job_id in (None, u.job_id) and self._sees(sight, u.job_id)]
+        points = sorted(ours, key=lambda u: u.at)
         earlier = {point.job_id: point for point in points if point.at < since}
         kept = sorted(earlier.values(), key=lambda u: u.at)
         return (*kept, *(point for point in points if point.at >= since))
+
+    def _sees(self, sight: Sight | None, job_id: JobId | None) -> bool:
+        if sight is None or job_id is None:
+            return True
+        job = self._jobs.get(job_id)
+        return job is not None and sight.covers(job_id, job.owner)
 
     def next_id(self, name: str) -> int:
         with self._lock:
@@ -97,3 +141,18 @@ class MemoryStore:
 
     def close(self) -> None:
         """Do nothing; there is nothing to close."""
+
+
+def _bucket(point: Metric) -> Bucket:
+    value = None if math.isnan(point.value) else point.value
+    return Bucket(
+        num_points=1,
+        num_values=0 if value is None else 1,
+        lowest=value,
+        highest=value,
+        total=value or 0.0,
+        first_step=point.step,
+        last_step=point.step,
+        epoch=point.epoch,
+        at=point.at,
+    )

@@ -1,7 +1,8 @@
 """Tasks without processes: they say what real ones say, at the times at which real ones would, and train by the clock.
 
 Members of an announced generation switch at a step boundary; when a member is lost, its generation stands still until
-the next one is whole. Deterministic, in the thread that moves the clock. They decide nothing and know no scheduler.
+the next one is whole. Processes of fixed jobs say nothing: they end all together, or die of SIGTERM. Deterministic, in
+the thread that moves the clock. They decide nothing and know no scheduler.
 """
 
 import math
@@ -28,6 +29,8 @@ from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.sim.training import Training, Work
 
+_SIGTERM = 15
+
 
 class Server(Protocol):
     """Where the control links lead; `pliant.control.loop.Control` is one."""
@@ -52,7 +55,8 @@ class SimTasks:
         self._alive: dict[TaskId, int] = {}
         self.sent: list[tuple[TaskId, ToTask]] = []
         self.obedient = True
-        cluster.attend(self._begun, self._gone)
+        self._fixed: set[TaskId] = set()
+        cluster.attend(self._begun, self._gone, self._asked)
 
     # the port
 
@@ -89,11 +93,24 @@ class SimTasks:
         self._server.hear(task_id, message)
 
     def _begun(self, order: StartOrder, pid: int) -> None:
-        if self.obedient:
+        if order.env.get("PLIANT_FIXED") == "1":
+            self._begin_fixed(order)
+        elif self.obedient:
             self._alive[order.task_id] = pid
             self._say(order.task_id, Hello(task_id=order.task_id, pid=pid))
             warm_s = self.training(_job_of(order.task_id)).work.warm_s
             self._clock.call_later(warm_s, lambda: self._ready(order.task_id))
+
+    def _begin_fixed(self, order: StartOrder) -> None:
+        self._fixed.add(order.task_id)
+        work = self.training(_job_of(order.task_id)).work
+        if math.isfinite(work.step_s):
+            runs_s = work.warm_s + work.num_steps * work.step_s / int(order.env["WORLD_SIZE"])
+            self._clock.call_later(runs_s, lambda: self.exit(order.task_id, 0))
+
+    def _asked(self, task_id: TaskId) -> None:
+        if task_id in self._fixed:
+            self._clock.call_later(0.0, lambda: self._cluster.exit(task_id, -_SIGTERM))
 
     def _ready(self, task_id: TaskId) -> None:
         if task_id in self._alive and self.obedient:
@@ -102,6 +119,7 @@ class SimTasks:
 
     def _gone(self, task_id: TaskId) -> None:
         self._alive.pop(task_id, None)
+        self._fixed.discard(task_id)
         training = self._trainings.get(_job_of(task_id))
         if training is None:
             return
@@ -198,7 +216,7 @@ class SimTasks:
 
 
 def _checkpoint(step: int) -> Saved:
-    path = f"checkpoint/step-{step:012d}.pt"
+    path = f"checkpoint/step-{step:012d}.ckpt"
     return Saved(what="checkpoint", step=step, epoch=0, path=path, num_bytes=1000, seconds=0.01)
 
 

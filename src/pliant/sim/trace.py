@@ -1,9 +1,11 @@
 """What is to happen in a simulated pool: jobs that arrive, changes by people, tasks that die. Read from JSON, or made.
 
+Queues and resource groups are those of the REST API; hosts are named node-1, node-2, …
+
 A trace is a value; the same seed makes the same day. It knows no policy.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Annotated
 
@@ -11,8 +13,10 @@ from pydantic import Field, ValidationError
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import DEFAULT_PRIORITY
+from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE
 from pliant.wire.api import JobPatch, NumTasks, Priority, Request
 from pliant.wire.link import problems_of
+from pliant.wire.queues import GroupRequest, QueueRequest
 
 Instant = Annotated[float, Field(ge=0, le=31 * 86_400, allow_inf_nan=False)]
 
@@ -28,6 +32,9 @@ class Arrival(Request):
     max_tasks: NumTasks = 1
     slots_per_task: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
     priority: Priority = DEFAULT_PRIORITY
+    queue: str = DEFAULT_QUEUE
+    fixed: Annotated[bool, Field(strict=True)] = False
+    """It has `max_tasks` processes or none, which is its minimum too, and starts from the beginning after a loss."""
 
 
 class Later(Request):
@@ -53,6 +60,9 @@ class Trace(Request):
     nodes: Annotated[int, Field(ge=1, le=1000, strict=True)] = 1
     slots: Annotated[int, Field(ge=1, le=1000, strict=True)] = 8
     """Of each node."""
+    groups: tuple[GroupRequest, ...] = ()
+    queues: tuple[QueueRequest, ...] = ()
+    """Beside the default queue. One that names no policy has the one that is played."""
     jobs: Annotated[tuple[Arrival, ...], Field(max_length=2000)]
     changes: tuple[Change, ...] = ()
     losses: tuple[Loss, ...] = ()
@@ -81,9 +91,36 @@ def on_pool(trace: Trace, nodes: int | None, slots: int | None) -> Trace:
         InvalidInput: with everything in it that does not fit together.
     """
     trace = trace.model_copy(update={"nodes": nodes or trace.nodes, "slots": slots or trace.slots})
-    if problems := (*_arrival_problems(trace), *_reference_problems(trace)):
+    if problems := (*_queue_problems(trace), *_arrival_problems(trace), *_reference_problems(trace)):
         raise InvalidInput(*problems)
     return trace
+
+
+def _queue_problems(trace: Trace) -> Iterator[Problem]:
+    groups, queues = [DEFAULT_GROUP], [DEFAULT_QUEUE]
+    for number, group in enumerate(trace.groups):
+        yield from _taken(f"groups.{number}.name", group.name, groups)
+        groups.append(group.name)
+    for number, queue in enumerate(trace.queues):
+        yield from _taken(f"queues.{number}.name", queue.name, queues)
+        yield from _unknown(f"queues.{number}.resource_group", "resource group", queue.resource_group, groups)
+        queues.append(queue.name)
+        for field in ("default_environment", "run_as"):
+            if getattr(queue, field) is not None:
+                message = "means nothing here, where no process runs; leave it out"
+                yield Problem(field=f"queues.{number}.{field}", message=message)
+    for number, job in enumerate(trace.jobs):
+        yield from _unknown(f"jobs.{number}.queue", "queue", job.queue, queues)
+
+
+def _taken(field: str, name: str, names: Sequence[str]) -> Iterator[Problem]:
+    if name in names:
+        yield Problem(field=field, message=f"{name!r} is there already; choose another name")
+
+
+def _unknown(field: str, what: str, name: str, names: Sequence[str]) -> Iterator[Problem]:
+    if name not in names:
+        yield Problem(field=field, message=f"there is no {what} {name!r}; there are {', '.join(names)}")
 
 
 def _arrival_problems(trace: Trace) -> Iterator[Problem]:
@@ -96,6 +133,9 @@ def _arrival_problems(trace: Trace) -> Iterator[Problem]:
         seen.add(job.name)
         if job.min_tasks > job.max_tasks:
             message = f"{job.min_tasks} is above max_tasks {job.max_tasks}; lower the one or raise the other"
+            yield Problem(field=f"jobs.{number}.min_tasks", message=message)
+        elif job.fixed and job.min_tasks < job.max_tasks:
+            message = f"{job.min_tasks} is below max_tasks {job.max_tasks} of a fixed job; give it the same"
             yield Problem(field=f"jobs.{number}.min_tasks", message=message)
         if trace.slots // job.slots_per_task * trace.nodes < job.min_tasks:
             message = (

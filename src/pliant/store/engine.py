@@ -1,4 +1,6 @@
-"""Opens a database and hides what differs between SQLite and PostgreSQL. The only file that names a dialect.
+"""Opens a database and hides what differs between SQLite and PostgreSQL.
+
+Only `postgresql.py`, `fence.py` and `leadership.py` know a dialect too.
 
 A transaction that writes is begun with `writing`, so that SQLite takes its write lock at once: two transactions that
 both read and then both want to write could not wait for each other.
@@ -8,12 +10,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Engine,
+    Table,
+    collate,
+    create_engine,
+    event,
+    make_url,
+)
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DatabaseError, DataError, IntegrityError, NoSuchModuleError, ProgrammingError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    ProgrammingError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from pliant.core.errors import InvalidInput, NotFound, Problem, Unavailable
+from pliant.store import postgresql as postgres
 
 _BUSY_TIMEOUT_MS: Final = 30_000
 """How long a connection waits for another process's write; the server's own threads queue before that."""
@@ -29,26 +57,46 @@ _WRITES: Final = "pliant_writes"
 Row = Mapping[str, Any]
 
 
-def open_engine(url: str) -> Engine:
+class CommitInDoubt(Unavailable):
+    """The connection was lost at the instant of a commit: it was made, or it was not."""
+
+
+def open_engine(url: str, *, name: str | None = None, session: Mapping[str, str] | None = None) -> Engine:
     """Return an engine for a database URL; nothing is read yet.
+
+    Args:
+        name: how PostgreSQL shows our sessions; default: this process.
+        session: further settings of PostgreSQL sessions.
 
     Raises:
         InvalidInput: the URL names no database that we can use.
     """
     try:
-        parsed = make_url(url)
+        parsed = _driven(make_url(url))
         dialect = parsed.get_dialect().name
     except (ArgumentError, NoSuchModuleError) as error:
-        raise _bad_url(f"{error}; give sqlite:////folder/pliant.db or postgresql+psycopg://host/database") from error
-    if dialect not in ("sqlite", "postgresql"):
-        raise _bad_url(f"{dialect!r} is not supported; use sqlite or postgresql")
+        raise _bad_url(f"{error}; give sqlite:////folder/pliant.db or postgresql://user@host/database") from error
+    if parsed.drivername not in ("sqlite", "sqlite+pysqlite", postgres.DRIVER):
+        raise _bad_url(f"{parsed.drivername!r} is not supported; use sqlite or postgresql")
     if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise _bad_url("a database in memory cannot be shared between threads; name a file")
-    engine = create_engine(url)
-    if dialect == "sqlite":
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
+    if dialect == "postgresql":
+        args = postgres.connect_args(parsed, name=name or postgres.a_name(), session=session or {})
+        return create_engine(parsed, connect_args=args, **postgres.POOL)
+    engine = create_engine(parsed)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def shown(engine: Engine) -> str:
+    """Return the database's URL without its secrets."""
+    return postgres.shown(engine.url)
+
+
+def _driven(url: URL) -> URL:
+    """Return the URL with the one driver that we use."""
+    return url.set(drivername=postgres.DRIVER) if url.drivername in postgres.NAMES else url
 
 
 @contextmanager
@@ -58,7 +106,19 @@ def reading(engine: Engine) -> Iterator[Connection]:
     Raises:
         Unavailable: the database does not answer.
     """
-    with _told(engine), engine.connect() as connection, connection.begin():
+    with told(engine), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """Begin a transaction that only reads, and sees the database as it is now until it ends.
+
+    Raises:
+        Unavailable: the database does not answer.
+    """
+    level = "REPEATABLE READ" if engine.dialect.name == "postgresql" else "SERIALIZABLE"
+    with told(engine), engine.connect().execution_options(isolation_level=level) as connection, connection.begin():
         yield connection
 
 
@@ -68,10 +128,34 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
     Raises:
         NotFound: a row refers to another one that does not exist.
-        Unavailable: the database does not answer, or is full.
+        CommitInDoubt: it may have been committed, or not.
+        Unavailable: the database does not answer, or is full; nothing was written.
     """
-    with _told(engine), engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
-        yield connection
+    with told(engine), engine.connect().execution_options(**{_WRITES: True}) as connection:
+        transaction = connection.begin()
+        try:
+            yield connection
+        except BaseException:
+            transaction.rollback()
+            raise
+        try:
+            transaction.commit()
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            raise CommitInDoubt(
+                f"the connection to {shown(engine)} was lost during a commit: {_said(error)}"
+            ) from error
+
+
+def alone(connection: Connection) -> None:
+    """Let no other process change the tables until this transaction ends, which may take as long as it needs.
+
+    SQLite's write lock does that already.
+    """
+    if connection.dialect.name == "postgresql":
+        for statement in postgres.ALONE:
+            connection.exec_driver_sql(statement)
 
 
 def upsert(
@@ -84,6 +168,19 @@ def upsert(
     key = [column.name for column in table.primary_key]
     changed = {name: insert.excluded[name] for name in rows[0] if name not in key and name not in keep}
     connection.execute(insert.on_conflict_do_update(index_elements=key, set_=changed), [dict(row) for row in rows])
+
+
+def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Insert a row unless its primary key exists; tell whether it was inserted."""
+    key = list(table.primary_key)
+    names = [column.name for column in key]
+    statement = _insert(connection, table).values(**row).on_conflict_do_nothing(index_elements=names).returning(*key)
+    return connection.execute(statement).first() is not None
+
+
+def bytewise(engine: Engine, column: Column[str]) -> ColumnElement[str]:
+    """Return a text column that is compared byte by byte, whatever language the database was made for."""
+    return collate(column, "C") if engine.dialect.name == "postgresql" else column
 
 
 def advance_counter(connection: Connection, counters: Table, name: str, by: int) -> int:
@@ -115,21 +212,57 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 @contextmanager
-def _told(engine: Engine) -> Iterator[None]:
+def told(engine: Engine) -> Iterator[None]:
+    """Tell what the driver raises in our words.
+
+    Raises:
+        NotFound: a row refers to another one that does not exist.
+        InvalidInput: the database holds no such value.
+        Unavailable: it does not answer.
+    """
     try:
         yield
     except IntegrityError as error:
         raise NotFound(
             f"a row refers to one that the store does not hold ({error.orig}); nothing was written"
         ) from error
-    except (DataError, ProgrammingError):
+    except DataError as error:
+        raise InvalidInput(
+            Problem(field="", message=f"the database does not hold this value: {_said(error)}")
+        ) from error
+    except ProgrammingError:
         raise
-    except DatabaseError as error:
+    except (DatabaseError, InterfaceError, PoolTimeoutError) as error:
         raise Unavailable(
-            f"the database {engine.url.render_as_string(hide_password=True)} does not answer: {error.orig}; "
+            f"the database {shown(engine)} does not answer: {_said(error)}; "
             f"see that it exists, can be written, and that its disk is not full"
         ) from error
 
 
+def _said(error: DBAPIError | PoolTimeoutError) -> str:
+    said = error.orig if isinstance(error, DBAPIError) else error
+    return " ".join(str(said).split())
+
+
 def _bad_url(message: str) -> InvalidInput:
     return InvalidInput(Problem(field="url", message=message))
+
+
+class among(FunctionElement[bool]):
+    """Whether a text column holds one of the strings in a JSON array: any number of them in one parameter."""
+
+    name = "among"
+    type = Boolean()
+    inherit_cache = True
+
+
+@compiles(among)
+def _among_sqlite(element: "among", compiler: SQLCompiler, **how: Any) -> str:
+    column, values = (compiler.process(clause, **how) for clause in element.clauses)
+    return f"({column} IN (SELECT value FROM json_each({values})))"
+
+
+@compiles(among, "postgresql")
+def _among_postgresql(element: "among", compiler: SQLCompiler, **how: Any) -> str:
+    column, values = (compiler.process(clause, **how) for clause in element.clauses)
+    return f"({column} IN (SELECT jsonb_array_elements_text(CAST({values} AS jsonb))))"

@@ -13,13 +13,13 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
 
 from pliant.core.errors import Conflict
-from pliant.store.engine import reading, writing
+from pliant.store.engine import alone, reading, shown, writing
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
 
 
-def migrate(engine: Engine) -> None:
-    """Apply the migrations that the database lacks.
+def migrate(engine: Engine, up_to: str = "head") -> None:
+    """Apply the migrations that the database lacks, up to a revision; the newest if none is named.
 
     Raises:
         Conflict: a newer Pliant wrote the database.
@@ -29,21 +29,28 @@ def migrate(engine: Engine) -> None:
     script = ScriptDirectory.from_config(config)
     head = script.get_current_head()
     with reading(engine) as connection:
-        if _revision(connection) == head:
+        if revision_of(connection) == head:
             return
     with writing(engine) as connection:
-        revision = _revision(connection)
+        alone(connection)
+        revision = revision_of(connection)
         if revision is not None and revision not in {known.revision for known in script.walk_revisions()}:
             raise Conflict(
-                f"the database {engine.url.render_as_string(hide_password=True)} is at revision {revision!r}, which "
+                f"the database {shown(engine)} is at revision {revision!r}, which "
                 f"this Pliant (it knows up to {head!r}) does not know: a newer one wrote it; upgrade Pliant or use "
                 f"another home folder"
             )
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, up_to)
 
 
-def _revision(connection: Connection) -> str | None:
+def is_known(revision: str) -> bool:
+    """Tell whether this Pliant knows a revision."""
+    return revision in {known.revision for known in ScriptDirectory.from_config(_config()).walk_revisions()}
+
+
+def revision_of(connection: Connection) -> str | None:
+    """Return the revision that a database is at; None if it holds no tables of ours."""
     return MigrationContext.configure(connection).get_current_revision()
 
 

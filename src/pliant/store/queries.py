@@ -1,13 +1,16 @@
 """The statements behind the store's questions. Knows tables, no connection; every one is answered from an index."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Select, func, select, union_all
+from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
 
+from pliant.core.access import Sight
 from pliant.core.job import JobId
 from pliant.core.lifecycle import TASK_LIFECYCLE, JobState, TaskState, is_final
 from pliant.core.ports import EventFilter
+from pliant.store.engine import among
 from pliant.store.tables import EVENTS, GENERATIONS, JOBS, METRICS, TASKS, USAGE
 
 LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
@@ -20,15 +23,36 @@ def job(job_id: JobId) -> Query:
     return select(JOBS).where(JOBS.c.id == job_id)
 
 
-def jobs(states: Sequence[JobState], before: JobId | None, limit: int) -> Query:
+def jobs(states: Sequence[JobState], before: JobId | None, limit: int, sight: Sight | None = None) -> Query:
     """Ask for jobs, newest first."""
-    query = select(JOBS).order_by(JOBS.c.ordinal.desc()).limit(limit)
+    if sight is None:
+        return _newest(select(JOBS), states, before, limit)
+    own = select(JOBS.c.ordinal).where(JOBS.c.owner == sight.owner)
+    shared = select(JOBS.c.ordinal).where(_among(JOBS.c.id, sight), JOBS.c.owner != sight.owner)
+    pages = [_newest(query, states, before, limit).subquery() for query in (own, shared)]
+    both = union_all(*(select(page.c.ordinal) for page in pages))
+    return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
+
+
+def _newest(query: Query, states: Sequence[JobState], before: JobId | None, limit: int) -> Query:
+    query = query.order_by(JOBS.c.ordinal.desc()).limit(limit)
     if states:
         query = query.where(JOBS.c.state.in_([state.value for state in states]))
     if before is not None:
         older = JOBS.alias("older")
         query = query.where(JOBS.c.ordinal < select(older.c.ordinal).where(older.c.id == before).scalar_subquery())
     return query
+
+
+def _seen(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
+    """Say that the job is one that somebody sees."""
+    seen = JOBS.alias("seen")
+    theirs = select(seen.c.id).where(seen.c.id == job_id, seen.c.owner == sight.owner).exists()
+    return or_(theirs, _among(job_id, sight)) if sight.shared else theirs
+
+
+def _among(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
+    return among(job_id, json.dumps(sorted(sight.shared)))
 
 
 def tasks(job_id: JobId | None, live: bool) -> Query:
@@ -53,6 +77,8 @@ def events(which: EventFilter) -> Query:
         query = query.where(EVENTS.c.job_id == which.job_id)
     if which.kinds:
         query = query.where(EVENTS.c.kind.in_([kind.value for kind in which.kinds]))
+    if which.sight is not None:
+        query = query.where(or_(EVENTS.c.job_id.is_(None), _seen(EVENTS.c.job_id, which.sight)))
     return query
 
 
@@ -69,7 +95,7 @@ def metrics(job_id: JobId, names: Sequence[str], after_step: int, limit: int) ->
     return query.order_by(METRICS.c.step, METRICS.c.name).limit(limit)
 
 
-def usage(since: float, job_id: JobId | None) -> Query:
+def usage(since: float, job_id: JobId | None, sight: Sight | None = None) -> Query:
     """Ask for the points from `since` on and, before them, each job's last earlier one."""
     earlier = USAGE.alias("earlier")
     newest_earlier = (
@@ -84,5 +110,8 @@ def usage(since: float, job_id: JobId | None) -> Query:
     if job_id is not None:
         before = before.where(JOBS.c.id == job_id)
         inside = inside.where(USAGE.c.job_id == job_id)
+    if sight is not None:
+        before = before.where(_seen(USAGE.c.job_id, sight))
+        inside = inside.where(_seen(USAGE.c.job_id, sight))
     both = union_all(before, inside).subquery()
     return select(both).order_by(both.c.at, both.c.ordinal)

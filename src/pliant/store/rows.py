@@ -25,9 +25,11 @@ def job_row(job: Job) -> Row:
     row.update(
         state=job.state.value,
         name=_clean(job.spec.name),
-        queue=job.spec.queue,
+        queue=_clean(job.queue),
         reason=_clean(job.reason),
         why=_clean(job.why),
+        claim_reason=_clean(job.claim_reason),
+        fingerprint=_clean(job.fingerprint),
         spec=_spec_json(job.spec),
         progress=None if job.progress is None else _progress_json(job.progress),
     )
@@ -122,7 +124,7 @@ def _columns(noun: Job | JobSpec | Progress | Task | Generation | Event | Metric
 
 
 def _spec_json(spec: JobSpec) -> Row:
-    return _columns(spec) | {"args": list(spec.args), "env": dict(spec.env)}
+    return _columns(spec) | {"args": list(spec.args), "env": dict(spec.env), "data_parts": dict(spec.data_parts)}
 
 
 def _spec_of(document: Mapping[str, Any]) -> JobSpec:

@@ -1,25 +1,32 @@
 """The store over a SQL database: short transactions, one per call.
 
 Invariants: a write is one transaction; event numbers come from a counter row that the transaction holds locked until it
-commits, so they have no gaps and follow the order of commits, also between processes. With SQLite an acknowledged write
-survives the death of the process; a power cut can take the newest ones, never half of one.
+commits, so they have no gaps and follow the order of commits, also between processes. An acknowledged write survives
+the death of the process; with SQLite a power cut can take the newest ones, never half of one. With a term, only the
+leader of that term writes (`pliant.store.leadership`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, RowMapping, Table, insert, select
 
+from pliant.core.access import Sight
+from pliant.core.chart import Series
 from pliant.core.event import Event, Usage
 from pliant.core.job import Generation, Job, JobId, Metric, Task
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Writes
-from pliant.store import queries, rows
-from pliant.store.engine import advance_counter, open_engine, reading, upsert, writing
+from pliant.store import queries, rollups, rows
+from pliant.store.engine import advance_counter, open_engine, reading, upsert
+from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
+from pliant.store.registry import SqlAudit, SqlRegistry
 from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TASKS, USAGE
+from pliant.store.upkeep import SqlRecords
 
 T = TypeVar("T")
 
@@ -30,8 +37,11 @@ _MAX_KEYS: Final = 500
 class SqlStore:
     """A `Store` in the database at `url`, brought up to date when it is opened."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, term: int | None = None) -> None:
         """Open the database, make it if it is new, and apply the migrations that it lacks.
+
+        Args:
+            term: the server's, if it had to take the lead; then it writes only while this is the newest.
 
         Raises:
             InvalidInput: the URL names no database that we can use.
@@ -40,7 +50,11 @@ class SqlStore:
         """
         self._engine = open_engine(url)
         self._write_lock = Lock()
+        self._fence = Fence(self._engine, term)
         migrate(self._engine)
+        self.registry = SqlRegistry(self._engine, self._writing)
+        self.audit = SqlAudit(self._engine, self._writing)
+        self.records = SqlRecords(self._engine, self._writing)
 
     def write(self, writes: Writes) -> tuple[Event, ...]:
         """Write all or nothing; return the events with their numbers.
@@ -48,11 +62,12 @@ class SqlStore:
         Raises:
             NotFound: a task, generation, metric or usage point names a job that is not stored; nothing was written.
         """
-        with self._write_lock, writing(self._engine) as connection:
+        with self._writing() as connection:
             _upsert_in_order(connection, JOBS, [rows.job_row(job) for job in writes.jobs])
             _upsert_in_order(connection, TASKS, [rows.task_row(task) for task in writes.tasks])
             upsert(connection, GENERATIONS, [rows.generation_row(generation) for generation in writes.generations])
             upsert(connection, METRICS, [rows.metric_row(metric) for metric in writes.metrics])
+            rollups.refresh(connection, writes.metrics)
             _append_usage(connection, writes.usage)
             return _append_events(connection, writes.events)
 
@@ -62,10 +77,15 @@ class SqlStore:
         return found[0] if found else None
 
     def jobs(
-        self, *, states: Sequence[JobState] = (), before: JobId | None = None, limit: int = 1000
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        before: JobId | None = None,
+        limit: int = 1000,
+        sight: Sight | None = None,
     ) -> tuple[Job, ...]:
-        """Return jobs newest first; `before` is the last id of the page before."""
-        return self._read(queries.jobs(states, before, limit), rows.job_of)
+        """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
+        return self._read(queries.jobs(states, before, limit, sight), rows.job_of)
 
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
         """Return tasks oldest first."""
@@ -90,18 +110,50 @@ class SqlStore:
         """Return points in order of (step, name)."""
         return self._read(queries.metrics(job_id, names, after_step, limit), rows.metric_of)
 
-    def usage(self, *, since: float = 0.0, job_id: JobId | None = None) -> tuple[Usage, ...]:
+    def chart(
+        self,
+        job_id: JobId,
+        *,
+        names: Sequence[str] = (),
+        first_step: int = 0,
+        last_step: int | None = None,
+        max_buckets: int = 500,
+    ) -> tuple[Series, ...]:
+        """Return series between two steps, each in so many buckets at most."""
+        found = []
+        with reading(self._engine) as connection:
+            for name in names or rollups.names(connection, job_id):
+                if (extent := rollups.extent(connection, job_id, name)) is None:
+                    continue
+                first, last = max(first_step, extent[0]), min(extent[1], extent[1] if last_step is None else last_step)
+                buckets = rollups.read(connection, job_id, name, first, last, max_buckets) if first <= last else ()
+                found.append(Series(name=name, buckets=buckets))
+        return tuple(found)
+
+    def usage(
+        self, *, since: float = 0.0, job_id: JobId | None = None, sight: Sight | None = None
+    ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
-        return self._read(queries.usage(since, job_id), rows.usage_of)
+        return self._read(queries.usage(since, job_id, sight), rows.usage_of)
 
     def next_id(self, name: str) -> int:
         """Return 1, 2, 3, … for each name; never the same number twice, also after a crash."""
-        with self._write_lock, writing(self._engine) as connection:
+        with self._writing() as connection:
             return advance_counter(connection, COUNTERS, f"id/{name}", 1)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the database holds something that its writer was told had failed: memory must be read anew."""
+        return self._fence.diverged
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._write_lock, self._fence.writing() as connection:
+            yield connection
 
     def _read(self, query: queries.Query, noun_of: Callable[[RowMapping], T]) -> tuple[T, ...]:
         with reading(self._engine) as connection:

@@ -6,7 +6,9 @@ clock can stand still or go back, it cannot. JSON columns never hold a bare NaN,
 
 from typing import Final
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+
+from pliant.core.registry import MAX_NAME
 
 METADATA: Final = MetaData(
     naming_convention={
@@ -37,10 +39,17 @@ JOBS: Final = Table(
     Column("reason", Text, nullable=False),
     Column("why", Text, nullable=False),
     Column("num_redone_steps", Integer, nullable=False),
+    Column("claim", String(20)),
+    Column("claim_step", Integer, nullable=False, server_default="0"),
+    Column("claim_reason", Text, nullable=False, server_default=text("''")),
+    Column("fingerprint", Text, nullable=False, server_default=text("''")),
+    Column("digest", String(64), nullable=False, server_default=text("''")),
+    Column("num_restarts", Integer, nullable=False, server_default="0"),
     Column("revision", Integer, nullable=False),
     Column("spec", JSON, nullable=False),
     Column("progress", JSON(none_as_null=True)),
     Index(None, "state", "ordinal"),
+    Index(None, "owner", "ordinal"),
 )
 
 TASKS: Final = Table(
@@ -57,6 +66,7 @@ TASKS: Final = Table(
     Column("ended_at", Float),
     Column("exit_code", Integer),
     Column("reason", Text, nullable=False),
+    Column("told", Integer, nullable=False, server_default="0"),
     Index(None, "job_id", "ordinal"),
     Index(None, "state", "ordinal"),
 )
@@ -103,6 +113,24 @@ METRICS: Final = Table(
     Index(None, "job_id", "name", "step"),
 )
 
+ROLLUPS: Final = Table(
+    "metric_rollups",
+    METADATA,
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("name", String(500), primary_key=True),
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("bucket", Integer, primary_key=True, autoincrement=False),
+    Column("num_points", Integer, nullable=False),
+    Column("num_values", Integer, nullable=False),
+    Column("lowest", Float),
+    Column("highest", Float),
+    Column("total", Float, nullable=False),
+    Column("first_step", Integer, nullable=False),
+    Column("last_step", Integer, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+)
+
 USAGE: Final = Table(
     "usage",
     METADATA,
@@ -119,4 +147,30 @@ COUNTERS: Final = Table(
     METADATA,
     Column("name", String(200), primary_key=True),
     Column("value", Integer, nullable=False),
+)
+
+NOUNS: Final = Table(
+    "nouns",
+    METADATA,
+    Column("kind", String(40), primary_key=True),
+    Column("name", String(MAX_NAME), primary_key=True),
+    Column("owner", String(MAX_NAME), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("changed_at", Float, nullable=False),
+    Column("body", Text, nullable=False, doc="The noun as JSON."),
+    Index(None, "kind", "owner", "name"),
+)
+
+AUDIT: Final = Table(
+    "audit",
+    METADATA,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("who", String(MAX_NAME), nullable=False),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("address", Text, nullable=False),
+    Index(None, "who", "seq"),
 )

@@ -7,8 +7,7 @@ the means to play its tasks. Knows no adapter and no test framework.
 from collections.abc import Callable
 from typing import Protocol
 
-from pliant.core.job import NodeId, TaskId
-from pliant.core.plan import NodeView
+from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.ports import Cluster, StartOrder, TaskExit
 
 NUM_SLOTS = 4
@@ -57,7 +56,7 @@ class ClusterContract:
     def test_an_idle_cluster_shows_its_slots_and_no_tasks(self, stage: Stage) -> None:
         seen = stage.cluster.observe()
 
-        assert seen.nodes == (NodeView(id=stage.node_id, slots=tuple(range(NUM_SLOTS))),)
+        assert [(node.id, node.slots) for node in seen.nodes] == [(stage.node_id, tuple(range(NUM_SLOTS)))]
         assert seen.tasks == ()
 
     def test_a_started_task_is_observed_at_once_and_gets_a_pid(self, stage: Stage) -> None:
@@ -120,6 +119,15 @@ class ClusterContract:
 
         assert stage.cluster.observe().tasks == ()
         assert len(exits) == 1
+
+    def test_a_free_address_can_be_listened_on_and_is_not_given_twice(self, stage: Stage) -> None:
+        addresses = [stage.cluster.free_address(stage.node_id) for _ in range(8)]
+
+        assert len({address.port for address in addresses}) == len(addresses)
+        assert all(address.host and 1024 <= address.port < 65_536 for address in addresses)
+
+    def test_a_node_that_does_not_exist_has_no_address(self, stage: Stage) -> None:
+        assert "nowhere" in _refused(lambda: stage.cluster.free_address(NodeId("nowhere")))
 
     def test_a_node_that_does_not_exist_is_refused(self, stage: Stage) -> None:
         order = stage.order(TaskId("job-1.1"), (0,))
@@ -225,6 +233,15 @@ class ClusterContract:
             task_id: number for number, task_id in enumerate(started)
         }
 
+    def test_what_lives_goes_on_whatever_jobs_are_retained(self, stage: Stage) -> None:
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.until(lambda: stage.running(task_id), "the program has begun")
+        stage.cluster.retain([JobId("job-1"), JobId("job-7")])
+        stage.cluster.retain([])
+        stage.pass_time()
+
+        assert [task.task_id for task in stage.cluster.observe().tasks] == [task_id]
+
     def test_closing_twice_is_closing_once(self, stage: Stage) -> None:
         stage.cluster.close()
         stage.cluster.close()
@@ -247,8 +264,12 @@ def _watch(stage: Stage) -> list[TaskExit]:
 
 
 def _refusal(stage: Stage, order: StartOrder) -> str:
+    return _refused(lambda: stage.cluster.start(order))
+
+
+def _refused(call: Callable[[], object]) -> str:
     try:
-        stage.cluster.start(order)
+        call()
     except ValueError as refusal:
         return str(refusal)
-    raise AssertionError(f"the order for slots {order.slots} of {order.node_id} was accepted")
+    raise AssertionError("it was not refused")

@@ -17,10 +17,15 @@ def note(path: Path, value: object) -> None:
     draft.replace(path)
 
 
+def _leave(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # else a second one could end it while Python shuts down
+    sys.exit(0)
+
+
 def main(argv: list[str]) -> int:
     """Run as the task's program; return the exit code."""
     folder = Path(argv[0])
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, _leave)
     note(folder / "began", True)
     if len(argv) > 1:
         exec(argv[1], {"folder": folder, "note": note, "__name__": "__main__"})

@@ -307,9 +307,11 @@ def job_detail(world: World, job: Job) -> JobDetail:
 
 
 def change(world: World, job: Job, patch: JobPatch) -> Job:
-    """Change a job that has not ended."""
+    """Change a job that has not ended; a fixed one only in its priority."""
     if job.ended:
         raise Conflict(f"{job.id} has ended ({job.state.value}); it cannot be changed any more")
+    if job.spec.fixed and patch.model_fields_set & {"min_tasks", "max_tasks"}:
+        raise Conflict(f"{job.id} is fixed at {job.max_tasks}; submit it again with another --fixed")
     world.jobs[job.id] = replace(job, **patch.model_dump(exclude_unset=True))
     return world.jobs[job.id]
 
@@ -338,7 +340,8 @@ def cluster_view(world: World) -> ClusterView:
         for slot in node.slots:
             task = holders.get((node.id, slot))
             job_id, task_id = (task.job_id, task.id) if task else (None, None)
-            slots.append(SlotView(node_id=node.id, slot=slot, job_id=job_id, task_id=task_id))
+            taken = job_id is not None
+            slots.append(SlotView(node_id=node.id, slot=slot, taken=taken, job_id=job_id, task_id=task_id))
     return ClusterView(policy=PolicyName.FAIRSHARE, nodes=nodes, slots=tuple(slots), version="0.1.0", now=1000.0)
 
 

@@ -10,10 +10,12 @@ import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 import pytest
 
+from pliant.core.access import Sight
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
@@ -35,6 +37,11 @@ def a_spec(name: str = "digits") -> JobSpec:
         python="/opt/python",
         env={"LANG": "C"},
         data_dir="/data",
+        checkpoint_every_s=12.5,
+        weights="/weights.pt",
+        resume_from="/checkpoints",
+        mode="fast",
+        max_restarts=2,
         audit=True,
     )
 
@@ -106,6 +113,9 @@ class StoreContract:
         )
         bare, full = a_job(), replace(a_job("job-2"), progress=progress, started_at=101.0, ended_at=102.5)
         full = replace(full, num_slots=4, generation=3, reason="größer", why="it is", num_redone_steps=1, revision=9)
+        full = replace(full, spec=replace(full.spec, fixed=True), claim_step=812, claim_reason="moved to a GPU")
+        full = replace(full, claim="statistical", num_restarts=2)
+        full = replace(full, fingerprint="torch 2.13.0 cpu", digest="ab" * 32)
         store.write(Writes(jobs=(bare, full)))
         assert store.job(bare.id) == bare
         assert store.job(full.id) == full
@@ -129,6 +139,40 @@ class StoreContract:
         assert [job.id for job in store.jobs(before=first[-1].id, limit=2)] == ["job-7", "job-6"]
         some = store.jobs(states=[JobState.PAUSED, JobState.FAILED], before=JobId("job-6"))
         assert [job.id for job in some] == ["job-5", "job-4", "job-2", "job-1"]
+
+    def test_jobs_of_one_sight_are_paged_and_filtered_without_the_others(self, store: Store) -> None:
+        owners, states = ["ann", "bob", "cem"], [JobState.RUNNING, JobState.FAILED]
+        jobs = [replace(a_job(f"job-{n}", state=states[n % 2]), owner=owners[n % 3]) for n in range(1, 13)]
+        store.write(Writes(jobs=tuple(jobs)))
+        sight = Sight(owner="bob", shared=frozenset({JobId("job-2"), JobId("job-4"), JobId("job-99")}))
+        assert [job.id for job in store.jobs(sight=sight)] == ["job-10", "job-7", "job-4", "job-2", "job-1"]
+        found: list[JobId] = []
+        while page := store.jobs(sight=sight, before=found[-1] if found else None, limit=2):
+            found += [job.id for job in page]
+        assert found == ["job-10", "job-7", "job-4", "job-2", "job-1"]
+        failed = store.jobs(sight=sight, states=[JobState.FAILED])
+        assert [job.id for job in failed] == ["job-7", "job-1"]
+        assert [job.id for job in store.jobs(sight=Sight(owner="cem"), before=JobId("job-9"), limit=1)] == ["job-8"]
+        assert store.jobs(sight=Sight(owner="eve")) == ()
+
+    def test_a_sight_takes_any_number_of_shared_jobs(self, store: Store) -> None:
+        store.write(Writes(jobs=(a_job(),), events=(an_event("a", job_id="job-1"), an_event("b", job_id="job-0"))))
+        many = Sight(owner="eve", shared=frozenset(JobId(f"job-{n}") for n in range(1, 100_000)))
+        assert [job.id for job in store.jobs(sight=many)] == ["job-1"]
+        assert messages(store.events(EventFilter(sight=many))) == ["a"]
+
+    def test_events_and_usage_of_one_sight_leave_out_other_peoples_jobs(self, store: Store) -> None:
+        jobs = [replace(a_job(f"job-{n}"), owner=owner) for n, owner in enumerate(["ann", "bob", "cem"], start=1)]
+        events = [an_event(f"{part} of {job.id}", job_id=job.id) for part in ("start", "end") for job in jobs]
+        usage = [Usage(at=float(n), job_id=job.id, num_slots=n) for n in (1, 5) for job in jobs]
+        store.write(Writes(jobs=tuple(jobs), events=(an_event("the server"), *events), usage=tuple(usage)))
+        own, shared = Sight(owner="ann"), Sight(owner="ann", shared=frozenset({JobId("job-3")}))
+        assert messages(store.events(EventFilter(sight=own))) == ["the server", "start of job-1", "end of job-1"]
+        after = EventFilter(sight=shared, after=2, limit=2)
+        assert messages(store.events(after)) == ["start of job-3", "end of job-1"]
+        assert store.usage(sight=own) == (usage[0], usage[3])
+        assert store.usage(sight=shared, since=4.0) == (usage[0], usage[2], usage[3], usage[5])
+        assert store.usage(sight=Sight(owner="eve")) == ()
 
     def test_tasks_come_oldest_first_and_live_ones_alone(self, store: Store) -> None:
         ended = replace(
@@ -219,6 +263,64 @@ class StoreContract:
     def test_text_that_no_database_holds_does_not_stop_a_write(self, store: Store) -> None:
         store.write(Writes(events=(an_event("nul \x00 and \udc80"),)))
         assert messages(store.events(EventFilter()))[0].startswith("nul ")
+
+    def test_a_chart_of_few_points_has_them_all(self, store: Store) -> None:
+        points = [a_metric(step, value=float(step % 7)) for step in (1, 2, 5)]
+        store.write(Writes(jobs=(a_job(),), metrics=(*points, a_metric(2, "accuracy", math.nan))))
+        accuracy, loss = store.chart(JobId("job-1"))
+        assert (accuracy.name, loss.name) == ("accuracy", "loss")
+        assert [(b.first_step, b.last_step, b.mean, b.num_points) for b in loss.buckets] == [
+            (1, 1, 1.0, 1),
+            (2, 2, 2.0, 1),
+            (5, 5, 5.0, 1),
+        ]
+        assert [(b.num_points, b.num_values, b.mean, b.lowest) for b in accuracy.buckets] == [(1, 0, None, None)]
+        assert store.chart(JobId("job-1"), names=["loss"], first_step=2, last_step=4) == (
+            replace(loss, buckets=loss.buckets[1:2]),
+        )
+        assert store.chart(JobId("job-1"), names=["unknown"]) == ()
+        assert store.chart(JobId("job-2")) == ()
+
+    @pytest.mark.parametrize("max_buckets", [1, 7, 100])
+    def test_a_chart_of_many_points_loses_no_count_and_no_extreme(self, store: Store, max_buckets: int) -> None:
+        values = [math.sin(step / 50) + (step == 1234) * 9 - (step == 3999) * 9 for step in range(4000)]
+        points = tuple(a_metric(step, value=value) for step, value in enumerate(values))
+        store.write(Writes(jobs=(a_job(), a_job("job-2"))))
+        for start in range(0, 4000, 500):
+            store.write(Writes(metrics=(*points[start : start + 500], a_metric(start, job_id="job-2", value=77.0))))
+        (series,) = store.chart(JobId("job-1"), max_buckets=max_buckets)
+        buckets = series.buckets
+        assert max_buckets / 4 < len(buckets) <= max_buckets
+        assert sum(b.num_points for b in buckets) == sum(b.num_values for b in buckets) == 4000
+        assert max(b.highest for b in buckets if b.highest is not None) == max(values)
+        assert min(b.lowest for b in buckets if b.lowest is not None) == min(values)
+        assert (buckets[0].first_step, buckets[-1].last_step) == (0, 3999)
+        assert all(one.last_step < other.first_step for one, other in pairwise(buckets))
+        for bucket in buckets:
+            under = values[bucket.first_step : bucket.last_step + 1]
+            assert bucket.mean == pytest.approx(sum(under) / len(under))
+            assert (bucket.lowest, bucket.highest) == (min(under), max(under))
+
+    def test_a_chart_merges_neighbours_over_equal_numbers_of_steps(self, store: Store) -> None:
+        there = (step for step in range(5, 180) if step % 7 not in (2, 3))
+        points = [a_metric(step, value=math.nan if step % 5 == 0 else step / 8) for step in there]
+        store.write(Writes(jobs=(a_job(),), metrics=tuple(points)))
+        (series,) = store.chart(JobId("job-1"), max_buckets=50)
+        for number, bucket in enumerate(series.buckets):
+            cell = [point for point in points if (point.step - 5) // 4 == number]
+            values = [point.value for point in cell if not math.isnan(point.value)]
+            assert (bucket.first_step, bucket.last_step, bucket.at) == (cell[0].step, cell[-1].step, cell[-1].at)
+            assert (bucket.num_points, bucket.num_values, bucket.total) == (len(cell), len(values), sum(values))
+        assert len(series.buckets) == 44
+
+    def test_a_point_that_is_replaced_counts_once_in_a_chart(self, store: Store) -> None:
+        store.write(Writes(jobs=(a_job(),), metrics=tuple(a_metric(step, value=1.0) for step in range(200))))
+        store.write(Writes(metrics=(a_metric(7, value=-5.0),)))
+        store.write(Writes(metrics=(a_metric(7, value=3.0),)))
+        (series,) = store.chart(JobId("job-1"), max_buckets=1)
+        (bucket,) = series.buckets
+        assert (bucket.num_points, bucket.lowest, bucket.highest) == (200, 1.0, 3.0)
+        assert bucket.total == pytest.approx(202.0)
 
     def test_usage_starts_with_each_jobs_last_earlier_point(self, store: Store) -> None:
         def point(at: float, job_id: str, num_slots: int) -> Usage:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from pliant.core.job import JobId, TaskId
+from pliant.core.job import JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask
 from pliant.train.session import Session
 
@@ -28,9 +28,20 @@ class Surroundings:
     """Seconds since the epoch."""
     virtual_workers: int | None = None
     checkpoint_freq: int = 0
+    checkpoint_every_s: float = 0.0
+    """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
+    mode: Mode = "exact"
+    weights: Path | None = None
+    """A `state_dict` to start from."""
+    resume_from: Path | None = None
+    """Another job's folder of checkpoints to start from, as long as this one has none of its own."""
+    memory_dir: Path | None = None
+    """The job's folder in this machine's shared memory, if there is one."""
     result_dir: Path | None = None
     log_dir: Path | None = None
     audit: bool = False
+    alone: bool = False
+    """Nobody manages this training: a person runs it in a terminal."""
     closers: list[Callable[[], None]] = field(default_factory=list)
     """Called when the script has ended without an error: a training that it left early is finished then."""
     cleanups: list[Callable[[], None]] = field(default_factory=list)
@@ -62,4 +73,5 @@ def alone() -> Surroundings:
         now=time.time,
         result_dir=Path(result) if result else None,
         log_dir=Path(log) if log else None,
+        alone=True,
     )

@@ -2,19 +2,27 @@
 
 One JSON object a line: `{"g": generation, "s": step, "e": epoch, "i": [sample indices]}` before the reduction, and
 `{"g": generation, "c": step}` after the commit. A step counts with the highest generation that committed it.
+
+A disk that is full stops no training: what it does not take is kept as long as the file's buffer has room, then lost,
+and the owner is told that the audit may have holes.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
 
 class Audit:
-    """Appends to a file, or does nothing if there is none."""
+    """Appends to a file, or does nothing if there is none.
 
-    def __init__(self, path: Path | None) -> None:
+    Args:
+        note: told once, if something could not be written.
+    """
+
+    def __init__(self, path: Path | None, *, note: Callable[[str], None] = lambda _: None) -> None:
         self._file: TextIO | None = None
+        self._note: Callable[[str], None] | None = note
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a", buffering=1, encoding="utf-8")
@@ -30,10 +38,21 @@ class Audit:
         return self._file is not None
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._lose(error)
 
     def _write(self, line: dict[str, object]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            try:
+                self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            except OSError as error:
+                self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        note, self._note = self._note, None
+        if note is not None:
+            note(f"the audit may have holes: it could not be written ({error.strerror}); make room")

@@ -9,18 +9,22 @@ with the same state; the highest committed step wins, so a committed step is los
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import torch
 
 from pliant.core.link import Left, Switched
-from pliant.train import checkpoint, state
+from pliant.train import claim, state
 from pliant.train.audit import Audit
+from pliant.train.claim import Standing
 from pliant.train.collectives import Group
 from pliant.train.errors import Departed, GenerationLost, TrainingError
+from pliant.train.evaluate import Evaluation
+from pliant.train.optimize import Stepper
 from pliant.train.reducer import Reducer
+from pliant.train.running import Running, unsaved
 from pliant.train.session import Session
+from pliant.train.sharding import Plan
 
 NUM_PLEDGE_SLOTS: Final = 4
 """Generations in flight at the same time differ by less than this."""
@@ -39,12 +43,15 @@ class Shared:
     """What every task of the job holds a copy of."""
 
     model: torch.nn.Module
-    optimizer: torch.optim.Optimizer
+    optimizers: Mapping[str, torch.optim.Optimizer]
     extras: Mapping[str, Stateful]
-    last: dict[str, float]
-    """Loss and metrics of the newest committed global batch; who joins at the end of an epoch needs them too."""
     identity: Mapping[str, int]
     """What a checkpoint must agree with: seed, num_samples, batch_size, …"""
+    standing: Standing
+    last: dict[str, float] = field(default_factory=dict)
+    """Loss and metrics of the newest committed global batch; who joins at the end of an epoch needs them too."""
+    evaluations: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    """Results of the evaluations of this epoch, before and after its steps, for who joins later."""
 
     def capture(self, *, step: int, epoch: int) -> dict[str, Any]:
         """Return the tree of the whole state; its tensors are the live ones."""
@@ -53,8 +60,11 @@ class Shared:
             "epoch": epoch,
             "identity": dict(self.identity),
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "buffers": unsaved(self.model),
+            "optimizers": {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()},
             "last": dict(self.last),
+            "evaluations": {place: list(results) for place, results in self.evaluations.items()},
+            "claim": self.standing.state_dict(),
             "extras": {name: extra.state_dict() for name, extra in self.extras.items()},
         }
 
@@ -74,12 +84,38 @@ class Shared:
                 f"the saved state belongs to another training: {'; '.join(differing)}; "
                 f"submit a new job to train with the new values"
             )
-        self.model.load_state_dict(tree["model"])
-        self.optimizer.load_state_dict(tree["optimizer"])
+        tree = state.repacked(tree)
+        self._check_names("optimizers", tree["optimizers"], self.optimizers)
+        self._check_names("objects in state", tree["extras"], self.extras)
+        try:
+            self.model.load_state_dict(tree["model"])
+            for name, optimizer in self.optimizers.items():
+                optimizer.load_state_dict(tree["optimizers"][name])
+        except (RuntimeError, ValueError) as error:
+            raise TrainingError(
+                f"the saved state does not fit the model and the optimizers of this script: {error}; submit a new job "
+                f"to train another model"
+            ) from error
+        for name, buffer in unsaved(self.model).items():
+            if name in tree["buffers"]:
+                buffer.copy_(tree["buffers"][name])
         self.last.clear()
         self.last.update(tree["last"])
+        self.standing.load_state_dict(tree["claim"])
         for name, extra in self.extras.items():
             extra.load_state_dict(tree["extras"][name])
+
+    def _check_names(self, what: str, saved: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+        if set(saved) != set(mine):
+            raise TrainingError(
+                f"the saved state has the {what} {sorted(saved)}, and this script has {sorted(mine)}; give the same, "
+                f"or submit a new job (with the weights of the old one, if it goes on from them)"
+            )
+
+    def digest(self) -> str:
+        """Return the SHA-256 of parameters, buffers and optimizer state, in hex."""
+        optimizers = {name: optimizer.state_dict() for name, optimizer in self.optimizers.items()}
+        return claim.digest([self.model.state_dict(), optimizers])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,15 +127,19 @@ class Engine:
 
     session: Session
     shared: Shared
+    plan: Plan
+    stepper: Stepper
     reducer: Reducer
+    running: Running
     audit: Audit
     clock: Callable[[], float]
     """Monotonic, seconds."""
-    checkpoint_folder: Path | None
+    find_checkpoint: Callable[[], Mapping[str, Any] | None]
+    """Return the state to start from if nobody who lives has one."""
     after_commit: Callable[[Sequence[float]], None]
     """Called after every commit with the sums of the control elements that follow the pledge slots."""
-    before_leaving: Callable[[], bool]
-    """Called on the leader when everybody leaves: save; tell whether it is saved."""
+    save: Callable[..., bool]
+    """Called on the leader with `step` and `epoch` when everybody leaves: save; tell whether it is saved."""
     committed: int = 0
     epoch: int = 0
     samples: list[int] = field(default_factory=list)
@@ -107,22 +147,21 @@ class Engine:
     _holds_state: bool = False
     _attempting: bool = False
     _paused_at: float | None = None
-    _arrived_with: dict[str, Any] | None = None
-
-    @property
-    def control(self) -> torch.Tensor:
-        """My share of the control elements that travel with the step; summed over the members by the commit."""
-        return self.reducer.control[NUM_PLEDGE_SLOTS:]
+    _arrived_with: Mapping[str, Any] | None = None
+    _evaluated: tuple[str, int] = ("", 0)
 
     def begin(self) -> None:
         """Start an attempt at the next step."""
         self.session.check_dismissed()
+        group = self.session.group
         self._attempting = True
-        self.reducer.zero()
+        self.running.start()
+        num_leaves = self.plan.num_parts(self.committed, group.size)
+        self.reducer.begin(group, num_leaves=num_leaves, in_one=self.plan.whole_shares)
         self.samples.clear()
 
-    def commit(self) -> None:
-        """Reduce, step the optimizer, and change generation if all are ready to.
+    def commit(self, *, computed: bool = True) -> None:
+        """Reduce, step the optimizer, and change generation if all are ready to; `computed`: I had a part.
 
         When it returns, `committed` tells which step comes next; it is the same one if the generation was lost before
         anybody committed it.
@@ -137,14 +176,14 @@ class Engine:
         if pledged is not None:
             self.reducer.control[pledged % NUM_PLEDGE_SLOTS] = 1.0
         try:
-            self.reducer.reduce(group, lost=self.session.is_lost)
+            if computed:
+                self.reducer.close_leaf()
+            sums = self.reducer.finish(lost=self.session.is_lost)
         except GenerationLost as error:
-            self.session.lose(str(error))
-            self.enter()
+            self.recover(error)
             return
-        sums: list[float] = self.reducer.control.tolist()
         self.reducer.attach()
-        self.shared.optimizer.step()
+        self.stepper.step()
         self.reducer.release()
         self._attempting = False
         self.committed += 1
@@ -155,6 +194,44 @@ class Engine:
         if pledged is not None and round(sums[pledged % NUM_PLEDGE_SLOTS]) == group.size:
             self._switch(pledged)
 
+    def recover(self, error: GenerationLost) -> None:
+        """Leave a generation that is lost, as if the step in work had not begun, and enter the next."""
+        self.reducer.forget()
+        self.running.restore()
+        self.session.lose(str(error))
+        self.enter()
+
+    def is_lost(self) -> bool:
+        """Tell whether the present generation was given up."""
+        return self.session.is_lost()
+
+    def evaluate(self, evaluation: Evaluation, *, after_steps: bool) -> dict[str, float]:
+        """Share an evaluation among the members; who joins after it gets its result.
+
+        `after_steps`: the script has the steps of the present epoch behind it.
+        """
+        place = f"{self.epoch} {'after' if after_steps else 'before'}"
+        number = self._evaluated[1] if self._evaluated[0] == place else 0
+        while number >= len(self.shared.evaluations.get(place, ())):
+            try:
+                values = evaluation.run(self.session.group, lost=self.session.is_lost)
+            except GenerationLost as error:
+                self.session.lose(str(error))
+                self.enter()  # others may have had the result: then it is among what they gave me
+            else:
+                self._keep(place, values)
+        self._evaluated = (place, number + 1)
+        return dict(self.shared.evaluations[place][number])
+
+    def _keep(self, place: str, values: dict[str, float]) -> None:
+        for old in [key for key in self.shared.evaluations if int(key.split()[0]) < self.epoch - 1]:
+            del self.shared.evaluations[old]
+        self.shared.evaluations.setdefault(place, []).append(values)
+
+    def _num_results(self) -> int:
+        """Return how many evaluations of this epoch I know the result of."""
+        return sum(len(found) for key, found in self.shared.evaluations.items() if int(key.split()[0]) == self.epoch)
+
     def _switch(self, number: int) -> None:
         self._paused_at = self.clock()
         was_leader, leaving_from = self.session.group.rank == 0, self.session.group.number
@@ -162,7 +239,7 @@ class Engine:
         if self.session.task_id in form.members:
             self._join(self.session.group)
             return
-        saved = was_leader and not form.members and self.before_leaving()
+        saved = was_leader and not form.members and self.save(step=self.committed, epoch=self.epoch)
         self.session.send(Left(generation=leaving_from, step=self.committed, saved=saved))
         raise Departed(form.cause or "the scheduler gives this task's slots to others")
 
@@ -190,30 +267,36 @@ class Engine:
                 leader=group.rank == 0,
             )
         )
+        self._paused_at = self.clock()  # lost again before its first step: training has stood still since now
 
     def _agree(self, group: Group) -> int:
         """Bring all members to the same state; return how many steps have to be computed again (0 or 1)."""
         if self.session.is_lost():
             raise GenerationLost("given up before it was entered")
-        table = torch.zeros(group.size, 4, dtype=torch.int64)
+        table = torch.zeros(group.size, 6, dtype=torch.int64)
         attempted = self.committed + (1 if self._attempting else 0)
-        table[group.rank] = torch.tensor([int(self._holds_state), self.committed, self.epoch, attempted])
+        mine = self.shared.standing.number
+        position = [self.committed, self.epoch, self._num_results()]
+        table[group.rank] = torch.tensor([int(self._holds_state), *position, attempted, mine])
         group.all_reduce([table], lost=self.session.is_lost)
         rows: list[list[int]] = table.tolist()
-        standings = [(step, epoch) if holds else None for holds, step, epoch, _ in rows]
+        standings = [tuple(row[1:4]) if row[0] else None for row in rows]
         held = [standing for standing in standings if standing is not None]
         if not held and group.rank == 0:
             self._start_or_resume()
         donors = [rank for rank, standing in enumerate(standings) if standing == max(held)] if held else [0]
         needy = [rank for rank in range(group.size) if rank not in donors]
         self._hand_over(group, donors, needy)
+        if any(row[5] != mine for row in rows):
+            self.shared.standing.downgrade(f"since step {self.committed} tasks on different systems train together")
         self._holds_state, self._attempting = True, False
-        return 1 if held and max(row[3] for row in rows) > self.committed else 0
+        return 1 if held and max(row[4] for row in rows) > self.committed else 0
 
     def _start_or_resume(self) -> None:
-        saved = checkpoint.newest(self.checkpoint_folder) if self.checkpoint_folder is not None else None
+        saved = self.find_checkpoint()
         if saved is not None:
             self.shared.load(saved)
+            self.shared.evaluations.update(saved["evaluations"])
             self.committed, self.epoch = int(saved["step"]), int(saved["epoch"])
             self._arrived_with = saved
 
@@ -231,6 +314,8 @@ class Engine:
 
     def _take_over(self, tree: dict[str, Any]) -> None:
         self.shared.load(tree)
+        self.shared.evaluations.clear()
+        self.shared.evaluations.update(tree["evaluations"])
         self.committed = int(tree["step"])
         if not self._holds_state:
             self.epoch = int(tree["epoch"])

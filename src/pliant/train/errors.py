@@ -3,6 +3,7 @@
 GenerationLost     the generation I stand in will never be whole; recover
 Departed           leave the process quietly (a SystemExit, so that user code does not catch it by accident)
 TrainingError      the script or its data cannot be trained like this; the message says what to do (a UserError)
+  DamagedCheckpoint  a file of a checkpoint is torn, changed, or something else
 """
 
 from pliant.core.errors import PliantError, UserError
@@ -22,3 +23,7 @@ class Departed(SystemExit):
 
 class TrainingError(UserError):
     """The script, its arguments or its data cannot be trained like this."""
+
+
+class DamagedCheckpoint(TrainingError):
+    """A file that should be a checkpoint is torn, changed, or something else."""

@@ -1,51 +1,96 @@
 """The task's end of the control link: a WebSocket to the server, kept by a thread of its own.
 
-It reconnects for ever, says `Hello` first on every connection, and keeps what could not be sent for the next one,
-merging reports that wait. Training never waits for it. Knows nothing of generations: it hands messages over.
+It reconnects for ever, to whichever server leads now, says `Hello` first on every connection, and keeps what the server
+has not stored for the next one. While it has nothing to say it sends a pulse, so that the server knows that it lives.
+Training never waits for it. Knows nothing of generations: it hands messages over.
 """
 
+import socket
 import threading
-from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 from pliant.core.errors import InvalidInput
-from pliant.core.link import Dismiss, FromTask, Hello, Report, ToTask
+from pliant.core.link import Dismiss, FromTask, Hello, Pulse, Stored, ToTask
+from pliant.train.outbox import Numbered, Outbox
+from pliant.train.whereabouts import Whereabouts, websocket
 from pliant.wire.link import LINK_PATH, MAX_FRAME_BYTES, decode_to_task, encode
 
 _RETRY_FIRST_S: Final = 0.05
 _RETRY_MOST_S: Final = 1.0
+_OPEN_S: Final = 3.0
+"""A server that is stopped accepts connections and says nothing."""
 _REFUSED: Final = (401, 403, 404, 410)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulsing:
+    """How a task shows that it lives."""
+
+    make: Callable[[], Pulse]
+    """Called in a thread of the link's; must be quick and wait for nobody."""
+    lease_s: float
+    """The server takes the task for hung after so much silence; a quarter of it passes before a pulse is sent."""
+
+    @property
+    def every_s(self) -> float:
+        return self.lease_s / 4
+
+
+class _Connection(ClientConnection):
+    """A connection whose end wakes whoever reads from it.
+
+    A TLS record that holds no data makes the socket look readable, and the read then waits for one that does.
+    websockets 17 closes the socket under it, which wakes nobody, and then waits for the thread that reads: for ever, if
+    a server says nothing after the TLS handshake.
+    """
+
+    def close_socket(self) -> None:
+        with suppress(OSError):  # it is closed already
+            # Below TLS: SSLSocket's own shutdown first ends the encryption, and another thread may be sending.
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+        super().close_socket()
 
 
 class Link:
     """Keeps the connection.
 
     Args:
-        url: the server's base URL.
+        where: tells the server's base URL.
         token: the job's token.
         hello: makes the first message of a connection; called in the link's thread.
         deliver: takes every message from the server; called in the link's thread, must be quick.
+        pulse: how to show life in silence; None: not at all.
     """
 
     def __init__(
-        self, *, url: str, task_id: str, token: str, hello: Callable[[], Hello], deliver: Callable[[ToTask], None]
+        self,
+        *,
+        where: Whereabouts,
+        task_id: str,
+        token: str,
+        hello: Callable[[], Hello],
+        deliver: Callable[[ToTask], None],
+        pulse: Pulsing | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        scheme = {"http": "ws", "https": "wss"}[parts.scheme]
-        self._url = f"{scheme}://{parts.netloc}{LINK_PATH}?task={task_id}"
+        self._where = where
+        self._path = f"{LINK_PATH}?task={task_id}"
         self._token = token
         self._hello = hello
         self._deliver = deliver
-        self._outbox: deque[FromTask] = deque()
+        self._pulse = pulse
+        self._retry_most_s = _RETRY_MOST_S if pulse is None else min(_RETRY_MOST_S, pulse.every_s)
+        self._outbox = Outbox()
         self._changed = threading.Condition()
         self._closing = False
         self._refused = False
         self._connection: ClientConnection | None = None
+        self._connected_to = ""
         self._receiver = threading.Thread(target=self._receive_for_ever, name="pliant-link", daemon=True)
         self._sender = threading.Thread(target=self._send_for_ever, name="pliant-link-send", daemon=True)
 
@@ -55,21 +100,18 @@ class Link:
         self._sender.start()
 
     def send(self, message: FromTask) -> None:
-        """Queue a message; of several reports that wait, the points are kept and only the newest progress."""
+        """Queue a message."""
         with self._changed:
-            waiting = self._outbox[-1] if self._outbox else None
-            if isinstance(message, Report) and isinstance(waiting, Report) and len(waiting.points) < 1000:
-                self._outbox.pop()
-                message = Report(
-                    generation=message.generation,
-                    progress=message.progress,
-                    points=(*waiting.points, *message.points),
-                )
-            self._outbox.append(message)
+            self._outbox.put(message)
             self._changed.notify_all()
 
+    def waiting(self) -> bool:
+        """Tell whether something is still to be stored."""
+        with self._changed:
+            return bool(self._outbox)
+
     def close(self, timeout_s: float) -> bool:
-        """Send what waits, say goodbye and end; tell whether everything was sent."""
+        """Send what waits, say goodbye and end; tell whether everything was stored."""
         with self._changed:
             self._changed.wait_for(lambda: not self._outbox or self._refused, timeout_s)
             flushed = not self._outbox
@@ -84,26 +126,30 @@ class Link:
         delay_s = _RETRY_FIRST_S
         while not self._closing:
             try:
+                url = self._where.url()
                 with connect(
-                    self._url,
+                    websocket(url) + self._path,
                     additional_headers={"Authorization": f"Bearer {self._token}"},
                     max_size=MAX_FRAME_BYTES,
-                    open_timeout=5,
+                    open_timeout=_OPEN_S,
                     close_timeout=2,
                     proxy=None,
+                    create_connection=_Connection,
                     compression=None,
+                    ssl=self._where.tls(),
+                    server_hostname=self._where.server_name(),
                 ) as connection:
                     delay_s = _RETRY_FIRST_S
-                    self._serve(connection)
+                    self._serve(connection, url)
             except InvalidHandshake as error:
                 status = getattr(getattr(error, "response", None), "status_code", 0)
                 if status in _REFUSED:
                     self._refuse(f"the server refuses this task (HTTP {status})")
                     return
-                delay_s = min(2 * delay_s, _RETRY_MOST_S)
-            except (OSError, TimeoutError, WebSocketException, InvalidURI):
-                delay_s = min(2 * delay_s, _RETRY_MOST_S)
-            self._set_connection(None)
+                delay_s = min(2 * delay_s, self._retry_most_s)
+            except (OSError, TimeoutError, WebSocketException, InvalidURI, InvalidInput):
+                delay_s = min(2 * delay_s, self._retry_most_s)
+            self._drop(None)
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, delay_s)
 
@@ -113,34 +159,73 @@ class Link:
             self._changed.notify_all()
         self._deliver(Dismiss(reason=reason))
 
-    def _serve(self, connection: ClientConnection) -> None:
+    def _serve(self, connection: ClientConnection, url: str) -> None:
         connection.send(encode(self._hello()))
-        self._set_connection(connection)
+        self._set_connection(connection, url)
         for frame in connection:
             try:
-                self._deliver(decode_to_task(frame))
+                message = decode_to_task(frame)
             except InvalidInput as error:
                 print(f"pliant: ignored a message of the server: {error}", flush=True)
+                continue
+            if isinstance(message, Stored):
+                self._forget(message.number)
+            else:
+                self._deliver(message)
 
-    def _set_connection(self, connection: ClientConnection | None) -> None:
+    def _forget(self, number: int) -> None:
         with self._changed:
-            self._connection = connection
+            self._outbox.stored(number)
             self._changed.notify_all()
+
+    def _set_connection(self, connection: ClientConnection, url: str) -> None:
+        with self._changed:
+            self._connection, self._connected_to = connection, url
+            self._outbox.lost()
+            self._changed.notify_all()
+
+    def _drop(self, connection: ClientConnection | None) -> None:
+        """Use this connection no more; None stands for whichever there is."""
+        with self._changed:
+            if connection is None or self._connection is connection:
+                self._connection, self._connected_to = None, ""
+                self._outbox.lost()
+                self._changed.notify_all()
 
     def _send_for_ever(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: (self._outbox and self._connection is not None) or self._closing)
-                if self._closing and not (self._outbox and self._connection is not None):
+                self._changed.wait_for(
+                    lambda: (self._connection is not None and self._outbox.next() is not None) or self._closing,
+                    self._pulse.every_s if self._pulse is not None else None,
+                )
+                connection, item = self._connection, self._outbox.next()
+                if self._closing and (item is None or connection is None):
                     return
-                connection, message = self._connection, self._outbox[0]
-            assert connection is not None
-            try:
-                connection.send(encode(message))
-            except (OSError, WebSocketException):
-                self._set_connection(None)
+                moved = connection is not None and self._where.url() != self._connected_to
+            if connection is None:
+                continue
+            if moved:
+                self._drop(connection)
+                connection.close_socket()  # whoever is at the other end may be stopped: no farewell
+                continue
+            if not self._sent(connection, item) or item is None:
                 continue
             with self._changed:
-                if self._outbox and self._outbox[0] is message:
-                    self._outbox.popleft()
+                if self._connection is connection:
+                    self._outbox.sent(item)
                 self._changed.notify_all()
+
+    def _sent(self, connection: ClientConnection, item: Numbered | None) -> bool:
+        """Send a message, or a pulse if there is none; if that fails the connection is given up."""
+        if item is None and self._pulse is None:
+            return True
+        try:
+            if item is not None:
+                connection.send(encode(item.message, item.number))
+            elif self._pulse is not None:
+                connection.send(encode(self._pulse.make()))
+        except (OSError, WebSocketException):
+            self._drop(connection)
+            return False
+        return True

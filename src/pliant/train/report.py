@@ -1,11 +1,13 @@
-"""What the leader tells of a training's progress, a few times a second at most."""
+"""What the leader tells of a training: progress, a few times a second at most, ends of epochs, and its claim."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from pliant.core.job import Progress
-from pliant.core.link import FromTask, Point, Report
+from pliant.core.link import Claimed, EpochFinished, FromTask, Point, Report
+from pliant.train.claim import Standing
+from pliant.train.sharding import Plan
 
 _EVERY_S: Final = 0.25
 _SMOOTHING: Final = 0.3
@@ -22,45 +24,69 @@ class Reporter:
     send: Callable[[FromTask], None]
     now: Callable[[], float]
     """Seconds since the epoch."""
+    plan: Plan
+    standing: Standing
     num_epochs: int
-    num_steps: int
-    samples_of: Callable[[int], int]
-    """Samples used by the first n steps of the job."""
     latest: dict[str, float] = field(default_factory=dict)
     """Newest value of everything that was ever reported."""
     _sums: dict[str, tuple[float, int]] = field(default_factory=dict)
     _sent_at: float | None = None
     _sent_step: int = 0
+    _generation: int = 0
+    _told_step: int = -1
     _speed: float = 0.0
+    _claimed: tuple[str, str] | None = None
 
-    def commit(self, values: Mapping[str, float], *, step: int, epoch: int, generation: int, leads: bool) -> None:
+    def commit(self, values: Mapping[str, float], *, step: int, generation: int, leads: bool) -> None:
         """Take note of the means over the newest global batch; `step` counts committed ones."""
         self.latest.update(values)
         if not leads:
             self._sums.clear()
             self._sent_at = None
             return
+        self.claim(step)
         for name, value in values.items():
             total, count = self._sums.get(name, (0.0, 0))
             self._sums[name] = (total + value, count + 1)
-        if self._sent_at is None:
-            self._sent_at, self._sent_step = self.now(), step
-        elif self.now() - self._sent_at >= _EVERY_S:
-            self.flush(step=step, epoch=epoch, generation=generation)
+        ended, rest = divmod(step, self.plan.steps_per_epoch)
+        if generation != self._generation:  # that it trains is news, and how long it took to begin is not its speed
+            self._generation, self._sent_at = generation, None
+            self.flush(step=step, generation=generation)
+        elif rest == 0 or self._sent_at is None or self.now() - self._sent_at >= _EVERY_S:
+            self.flush(step=step, generation=generation)
+        if rest == 0:
+            metrics = dict(self.latest)
+            self.send(EpochFinished(epoch=ended - 1, step=step, samples=self.plan.num_samples, metrics=metrics))
 
-    def log(self, values: Mapping[str, float], *, step: int, epoch: int, generation: int, leads: bool) -> None:
+    def log(self, values: Mapping[str, float], *, step: int, generation: int, leads: bool) -> None:
         """Take note of values that the script reports; they are sent at once."""
         self.latest.update(values)
         if leads:
             self._sums.update({name: (value, 1) for name, value in values.items()})
-            self.flush(step=step, epoch=epoch, generation=generation)
+            self.flush(step=step, generation=generation)
 
-    def flush(self, *, step: int, epoch: int, generation: int) -> None:
+    def end(self, values: Mapping[str, float], *, step: int, generation: int) -> None:
+        """Tell how far the training came, unless that was told: who led before may have died without telling."""
+        if self._told_step != step:
+            self.latest.update(values)
+            self.claim(step)
+            self.flush(step=step, generation=generation)
+
+    def claim(self, step: int) -> None:
+        """Tell what the results are worth, once and whenever it changes."""
+        standing = self.standing
+        if self._claimed != (standing.claim, standing.reason):
+            self._claimed = (standing.claim, standing.reason)
+            self.send(
+                Claimed(claim=standing.claim, fingerprint=standing.fingerprint, reason=standing.reason, step=step)
+            )
+
+    def flush(self, *, step: int, generation: int) -> None:
         """Send what there is."""
-        now = self.now()
+        now, num_used, epoch = self.now(), self.plan.num_used, step // self.plan.steps_per_epoch
         elapsed_s = now - self._sent_at if self._sent_at is not None else 0.0
         if elapsed_s > 0 and step > self._sent_step:
-            speed = (self.samples_of(step) - self.samples_of(self._sent_step)) / elapsed_s
+            speed = (num_used(step) - num_used(self._sent_step)) / elapsed_s
             self._speed = speed if self._speed == 0.0 else self._speed + _SMOOTHING * (speed - self._speed)
         points = tuple(
             Point(name=name, step=step, epoch=epoch, at=now, value=total / count)
@@ -68,16 +94,21 @@ class Reporter:
         )
         self._sums.clear()
         self._sent_at, self._sent_step = now, step
-        samples_left = self.samples_of(self.num_steps) - self.samples_of(step)
-        progress = Progress(
-            epoch=epoch,
+        self._told_step = step
+        self.send(Report(generation=generation, progress=self.progress(step), points=points))
+
+    def progress(self, step: int) -> Progress:
+        """Return how far the training is after so many steps."""
+        num_used, num_steps = self.plan.num_used, self.num_epochs * self.plan.steps_per_epoch
+        samples_left = num_used(num_steps) - num_used(step)
+        return Progress(
+            epoch=step // self.plan.steps_per_epoch,
             num_epochs=self.num_epochs,
             step=step,
-            num_steps=self.num_steps,
-            samples=self.samples_of(step),
+            num_steps=num_steps,
+            samples=num_used(step),
             samples_per_s=self._speed,
             loss=self.latest.get("loss"),
             metrics={name: value for name, value in self.latest.items() if name != "loss"},
             eta_s=samples_left / self._speed if self._speed > 0 else None,
         )
-        self.send(Report(generation=generation, progress=progress, points=points))

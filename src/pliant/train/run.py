@@ -6,123 +6,54 @@
             run.step(loss_function(model(x), y))
 
 `batch_size` is the global batch, as in the plain loop; it does not change with the number of tasks. Every iteration
-gets one part of it (the samples of one virtual worker); when this task's parts are through, `step` reduces, steps and
-commits.
+gets one part of it; when this task's parts are through, `step` reduces, steps and commits.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pliant.core.link import EpochFinished, Finished, Ready
+from pliant.core.link import Finished, Ready
 from pliant.train import ambient
-from pliant.train.audit import Audit
-from pliant.train.checks import check, trained
+from pliant.train.assemble import assemble
 from pliant.train.collectives import Rendezvous
-from pliant.train.data import Collate, Samples
-from pliant.train.engine import NUM_PLEDGE_SLOTS, Engine, Shared, Stateful
 from pliant.train.errors import TrainingError
-from pliant.train.process import reseed
-from pliant.train.reducer import Reducer
+from pliant.train.evaluate import ALONE, Measure, evaluating, evaluation_of
+from pliant.train.feed import Collate
+from pliant.train.interrupt import save_first
+from pliant.train.options import Options
 from pliant.train.report import Reporter
-from pliant.train.results import Results, Saving
 from pliant.train.seeds import mix
-from pliant.train.sharding import batch, chunks, num_steps
-from pliant.train.tally import NUM_ELEMENTS, Tally
 
 
-@dataclass(slots=True)
-class _Chunk:
-    """The part of the global batch that the user's loop is working on."""
-
-    weight: float
-    num_samples: int
-    last: bool
-    trained: bool = False
-
-
-class Run:
+@dataclass(eq=False)
+class Run(Options):
     """A training whose number of workers may change between any two steps.
 
-    Args:
-        model: its parameters that require a gradient are trained; the same in every task after the first step.
-        optimizer: steps once per global batch, on the mean gradient over it.
-        dataset: map-style; every sample is used exactly once an epoch.
-        batch_size: samples per optimizer step, over all workers together.
-        virtual_workers: V, parts that a global batch is cut into; at most V tasks can work. Default: the job's.
-        seed: of the order of samples and of the random numbers inside a step.
-        shuffle: a new order every epoch (from `seed`); False keeps the data set's.
-        collate_fn: as for torch's DataLoader.
-        num_threads: threads that fetch samples side by side.
-        checkpoint_freq: epochs between checkpoints; 0 saves only when all tasks leave. Default: the job's.
-        state: more objects with `state_dict` and `load_state_dict` that must be the same in every task.
-        save: called on the leader after every checkpoint by epochs and at the end, to save more than `model.pt`.
+    Its arguments are the fields of `Options`.
 
     Raises:
         TrainingError: these arguments cannot be trained; the message says what to change.
     """
 
-    def __init__(  # noqa: PLR0913 (keywords of a public call, each with its own default)
-        self,
-        model: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
-        dataset: Any,
-        *,
-        batch_size: int,
-        virtual_workers: int | None = None,
-        seed: int = 0,
-        shuffle: bool = True,
-        collate_fn: Collate | None = None,
-        num_threads: int = 0,
-        checkpoint_freq: int | None = None,
-        state: Mapping[str, Stateful] | None = None,
-        save: Callable[[Saving], None] | None = None,
-    ) -> None:
-        around = ambient.find()
-        self._around = around
-        self._samples = Samples(dataset, seed=seed, shuffle=shuffle, collate_fn=collate_fn, num_threads=num_threads)
-        self._seed = seed
-        self.batch_size = batch_size
-        self.virtual_workers = virtual_workers or around.virtual_workers or 1
-        check(
-            model,
-            optimizer,
-            num_samples=len(self._samples),
-            batch_size=batch_size,
-            virtual_workers=self.virtual_workers,
-        )
-        self.steps_per_epoch = num_steps(len(self._samples), batch_size)
-        self._tally = Tally()
-        self._chunk: _Chunk | None = None
+    def __post_init__(self) -> None:
+        self._around = ambient.find()
+        assembly = assemble(self, self._around, self._committed)
+        self._loop, self._results, self._unchanged = assembly.loop, assembly.results, assembly.unchanged
+        self._engine = self._loop.engine
+        self.plan = self._engine.plan
+        """Who computes what at which step."""
+        self.batch_size = self.plan.batch_size
+        self.virtual_workers = self.plan.virtual_workers
+        self._iterated: int | None = None
         self._num_epochs: int | None = None
         self._finished = False
-        self._rendezvous: Rendezvous | None = None  # listens as long as this lives
-        identity = {"seed": seed, "num_samples": len(self._samples), "batch_size": batch_size}
-        shared = Shared(model=model, optimizer=optimizer, extras=dict(state or {}), last={}, identity=identity)
-        self._results = Results(
-            folder=around.result_dir,
-            shared=shared,
-            send=around.session.send,
-            clock=around.clock,
-            freq=around.checkpoint_freq if checkpoint_freq is None else checkpoint_freq,
-            save=save,
-        )
-        audit_path = around.result_dir / "audit" / f"{around.session.task_id}.jsonl" if around.result_dir else None
-        self._engine = Engine(
-            session=around.session,
-            shared=shared,
-            reducer=Reducer(trained(model), num_control=NUM_PLEDGE_SLOTS + NUM_ELEMENTS),
-            audit=Audit(audit_path if around.audit else None),
-            clock=around.clock,
-            checkpoint_folder=self._results.checkpoints,
-            after_commit=self._committed,
-            before_leaving=self._save_before_leaving,
-        )
+        self._rendezvous: Rendezvous | None = None
         self._reporter: Reporter | None = None
-        around.cleanups.append(self._close)
+        self._around.cleanups.append(self._close)
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
@@ -139,10 +70,13 @@ class Run:
         self._reporter = Reporter(
             send=self._around.session.send,
             now=self._around.now,
+            plan=self.plan,
+            standing=engine.shared.standing,
             num_epochs=num_epochs,
-            num_steps=num_epochs * self.steps_per_epoch,
-            samples_of=self._samples_of,
         )
+        self._loop.feed.stop_at(num_epochs * self.steps_per_epoch)
+        if self._around.alone:
+            self._around.cleanups.append(save_first(self._results.interrupt))
         self._join()
         while engine.epoch < num_epochs:
             yield engine.epoch
@@ -156,103 +90,100 @@ class Run:
 
     def _join(self) -> None:
         session = self._around.session
-        self._rendezvous = rendezvous = Rendezvous(session.host)
-        session.ready(
-            Ready(
-                host=rendezvous.host,
-                port=rendezvous.port,
-                virtual_workers=self.virtual_workers,
-                num_epochs=self._num_epochs or 0,
+        session.device = self.device
+        if not self._around.alone:  # else nobody comes
+            self._rendezvous = rendezvous = Rendezvous(session.host)
+            session.ready(
+                Ready(
+                    host=rendezvous.host,
+                    port=rendezvous.port,
+                    virtual_workers=self.plan.virtual_workers,
+                    num_epochs=self._num_epochs or 0,
+                )
             )
-        )
         self._engine.enter()
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield this task's batches of the present epoch, from the step that comes next."""
+        """Yield this task's parts of the global batches of the present epoch, from the step that comes next."""
         if self._num_epochs is None:
             raise TrainingError("iterate the run inside `for epoch in run.epochs(num_epochs):`")
         engine = self._engine
+        self._unchanged.check()
         engine.settle()
+        self._iterated = engine.epoch
         end = (engine.epoch + 1) * self.steps_per_epoch
         while engine.committed < end:
-            step, group = engine.committed, engine.session.group
-            whole = batch(len(self._samples), self.batch_size, step % self.steps_per_epoch)
-            todo = chunks(whole, virtual_workers=self.virtual_workers, size=group.size, rank=group.rank)
-            engine.begin()
-            if not todo:
-                engine.commit()
-            for place, (virtual_worker, positions) in enumerate(todo):
-                indices = self._samples.indices(engine.epoch, positions)
-                engine.samples.extend(indices)
-                loaded = self._samples.load(indices)
-                self._chunk = _Chunk(len(indices) / len(whole), len(indices), place == len(todo) - 1)
-                engine.reducer.release()
-                reseed(mix(self._seed, step, virtual_worker))
-                yield loaded
-                if not self._chunk.trained:
-                    raise TrainingError("a batch was not trained on: call run.step(loss) once for every batch")
+            yield from self._loop.parts()
 
     def step(self, loss: torch.Tensor, **metrics: float | torch.Tensor) -> None:
-        """Compute the gradients of a batch's mean loss; with the last batch of this task's share, step the optimizer.
+        """Compute the gradients of a batch's mean loss; with the last batch of this task's share, step the optimizers.
 
         Args:
             loss: mean over the samples of the batch, shape ().
             metrics: means over the samples of the batch; they become means over the global batch in `last`.
         """
-        chunk = self._chunk_to_train()
-        self._engine.reducer.attach()
-        (loss if chunk.weight == 1.0 else loss * chunk.weight).backward()  # type: ignore[no-untyped-call]
-        self._engine.reducer.release()
-        self._account(chunk, loss, metrics)
+        self._loop.step(loss, metrics)
 
     def take(self, loss: float | torch.Tensor, **metrics: float | torch.Tensor) -> None:
-        """Like `step`, for a loss whose `backward` was called already: its gradients are in the parameters."""
-        chunk = self._chunk_to_train()
-        self._engine.reducer.take(chunk.weight)
-        self._account(chunk, loss, metrics)
+        """Like `step`, for a loss whose `backward` was called already: its gradients are in the parameters.
 
-    def _chunk_to_train(self) -> _Chunk:
-        chunk = self._chunk
-        if chunk is None or chunk.trained:
-            raise TrainingError("step was called twice for one batch, or outside of the loop over the run's batches")
-        chunk.trained = True
-        return chunk
+        With a scaler, backward is called on `run.scale(loss)`.
+        """
+        self._loop.take(loss, metrics)
 
-    def _account(self, chunk: _Chunk, loss: float | torch.Tensor, metrics: Mapping[str, float | torch.Tensor]) -> None:
-        self._tally.add(self._engine.control, loss, metrics, chunk.num_samples)
-        if chunk.last:
-            self._engine.commit()
+    def scale(self, loss: torch.Tensor) -> torch.Tensor:
+        """Return the loss to call backward on before `take`; it differs from `loss` only with a scaler."""
+        return self._engine.stepper.scale(loss)
 
     def _committed(self, sums: Sequence[float]) -> None:
         engine = self._engine
-        values = self._tally.means(sums)
+        values = self._loop.tally.means(sums)
         engine.shared.last.update(values)
+        for name in engine.running.strays():
+            engine.shared.standing.downgrade(f"the buffer {name} changes in a forward pass and is too large to travel")
         assert self._reporter is not None
-        epoch_ended = engine.committed % self.steps_per_epoch == 0
-        epochs_done = engine.epoch + 1 if epoch_ended else engine.epoch
-        self._reporter.commit(
-            values,
-            step=engine.committed,
-            epoch=epochs_done,
-            generation=engine.session.group.number,
-            leads=self.leads,
-        )
-        if epoch_ended and self.leads:
-            self._end_epoch()
+        self._reporter.commit(values, step=engine.committed, generation=engine.session.group.number, leads=self.leads)
+        if self.leads:
+            if engine.committed % self.steps_per_epoch == 0:
+                self._results.epoch_ended(step=engine.committed, epoch=engine.epoch)
+            self._results.step_committed(step=engine.committed, epoch=engine.epoch)
 
-    def _end_epoch(self) -> None:
+    # -- beside the steps -----------------------------------------------------------------------------------------
+
+    def evaluate(
+        self, dataset: Any, measure: Measure, *, batch_size: int | None = None, collate_fn: Collate | None = None
+    ) -> dict[str, float]:
+        """Return means over a data set, computed by all tasks together, the same bits for any number of them.
+
+        Call it in every task, in the loop over epochs, before or after the loop over batches. When the training is over
+        every task computes it for itself.
+
+        Args:
+            dataset: map-style, or a DataLoader of one.
+            measure: takes a batch, returns means over its samples by name; called in evaluation mode, no gradients.
+            batch_size: samples per call. Default: the DataLoader's, or those of one virtual worker's part.
+
+        Raises:
+            TrainingError: it was called elsewhere, or the measure gives no numbers.
+        """
         engine = self._engine
-        assert self._reporter is not None
-        self._reporter.flush(step=engine.committed, epoch=engine.epoch + 1, generation=engine.session.group.number)
-        engine.session.send(
-            EpochFinished(
-                epoch=engine.epoch,
-                step=engine.committed,
-                samples=len(self._samples),
-                metrics=dict(self._reporter.latest),
+        if self._num_epochs is None or self._loop.inside:
+            raise TrainingError(
+                "evaluate() was called where tasks are not together; call it inside `for epoch in run.epochs(…)`, "
+                "before or after the loop over the batches"
             )
+        evaluation = evaluation_of(
+            dataset,
+            measure,
+            batch_size=batch_size,
+            collate=collate_fn,
+            usual=max(1, self.plan.batch_size // self.plan.virtual_workers),
+            seed=mix(self.seed, engine.committed),
         )
-        self._results.epoch_ended(step=engine.committed, epoch=engine.epoch)
+        with evaluating(engine.shared.model):
+            if self._finished:
+                return evaluation.run(ALONE, lost=lambda: False)
+            return engine.evaluate(evaluation, after_steps=self._iterated == engine.epoch)
 
     def log(self, **values: float) -> None:
         """Report values of the whole training, such as a test accuracy; the leader's are kept as series of the job."""
@@ -262,38 +193,53 @@ class Run:
         self._reporter.log(
             {name: float(value) for name, value in values.items()},
             step=engine.committed,
-            epoch=engine.committed // self.steps_per_epoch,
             generation=engine.session.group.number,
             leads=self.leads,
         )
+
+    def digest(self) -> str:
+        """Return the SHA-256 of parameters, buffers and optimizer state: exact mode keeps it equal for any history."""
+        return self._engine.shared.digest()
 
     def _finish(self) -> None:
         """Save the model, on the leader, while the others wait, so that another one can do it if the leader is lost."""
         if self._finished:
             return
-        engine = self._engine
+        engine, digest = self._engine, ""
         while True:
             if self.leads:
+                self._report_end()
                 self._results.finish(step=engine.committed, epoch=engine.committed // self.steps_per_epoch)
+                digest = self.digest()
+                self._results.keep_digest(digest)
             if engine.meet():
                 break
         self._finished = True
-        engine.session.send(Finished(step=engine.committed))
+        self._close()
+        assert self._reporter is not None
+        progress = self._reporter.progress(engine.committed)
+        digest = digest or self._results.kept_digest()
+        engine.session.send(Finished(step=engine.committed, digest=digest, progress=progress))
+
+    def _report_end(self) -> None:
+        engine = self._engine
+        assert self._reporter is not None
+        self._reporter.end(engine.shared.last, step=engine.committed, generation=engine.session.group.number)
 
     def _close(self) -> None:
-        self._results.close()
-        self._engine.audit.close()
-        self._samples.close()
-        self._rendezvous = None
-
-    def _save_before_leaving(self) -> bool:
-        return self._results.checkpoint_now(step=self._engine.committed, epoch=self._engine.epoch)
-
-    def _samples_of(self, steps: int) -> int:
-        epochs, rest = divmod(steps, self.steps_per_epoch)
-        return epochs * len(self._samples) + min(rest * self.batch_size, len(self._samples))
+        if self._rendezvous is not None:
+            self._rendezvous.close()
 
     # -- what a script may want to know ---------------------------------------------------------------------------
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.plan.steps_per_epoch
+
+    @property
+    def claim(self) -> str:
+        """What the results are worth: "exact", "statistical" or "fast"."""
+        return self._engine.shared.standing.claim
 
     @property
     def last(self) -> Mapping[str, float]:
@@ -330,7 +276,7 @@ class Run:
     @property
     def device(self) -> torch.device:
         """Where the trained parameters are."""
-        return trained(self._engine.shared.model)[0].device
+        return self._engine.reducer.parameters[0].device
 
     @property
     def result_dir(self) -> Path | None:

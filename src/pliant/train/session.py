@@ -12,12 +12,18 @@ Rules that make all tasks agree without talking:
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import assert_never
+from functools import partial
+from typing import Final, assert_never
+
+import torch
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Abandon, Broken, Dismiss, Form, FromTask, Hello, Leaving, Ready, ToTask
-from pliant.train.collectives import Group, connect
+from pliant.core.link import Abandon, Broken, Dismiss, Form, FromTask, Hello, Leaving, Note, Pulse, Ready, ToTask
+from pliant.train.collectives import Group, Seat, connect
 from pliant.train.errors import Departed, GenerationLost
+
+_LOOK_S: Final = 0.1
+"""How often who waits looks whether a signal's handler had it give up."""
 
 
 @dataclass(slots=True)
@@ -36,19 +42,32 @@ class Session:
     Args:
         host: my own address, at which other tasks reach me.
         send: queues a message to the server; never blocks.
+        committed: called after every committed step with their number; must be quick.
     """
 
     def __init__(
-        self, *, job_id: JobId, task_id: TaskId, pid: int, host: str, send: Callable[[FromTask], None]
+        self,
+        *,
+        job_id: JobId,
+        task_id: TaskId,
+        pid: int,
+        host: str,
+        send: Callable[[FromTask], None],
+        committed: Callable[[int], None] = lambda _step: None,
     ) -> None:
         self.task_id = task_id
         self.host = host
+        self.device: torch.device | None = None
+        """Where the gradients live; set before the task says that it is ready."""
         self.send = send
+        self._committed = committed
         self._job_id = job_id
         self._pid = pid
         self._known = _Known()
         self._changed = threading.Condition()
         self._current: Group | None = None
+        self._closed = False
+        self._noted: set[str] = set()
         self._lost = False
         self._trained: int | None = None
         self._step: int | None = None
@@ -71,6 +90,10 @@ class Session:
                 port=self._ready.port if self._ready else 0,
             )
 
+    def pulse(self) -> Pulse:
+        """Say that I live."""
+        return Pulse(step=self._step)
+
     def _stands_still(self) -> bool:
         here = None if self._current is None else self._current.number
         return self._lost or here != self._trained or (here is None and bool(self._known.forms))
@@ -84,6 +107,8 @@ class Session:
                 case Abandon():
                     self._known.abandoned.add(message.generation)
                     self._drop(message.generation)
+                    if self._current is not None and self._current.number == message.generation:
+                        self._current.abort()  # my training thread may stand in it
                 case Dismiss():
                     self._known.dismissed = message.reason
                 case _:
@@ -103,30 +128,57 @@ class Session:
         number = form.generation
         try:
             group = connect(
-                number,
-                rank=form.members.index(self.task_id),
-                size=len(form.members),
-                host=self.host,
+                Seat(
+                    number=number,
+                    rank=form.members.index(self.task_id),
+                    size=len(form.members),
+                    host=self.host,
+                    device=self.device,
+                ),
                 address=(form.host, form.port),
                 prefix=f"{self._job_id}/{number}",
+                given_up=partial(self._is_over, number),
             )
         except GenerationLost as error:
             with self._changed:
-                unexpected = number not in self._known.abandoned
+                unexpected = not self._is_over(number)
                 self._known.forms.pop(number, None)  # announced again, it is tried again
             if unexpected:
                 self.send(Broken(generation=number, step=self._step or 0, error=str(error)))
             return
         with self._changed:
             self._known.connected[number] = group
-            if number in self._known.abandoned or (self._current is not None and number <= self._current.number):
+            if self._is_over(number):
                 self._drop(number)  # too late: whoever waits in it must see that I do not come
             self._changed.notify_all()
+            news = group.note if group.rank == 0 and group.note not in self._noted else ""
+            self._noted.add(news)
+        if news:
+            self.send(Note(message=news))
+
+    def _is_over(self, number: int) -> bool:
+        """Tell whether nobody wants an announced generation any more. Forming threads ask, without the lock."""
+        current = self._current
+        return (
+            self._closed
+            or self._known.dismissed is not None
+            or number in self._known.abandoned
+            or (current is not None and number <= current.number)
+        )
 
     def _drop(self, number: int) -> None:
         group = self._known.connected.pop(number, None)
         if group is not None:
             group.drop()
+
+    def close(self) -> None:
+        """Let go of every connection and stop connecting, as the end of this process would."""
+        with self._changed:
+            self._closed = True
+            for number in list(self._known.connected):
+                self._drop(number)
+            if self._current is not None:
+                self._current.drop()
 
     # -- the training thread ----------------------------------------------------------------------------------------
 
@@ -151,9 +203,20 @@ class Session:
         """Ask the server for a generation without me."""
         self.send(Leaving(reason=reason))
 
+    def give_up(self, reason: str) -> bool:
+        """Let `wait_for_generation` raise `Departed`, now or when it is called; tell whether that is news.
+
+        Takes no lock and wakes nobody, so that a signal handler may call it wherever the program is.
+        """
+        is_news = self._known.dismissed is None
+        if is_news:
+            self._known.dismissed = reason
+        return is_news
+
     def hold(self, step: int) -> None:
         """Remember that I train in the present generation and that my state has committed `step` optimizer steps."""
         self._trained, self._step = self.group.number, step
+        self._committed(step)
 
     def is_lost(self) -> bool:
         """Tell whether the present generation was given up, or I was dismissed."""
@@ -169,6 +232,16 @@ class Session:
             if form is None or (self.task_id in form.members and form.generation not in self._known.connected):
                 return None
             return form.generation
+
+    def coming(self) -> tuple[int, int] | None:
+        """Return size and my rank in the announced generation that I am connected in; None if there is none."""
+        if not self._known.forms:
+            return None
+        with self._changed:
+            form = self._newest()
+            if form is None or form.generation not in self._known.connected:
+                return None
+            return len(form.members), form.members.index(self.task_id)
 
     def _newest(self) -> Form | None:
         here = 0 if self._current is None else self._current.number
@@ -192,6 +265,7 @@ class Session:
         with self._changed:
             assert self._current is not None
             self._lost = True
+            self._current.abort()  # nothing may be written any more, and those who wait for me must notice
             self._current.drop()
         self.send(Broken(generation=self.group.number, step=self._step or 0, error=error, trained=self._trained))
 
@@ -201,7 +275,7 @@ class Session:
         Waits as long as it takes: without the server nobody can say who trains.
 
         Raises:
-            Departed: the server dismissed me.
+            Departed: the server dismissed me, or `give_up` was called.
         """
 
         def found() -> bool:
@@ -209,7 +283,8 @@ class Session:
             return self._known.dismissed is not None or (form is not None and form.generation in self._known.connected)
 
         with self._changed:
-            self._changed.wait_for(found)
+            while not self._changed.wait_for(found, _LOOK_S):
+                pass  # a signal wakes nobody, and its handler may not
             form = self._newest()
             if self._known.dismissed is not None or form is None:
                 raise Departed(self._known.dismissed or "")

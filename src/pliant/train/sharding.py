@@ -5,6 +5,9 @@ Knows nothing of data sets, processes or random numbers. Laws (property-tested):
 own consecutive parts. So every sample is used exactly once an epoch, whatever happens to the number of workers.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 
 def cut(whole: range, num_parts: int, part: int) -> range:
     """Return part `part` of `whole` cut into `num_parts` consecutive parts whose lengths differ by at most one.
@@ -16,21 +19,84 @@ def cut(whole: range, num_parts: int, part: int) -> range:
     return range(start, start + short + (1 if part < num_long else 0))
 
 
-def num_steps(num_samples: int, batch_size: int) -> int:
-    """Return how many global batches an epoch has; the last one may be smaller than the others."""
-    return -(-num_samples // batch_size)
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Worker `rank` of `size`."""
+
+    size: int
+    rank: int
 
 
-def batch(num_samples: int, batch_size: int, step: int) -> range:
-    """Return the positions of the global batch of step `step` (0-based, within the epoch)."""
-    return range(step * batch_size, min((step + 1) * batch_size, num_samples))
-
-
-def chunks(whole: range, *, virtual_workers: int, size: int, rank: int) -> tuple[tuple[int, range], ...]:
-    """Return the parts of a global batch that worker `rank` of `size` computes: (virtual worker, positions).
-
-    Empty parts (a last batch smaller than V) are left out.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Samples that are computed in one forward and backward pass: all that a virtual worker contributes to a step, or
+    a piece of it.
     """
-    mine = cut(range(virtual_workers), size, rank)
-    parts = ((v, cut(whole, virtual_workers, v)) for v in mine)
-    return tuple((v, positions) for v, positions in parts if positions)
+
+    step: int
+    """Counted from the start of the training."""
+    virtual_worker: int
+    """From 0 to the number of parts of this step."""
+    positions: range
+    """Consecutive positions in the epoch's order."""
+    of: int
+    """Samples of the whole global batch."""
+    piece: int = 0
+    last: bool = True
+    """Nothing of this virtual worker follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Who computes what at which step: a pure function of the numbers of a training.
+
+    A global batch is cut into `virtual_workers` parts; an epoch's last one, if it is smaller, into fewer parts of about
+    the usual size (BatchNorm has no use for parts of one sample), so that some workers may have none. With
+    `whole_shares` every worker's share is one part instead, so that the parts depend on the number of workers.
+    """
+
+    num_samples: int
+    batch_size: int
+    virtual_workers: int
+    whole_shares: bool = False
+    accumulate: int = 1
+    """Pieces that a part of the usual size is computed in, one after the other."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return how many global batches an epoch has; the last one may be smaller than the others."""
+        return -(-self.num_samples // self.batch_size)
+
+    def num_parts(self, step: int, size: int) -> int:
+        """Return how many parts the global batch of this step has, over all workers together."""
+        num_samples, usual = len(self.batch(step)), size if self.whole_shares else self.virtual_workers
+        if num_samples == self.batch_size:
+            return min(usual, num_samples)
+        return min(usual, -(-num_samples // -(-self.batch_size // usual)))
+
+    def num_used(self, num_steps: int) -> int:
+        """Return how many samples the first `num_steps` steps of the training use."""
+        epochs, rest = divmod(num_steps, self.steps_per_epoch)
+        return epochs * self.num_samples + min(rest * self.batch_size, self.num_samples)
+
+    def batch(self, step: int) -> range:
+        """Return the positions of the global batch of this step, counted from the start of the training."""
+        start = step % self.steps_per_epoch * self.batch_size
+        return range(start, min(start + self.batch_size, self.num_samples))
+
+    def parts(self, step: int, owner: Owner) -> tuple[Part, ...]:
+        """Return what a worker computes at this step, in order."""
+        whole, num_parts = self.batch(step), self.num_parts(step, owner.size)
+        mine = cut(range(num_parts), owner.size, owner.rank)
+        usual = -(-self.batch_size // (owner.size if self.whole_shares else self.virtual_workers))
+        at_most = -(-usual // self.accumulate)
+        return tuple(
+            piece for v in mine for piece in _pieces(Part(step, v, cut(whole, num_parts, v), len(whole)), at_most)
+        )
+
+
+def _pieces(part: Part, at_most: int) -> Iterator[Part]:
+    num_pieces = -(-len(part.positions) // at_most)
+    for piece in range(num_pieces):
+        positions = cut(part.positions, num_pieces, piece)
+        yield Part(part.step, part.virtual_worker, positions, part.of, piece, piece == num_pieces - 1)

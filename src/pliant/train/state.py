@@ -79,6 +79,17 @@ def _decode(node: Any, tensor: Callable[[torch.dtype, tuple[int, ...]], Any]) ->
             return node
 
 
+def repacked(tree: Tree) -> Tree:
+    """Return a tree of the same tensors in containers of its own; some `load_state_dict` empty what they are given."""
+    match tree:
+        case dict():
+            return {key: repacked(value) for key, value in tree.items()}
+        case list() | tuple():
+            return type(tree)(repacked(item) for item in tree)
+        case _:
+            return tree
+
+
 def send(group: Group, tree: Tree, to: int) -> None:
     """Send a tree to one member."""
     skeleton, tensors = flatten(tree)

@@ -21,12 +21,16 @@ class Tally:
 
     def add(
         self,
-        elements: torch.Tensor,
+        elements: list[float | torch.Tensor],
         loss: float | torch.Tensor,
         metrics: Mapping[str, float | torch.Tensor],
         num_samples: int,
+        *,
+        first: int = 0,
     ) -> None:
-        """Add a chunk's means to this task's control elements, shape (NUM_ELEMENTS,) at least.
+        """Add a part's means to control elements, of which the first NUM_ELEMENTS from `first` on are the tally's.
+
+        Values on an accelerator stay there, so that nobody waits for it.
 
         Raises:
             TrainingError: too many metrics, or others than before.
@@ -37,10 +41,10 @@ class Tally:
         if self._names is not None and names != self._names:
             raise TrainingError(f"step got the metrics {names}, and {self._names} before; give the same always")
         self._names = names
-        for place, value in enumerate([loss, *(metrics[name] for name in names)]):
-            amount = value.detach().reshape(()).to(elements) if isinstance(value, torch.Tensor) else value
-            elements[_LOSS if place == 0 else _FIRST_METRIC + place - 1] += amount * num_samples
-        elements[_COUNT] += num_samples
+        elements[first + _LOSS] += _amount(loss, "the loss") * num_samples
+        elements[first + _COUNT] += num_samples
+        for place, name in enumerate(names):
+            elements[first + _FIRST_METRIC + place] += _amount(metrics[name], f"the metric {name}") * num_samples
 
     def means(self, sums: Sequence[float]) -> dict[str, float]:
         """Return the means over the global batch from the sums of all tasks."""
@@ -48,3 +52,13 @@ class Tally:
         for place, name in enumerate(self._names or ()):
             values[name] = sums[_FIRST_METRIC + place] / sums[_COUNT]
         return values
+
+
+def _amount(value: float | torch.Tensor, what: str) -> float | torch.Tensor:
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.numel() != 1:
+        raise TrainingError(
+            f"{what} has the shape {tuple(value.shape)}; give its mean over the samples of the batch, one number"
+        )
+    return value.item() if value.is_cpu else value.detach().reshape(()).float()

@@ -1,30 +1,43 @@
 """The control link on the wire: one JSON object per WebSocket text frame, told apart by `kind`.
 
-The messages themselves are the dataclasses of `pliant.core.link`.
+The messages themselves are the dataclasses of `pliant.core.link`. What a task says has a `number` beside, counted from
+1 over the life of the task; greetings and pulses have none.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.link import FromTask, ToTask
+from pliant.core.link import FromTask, Stored, ToTask
 
 LINK_PATH: Final = "/v1/link"
 """Where the server accepts links; `?task=TASK_ID`, token in the Authorization header."""
 MAX_FRAME_BYTES: Final = 1 << 20
 """A frame longer than this is refused."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Numbered:
+    number: Annotated[int, Field(ge=0, strict=True)] = 0
+
+
 _CONFIG: Final = ConfigDict(ser_json_inf_nan="constants")
 """A loss may be NaN; then the frame says `NaN`, as Python's JSON does."""
 _FROM_TASK: Final[TypeAdapter[FromTask]] = TypeAdapter(Annotated[FromTask, Field(discriminator="kind")], config=_CONFIG)
-_TO_TASK: Final[TypeAdapter[ToTask]] = TypeAdapter(Annotated[ToTask, Field(discriminator="kind")], config=_CONFIG)
+_TO_TASK: Final[TypeAdapter[ToTask | Stored]] = TypeAdapter(
+    Annotated[ToTask | Stored, Field(discriminator="kind")], config=_CONFIG
+)
+_NUMBER: Final[TypeAdapter[_Numbered]] = TypeAdapter(_Numbered)
 
 
-def encode(message: FromTask | ToTask) -> str:
-    """Return the frame of a message."""
-    adapter: TypeAdapter[FromTask] | TypeAdapter[ToTask] = _TO_TASK if isinstance(message, ToTask) else _FROM_TASK
-    return adapter.dump_json(message).decode()  # type: ignore[arg-type]
+def encode(message: FromTask | ToTask | Stored, number: int = 0) -> str:
+    """Return the frame of a message; with its number, if it has one."""
+    if isinstance(message, ToTask | Stored):
+        return _TO_TASK.dump_json(message).decode()
+    frame = _FROM_TASK.dump_json(message).decode()
+    return f'{{"number":{number},{frame[1:]}' if number else frame
 
 
 def decode_from_task(frame: str | bytes) -> FromTask:
@@ -39,7 +52,19 @@ def decode_from_task(frame: str | bytes) -> FromTask:
         raise InvalidInput(*problems_of(error)) from error
 
 
-def decode_to_task(frame: str | bytes) -> ToTask:
+def number_of(frame: str | bytes) -> int:
+    """Return the number of what a task sent; 0 if it has none.
+
+    Raises:
+        InvalidInput: it is no number.
+    """
+    try:
+        return _NUMBER.validate_json(frame).number
+    except ValidationError as error:
+        raise InvalidInput(*problems_of(error)) from error
+
+
+def decode_to_task(frame: str | bytes) -> ToTask | Stored:
     """Return the message in a frame that the server sent.
 
     Raises:

@@ -51,18 +51,39 @@ class Counter:
         self.count = state_dict["count"]
 
 
-def test_changes_of_options_and_of_kept_states_are_undone() -> None:
-    optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
-    counter = Counter()
+class Scheduling:
+    """A callback that has no state to keep but a scheduler."""
 
-    with unchanged(optimizer, stateful([object(), counter])):
-        optimizer.param_groups[0]["lr"] *= 0.1
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+
+def one_parameter() -> torch.optim.Optimizer:
+    return torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
+
+
+def test_changes_of_options_and_of_kept_states_are_undone() -> None:
+    optimizer, counter = one_parameter(), Counter()
+    scheduling = Scheduling(optimizer)
+
+    with unchanged([optimizer], stateful([object(), counter, scheduling])):
+        optimizer.step()
+        scheduling.scheduler.step()
         counter.count += 1
 
-    assert (optimizer.param_groups[0]["lr"], counter.count) == (0.5, 0)
+    assert (optimizer.param_groups[0]["lr"], counter.count, scheduling.scheduler.last_epoch) == (0.5, 0, 0)
 
 
-def test_callbacks_with_a_state_are_named_by_their_place() -> None:
-    counter = Counter()
+def test_of_a_callback_its_own_state_is_kept_or_else_that_of_its_schedulers() -> None:
+    counter, scheduling = Counter(), Scheduling(one_parameter())
+    counter.count = 3
+    scheduling.scheduler.last_epoch = 7
+    kept = {name: one.state_dict() for name, one in stateful([object(), counter, scheduling]).items()}
+    newcomers: list[Any] = [object(), Counter(), Scheduling(one_parameter())]
 
-    assert stateful([object(), counter]) == {"callback-1": counter}
+    for name, one in stateful(newcomers).items():
+        one.load_state_dict(kept[name])
+
+    assert kept["callback-0"] == {}
+    assert newcomers[1].count == 3
+    assert newcomers[2].scheduler.last_epoch == 7

@@ -16,6 +16,7 @@ from pliant.compat.callbacks import Callback, LoggerCallback
 from pliant.compat.pyedt.model import FabricModel
 from pliant.core.errors import InvalidInput
 from pliant.core.job import TaskId
+from pliant.train.seeds import mix
 
 NUM_TRAIN, NUM_TEST = 100, 20
 LEARNING_RATE = 0.5
@@ -351,3 +352,165 @@ def test_only_the_leader_tells_of_the_training(tmp_path: Path, capsys: pytest.Ca
     told = capsys.readouterr().out
     assert told.count("finishes with state FINISHED") == 1
     assert told.count("completed epoch 3") == 1
+
+
+# -- what IBM's product does not have ---------------------------------------------------------------------------------
+
+
+def test_several_optimizers_are_stepped_and_their_states_saved_by_name(tmp_path: Path) -> None:
+    model, _ = build()
+    weights, biases = model.parameters()
+    optimizers = {"weight": torch.optim.SGD([weights], lr=0.5), "bias": torch.optim.Adam([biases], lr=0.5)}
+    seen = []
+
+    def step(model: Any, data: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+        seen.append(model.get_optimizer())
+        for one in model.get_optimizer().values():
+            one.zero_grad()
+        loss = model.get_loss_function()(model(data[0]), data[1])
+        loss.backward()
+        return None, loss
+
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    FabricModel(model, get_datasets, cross_entropy, optimizers, fn_step_train=step).train(1, 25, 2)
+
+    assert not any(map(torch.equal, model.parameters(), before))
+    assert all(one is optimizers for one in seen)
+    folder = tmp_path / "model" / "train"
+    assert set(torch.load(folder / "model_epoch_final_optimizer_state.pth", weights_only=True)) == {"weight", "bias"}
+
+
+def reference(num_epochs: int, batch_size: int, after_backward: Callable[[Any, Any], None]) -> torch.Tensor:
+    """Train in a plain loop over the batches as a `FabricModel` of one virtual worker takes them."""
+    model, optimizer = build()
+    data = get_datasets()[0]
+    for epoch in range(num_epochs):
+        order = torch.randperm(NUM_TRAIN, generator=torch.Generator().manual_seed(mix(0, epoch))).tolist()
+        for start in range(0, NUM_TRAIN, batch_size):
+            x, y = data[order[start : start + batch_size]]
+            optimizer.zero_grad()
+            cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
+            after_backward(model, optimizer)
+    return model.state_dict()["weight"].detach().clone()  # type: ignore[no-any-return]
+
+
+def test_the_gradient_of_the_global_batch_is_clipped() -> None:
+    def clip(model: Any, optimizer: Any) -> None:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+        torch.nn.utils.clip_grad_value_(model.parameters(), 0.02)
+        optimizer.step()
+
+    clipped = fabric(clip_norm=0.05, clip_value=0.02)
+    clipped.train(2, 50)
+
+    assert torch.equal(weight(clipped), reference(2, 50, clip))
+
+
+def test_schedulers_step_by_steps_and_by_epochs() -> None:
+    model, optimizer = build()
+    by_step = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    by_epoch = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.1)
+
+    FabricModel(model, get_datasets, cross_entropy, optimizer, schedulers=by_step, epoch_schedulers=[by_epoch]).train(
+        3, 50
+    )
+
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(LEARNING_RATE * 0.5**6 * 0.1**3)
+
+
+@pytest.mark.parametrize("has_test_set", [True, False])
+def test_a_scheduler_that_needs_a_value_gets_the_loss(has_test_set: bool) -> None:
+    model, optimizer = build()
+    plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, threshold=10.0, factor=0.5)
+    train_set, test_set = get_datasets()
+
+    FabricModel(
+        model,
+        lambda: (train_set, test_set if has_test_set else None),
+        cross_entropy,
+        optimizer,
+        epoch_schedulers=[plateau],
+    ).train(4, 50, validation_freq=2)
+
+    assert plateau.last_epoch == (2 if has_test_set else 4)
+    assert optimizer.param_groups[0]["lr"] < LEARNING_RATE
+
+
+def scaled_step(model: Any, data: Any, eva: Any, train_loader: Any, fn_args: Any) -> Any:
+    """A step as scripts with mixed precision write it."""
+    inputs, labels = data
+    model.get_optimizer().zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        outputs = model(inputs)
+        loss = model.get_loss_function()(outputs, labels)
+    model.get_scaler().scale(loss).backward()
+    return eva(outputs, labels), loss
+
+
+def test_a_scaler_serves_the_usual_step_and_a_scripts_own() -> None:
+    scaler, other = (torch.amp.GradScaler("cpu", init_scale=8.0) for _ in range(2))
+    usual = fabric(scaler=scaler, autocast=torch.float16)
+    own = fabric(scaler=other, fn_step_train=scaled_step)
+    plain = fabric()
+    for one in (usual, own, plain):
+        one.train(2, 25, 2)
+
+    torch.testing.assert_close(weight(usual), weight(own), rtol=0, atol=1e-3)
+    torch.testing.assert_close(weight(usual), weight(plain), rtol=0, atol=0.02)
+    assert not torch.equal(weight(usual), weight(plain))
+
+
+def test_a_local_batch_may_be_computed_in_pieces() -> None:
+    whole, in_pieces = fabric(), fabric()
+    sizes: list[int] = []
+    in_pieces.model.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
+    whole.train(2, 25, 2)
+    in_pieces.train(2, 25, 2, accumulate=5)
+
+    torch.testing.assert_close(weight(whole), weight(in_pieces))
+    assert max(sizes[: NUM_TRAIN // 5]) == 5
+
+
+class Stepping(Callback):
+    """Keeps a scheduler of torch's, as scripts do that know no other way."""
+
+    def on_train_begin(self) -> None:
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.params["optimizer"], 2, 0.5)
+
+    def on_epoch_end(self, epoch: int) -> None:
+        self.scheduler.step()
+
+
+def test_a_newcomer_agrees_on_validations_and_on_the_schedulers_in_callbacks(tmp_path: Path) -> None:
+    rates: dict[TaskId, float] = {}
+    seen: dict[TaskId, list[tuple[int, float]]] = {}
+
+    class Noting(LoggerCallback):
+        def __init__(self, name: TaskId) -> None:
+            self.name = name
+
+        def log_train_metrics(self, metrics: Any, iteration: int, epoch: int, workers: int) -> None:
+            pass
+
+        def log_test_metrics(self, metrics: Any, iteration: int, epoch: int) -> None:
+            seen.setdefault(self.name, []).append((epoch, metrics["loss"]))
+
+    def script(world: World, task_id: TaskId) -> None:
+        model, optimizer = build()
+        model.register_forward_pre_hook(lambda *_: time.sleep(0.001))  # changes of the membership fall between steps
+        FabricModel(
+            model, get_datasets, cross_entropy, optimizer, worker_logger=Noting(task_id), user_callback=Stepping()
+        ).train(30, 5, 4)
+        rates[task_id] = optimizer.param_groups[0]["lr"]
+
+    world = World(script, tmp_path, checkpoint_freq=0)
+    world.resize(1)
+    world.wait_for_size(1)
+    world.resize(3)
+    world.wait_for_size(3)
+    world.wait_for_end()
+
+    assert list(rates.values()) == [pytest.approx(LEARNING_RATE * 0.5**15)] * 3
+    longest = max(seen.values(), key=len)
+    assert [epoch for epoch, _ in longest] == list(range(30))
+    assert all(mine == longest[-len(mine) :] for mine in seen.values())

@@ -23,7 +23,7 @@ def optimizer(of: torch.nn.Module) -> torch.optim.Optimizer:
 def test_weights_and_optimizer_state_lie_side_by_side(tmp_path: Path) -> None:
     trained = module(0.5)
 
-    save_weights(trained, optimizer(trained), tmp_path, "3")
+    save_weights(trained, {"0": optimizer(trained)}, tmp_path, "3")
 
     assert sorted(path.name for path in (tmp_path / "train").iterdir()) == [
         "model_epoch_3.pth",
@@ -49,7 +49,7 @@ def test_first_weights_come_from_a_file(tmp_path: Path) -> None:
 def test_first_weights_come_from_the_newest_in_a_folder(tmp_path: Path, names: list[str], chosen: str) -> None:
     for place, name in enumerate(names):
         given = module(float(place))
-        save_weights(given, optimizer(given), tmp_path, name)
+        save_weights(given, {"0": optimizer(given)}, tmp_path, name)
     fresh = module(-1.0)
 
     file = load_weights(fresh, tmp_path)
@@ -73,7 +73,7 @@ def test_weights_of_another_model_are_told(tmp_path: Path) -> None:
 def test_the_zip_holds_the_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESULT_DIR", str(tmp_path))
     trained = module()
-    save_weights(trained, optimizer(trained), tmp_path / "model", "final")
+    save_weights(trained, {"0": optimizer(trained)}, tmp_path / "model", "final")
 
     packed = pack_model(trained, "job-1", tmp_path / "out")
 

@@ -20,6 +20,7 @@ TRAIN: dict[str, Any] = {
     "effective_batch_size": None,
     "worker_memory": None,
     "driver_memory": None,
+    "accumulate": 1,
 }
 MODEL = torch.nn.Linear(2, 2)
 PARTS: dict[str, Any] = {
@@ -36,6 +37,12 @@ PARTS: dict[str, Any] = {
     "enable_onnx": False,
     "scale_up_function": None,
     "collate_fn": None,
+    "schedulers": None,
+    "epoch_schedulers": None,
+    "scaler": None,
+    "autocast": None,
+    "clip_norm": None,
+    "clip_value": None,
 }
 
 sizes = st.integers(1, 5000)
@@ -111,6 +118,29 @@ def test_a_metric_has_the_name_of_its_function() -> None:
         return 1.0
 
     assert list(checked_script({**PARTS, "metrics": [top_5]}).metrics) == ["top_5"]
+
+
+def test_several_optimizers_have_names() -> None:
+    first, second = (torch.optim.SGD(MODEL.parameters(), lr=0.1) for _ in range(2))
+
+    assert checked_script({**PARTS, "optimizer": first}).optimizers == {"0": first}
+    assert checked_script({**PARTS, "optimizer": [first, second]}).optimizers == {"0": first, "1": second}
+    assert checked_script({**PARTS, "optimizer": {"a": first}}).optimizers == {"a": first}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("optimizer", torch.optim.LBFGS(MODEL.parameters()), "LBFGS computes the loss again inside its step"),
+        ("optimizer", [], "no optimizer was given"),
+        ("autocast", "fp16", "give torch.bfloat16 or torch.float16"),
+    ],
+)
+def test_what_cannot_be_trained_with_is_refused(field: str, value: object, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as caught:
+        checked_script({**PARTS, field: value})
+
+    assert [problem.field for problem in caught.value.problems] == [field]
 
 
 def test_one_callback_or_several_are_taken() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from pliant.compat.pyedt.script import Script
-from pliant.compat.pyedt.steps import StepModel, accuracy, eva, on_device, own_step, pair, usual_step, validate
+from pliant.compat.pyedt.steps import StepModel, accuracy, eva, on_device, own_step, own_test, pair, usual_step
 
 Point = namedtuple("Point", "x y")
 
@@ -20,7 +20,8 @@ def script(**changes: Any) -> Script:
         "module": module,
         "datasets_function": lambda: ([], []),
         "loss_function": torch.nn.functional.cross_entropy,
-        "optimizer": torch.optim.SGD(module.parameters(), lr=0.1),
+        "optimizer": (optimizer := torch.optim.SGD(module.parameters(), lr=0.1)),
+        "optimizers": {"0": optimizer},
         "metrics": {},
         "driver_logger": None,
         "worker_logger": None,
@@ -106,28 +107,30 @@ def test_a_scripts_own_step_may_not_step_the_optimizer() -> None:
     given.optimizer.step()
 
 
-def test_validation_means_are_over_samples_and_leave_training_mode_on() -> None:
-    inputs, labels = batch(10)
-    given = script()
-    seen = []
-    given.module.register_forward_pre_hook(lambda module, _: seen.append((module.training, torch.is_grad_enabled())))
+def test_a_scripts_own_test_gets_the_loader_in_evaluation_mode() -> None:
+    def test(model: Any, test_iter: Any, fn_args: Any) -> float:
+        assert not model.training
+        assert not torch.is_grad_enabled()
+        return float(len(list(test_iter)))
 
-    outcome = validate(given, DataLoader(TensorDataset(inputs, labels), batch_size=4), torch.device("cpu"))
+    given = script(fn_test=test)
 
-    whole = torch.nn.functional.cross_entropy(given.module(inputs), labels)
-    assert outcome.numbers()["loss"] == pytest.approx(whole.item(), rel=1e-5)
-    assert seen[:3] == [(False, False)] * 3
+    outcome = own_test(given, DataLoader(TensorDataset(*batch(10)), batch_size=4))
+
+    assert outcome.numbers() == {"loss": 3.0}
     assert given.module.training
 
 
-def test_a_scripts_own_test_gets_the_loader() -> None:
-    loader = DataLoader(TensorDataset(*batch(10)), batch_size=4)
+def test_the_usual_step_computes_in_the_dtype_of_autocast() -> None:
+    seen = []
 
-    outcome = validate(
-        script(fn_test=lambda model, test_iter, fn_args: float(len(list(test_iter)))), loader, torch.device("cpu")
-    )
+    def loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        seen.append(outputs.dtype)
+        return outputs.float().mean()
 
-    assert outcome.numbers() == {"loss": 3.0}
+    usual_step(script(autocast=torch.bfloat16, loss_function=loss), batch())
+
+    assert seen == [torch.bfloat16]
 
 
 def test_a_batch_that_is_no_pair_is_refused() -> None:

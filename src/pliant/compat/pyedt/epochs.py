@@ -5,11 +5,12 @@ learning rate at the beginning of this epoch, the newcomer's callback must be ca
 """
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.optim.lr_scheduler import LRScheduler
 
 
 class Means:
@@ -46,25 +47,48 @@ class Marks:
         self.num_begun, self.num_ended = state_dict["num_begun"], state_dict["num_ended"]
 
 
+class Kept:
+    """What is kept of a callback: its own state if it has one, else that of the schedulers among its attributes."""
+
+    def __init__(self, callback: Any) -> None:
+        self._callback = callback
+
+    def state_dict(self) -> dict[str, Any]:
+        if _has_state(self._callback):
+            own: dict[str, Any] = self._callback.state_dict()
+            return own
+        return {name: scheduler.state_dict() for name, scheduler in _schedulers_of(self._callback).items()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        if _has_state(self._callback):
+            self._callback.load_state_dict(state_dict)
+            return
+        for name, scheduler in _schedulers_of(self._callback).items():
+            if name in state_dict:
+                scheduler.load_state_dict(state_dict[name])
+
+
+def _has_state(callback: Any) -> bool:
+    return hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict")
+
+
+def _schedulers_of(callback: Any) -> dict[str, Any]:
+    return {name: one for name, one in getattr(callback, "__dict__", {}).items() if isinstance(one, LRScheduler)}
+
+
 def stateful(callbacks: Sequence[Any]) -> dict[str, Any]:
-    """Return the callbacks that have a state to keep (`state_dict`), by a name that is the same in every task."""
-    return {
-        f"callback-{index}": one
-        for index, one in enumerate(callbacks)
-        if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")
-    }
+    """Return what is kept of the callbacks, by a name that is the same in every task."""
+    return {f"callback-{index}": Kept(one) for index, one in enumerate(callbacks)}
 
 
 @contextmanager
-def unchanged(optimizer: torch.optim.Optimizer, others: Mapping[str, Any]) -> Iterator[None]:
-    """Undo what is done meanwhile to the learning rate and other options of the optimizer, and to other states."""
-    options = [
-        copy.deepcopy({name: value for name, value in group.items() if name != "params"})
-        for group in optimizer.param_groups
-    ]
+def unchanged(optimizers: Iterable[torch.optim.Optimizer], others: Mapping[str, Any]) -> Iterator[None]:
+    """Undo what is done meanwhile to the learning rates and other options of the optimizers, and to other states."""
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    options = [copy.deepcopy({name: value for name, value in group.items() if name != "params"}) for group in groups]
     states = {name: copy.deepcopy(one.state_dict()) for name, one in others.items()}
     yield
-    for group, before in zip(optimizer.param_groups, options, strict=True):
+    for group, before in zip(groups, options, strict=True):
         group.update(before)
     for name, one in others.items():
         one.load_state_dict(states[name])

@@ -105,7 +105,7 @@ class Journal:
     @property
     def _iteration(self) -> int:
         """Micro-batches of all workers, as IBM counts iterations."""
-        return self._run.num_steps_done * self._run.virtual_workers
+        return self._run.num_steps_done * self._run.plan.virtual_workers
 
     def _leads(self) -> bool:
         """Return whether this task leads; the first time it does, begin the driver's log."""
@@ -114,7 +114,7 @@ class Journal:
             for note in self._notes:
                 print(note)
             print("Using pytorch backend.")
-            total = self._run.steps_per_epoch * self._run.virtual_workers * self._schedule.num_epochs
+            total = self._run.steps_per_epoch * self._run.plan.virtual_workers * self._schedule.num_epochs
             print(f"Total iterations: {total}")
             print("--------START TRAINING--------", flush=True)
             tell(self._driver, "on_train_begin")

@@ -15,6 +15,7 @@ from pliant.compat.pyedt.journal import job_id
 from pliant.compat.pyedt.saving import pack_model
 from pliant.compat.pyedt.script import checked_schedule, checked_script, refuse_unknown
 from pliant.compat.pyedt.training import train
+from pliant.train.optimize import Optimizers
 
 MODEL_KEYWORDS: Final = (
     "model",
@@ -30,6 +31,12 @@ MODEL_KEYWORDS: Final = (
     "enable_onnx",
     "scale_up_function",
     "collate_fn",
+    "schedulers",
+    "epoch_schedulers",
+    "scaler",
+    "autocast",
+    "clip_norm",
+    "clip_value",
 )
 TRAIN_KEYWORDS: Final = (
     "epoch_number",
@@ -41,6 +48,7 @@ TRAIN_KEYWORDS: Final = (
     "effective_batch_size",
     "worker_memory",
     "driver_memory",
+    "accumulate",
 )
 NO_MEANING: Final = {
     "scale_up_function": "the server decides how fast a job grows",
@@ -57,7 +65,7 @@ class FabricModel:
         model: nn.Module,
         datasets_function: Callable[[], Any],
         loss_function: Callable[[Any, Any], torch.Tensor],
-        optimizer: torch.optim.Optimizer,
+        optimizer: Optimizers,
         metrics: Iterable[Callable[[Any, Any], Any]] | None = None,
         driver_logger: Any = None,
         worker_logger: Any = None,
@@ -67,9 +75,21 @@ class FabricModel:
         enable_onnx: bool = False,
         scale_up_function: Callable[[int, int], int] | None = None,
         collate_fn: Callable[[list[Any]], Any] | None = None,
+        *,
+        schedulers: Any = None,
+        epoch_schedulers: Any = None,
+        scaler: torch.amp.GradScaler | None = None,
+        autocast: torch.dtype | None = None,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
         **unknown: Any,
     ) -> None:
         """Take the parts of a training; nothing is loaded and nothing trained yet.
+
+        Those after `collate_fn` are Pliant's own: learning-rate schedulers that step after every optimizer step or
+        after every epoch, a GradScaler and the dtype of autocast, and how the gradient of the global batch is clipped.
+        With a `scaler`, `fn_step_train` calls `scaler.scale(loss).backward()`, and neither `scaler.step` nor
+        `scaler.update`.
 
         Raises:
             TypeError: a keyword is unknown.
@@ -92,9 +112,14 @@ class FabricModel:
         effective_batch_size: int | None = None,
         worker_memory: str | None = None,
         driver_memory: str | None = None,
+        *,
+        accumulate: int = 1,
         **unknown: Any,
     ) -> None:
         """Train; return when all epochs are done and the model is saved.
+
+        `num_dataloader_threads` is the number of processes that load data for every task. `accumulate` is Pliant's own:
+        a local batch is computed in so many pieces, one after the other, to save memory.
 
         Raises:
             TypeError: a keyword is unknown.

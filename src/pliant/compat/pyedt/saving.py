@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +22,16 @@ FINAL: Final = "model_epoch_final.pth"
 _BY_EPOCH: Final = re.compile(r"model_epoch_(\d+)\.pth")
 
 
-def save_weights(module: nn.Module, optimizer: torch.optim.Optimizer, folder: Path, name: str) -> None:
-    """Write `train/model_epoch_NAME.pth` and `train/model_epoch_NAME_optimizer_state.pth` into a model folder."""
+def save_weights(module: nn.Module, optimizers: Mapping[str, torch.optim.Optimizer], folder: Path, name: str) -> None:
+    """Write `train/model_epoch_NAME.pth` and `train/model_epoch_NAME_optimizer_state.pth` into a model folder.
+
+    The latter holds the state of one optimizer, or of several by their names.
+    """
+    states = {key: optimizer.state_dict() for key, optimizer in optimizers.items()}
     target = folder / "train"
     checkpoint.write(target / f"model_epoch_{name}.pth", module.state_dict())
-    checkpoint.write(target / f"model_epoch_{name}_optimizer_state.pth", optimizer.state_dict())
+    kept = states if len(states) > 1 else next(iter(states.values()))
+    checkpoint.write(target / f"model_epoch_{name}_optimizer_state.pth", kept)
 
 
 def load_weights(module: nn.Module, path: Path) -> Path:

@@ -12,6 +12,8 @@ import torch
 from torch import nn
 
 from pliant.core.errors import InvalidInput, Problem
+from pliant.train import TrainingError
+from pliant.train.optimize import named
 
 Metric = Callable[[Any, Any], Any]
 StepFunction = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
@@ -30,7 +32,10 @@ class Script:
     module: nn.Module
     datasets_function: Callable[[], Any]
     loss_function: Callable[[Any, Any], torch.Tensor]
-    optimizer: torch.optim.Optimizer
+    optimizer: Any
+    """As it was given: one, or a list or dict of several; what `model.get_optimizer()` returns."""
+    optimizers: Mapping[str, torch.optim.Optimizer]
+    """All of them, by name."""
     metrics: Mapping[str, Metric]
     """By the name that they are reported under."""
     driver_logger: Any
@@ -40,6 +45,15 @@ class Script:
     fn_test: TestFunction | None
     collate_fn: Callable[[list[Any]], Any] | None
     enable_onnx: bool
+    schedulers: tuple[Any, ...] = ()
+    """Stepped after every optimizer step."""
+    epoch_schedulers: tuple[Any, ...] = ()
+    """Stepped after every epoch; those that need a value get the validation's loss, or else the training's."""
+    scaler: torch.amp.GradScaler | None = None
+    autocast: torch.dtype | None = None
+    """Forward passes are computed in it."""
+    clip_norm: float | None = None
+    clip_value: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +65,10 @@ class Schedule:
     local_batch: int
     """Samples that a virtual worker computes at once, at most."""
     virtual_workers: int
-    num_threads: int
+    num_workers: int
+    """Processes of every task that load data."""
+    accumulate: int
+    """Pieces that `local_batch` samples are computed in."""
     validation_freq: int
     checkpoint_freq: int
 
@@ -64,11 +81,12 @@ def checked_script(given: Mapping[str, Any]) -> Script:
     """
     problems = [
         *_unless(isinstance(given["model"], nn.Module), "model", given["model"], "give a torch.nn.Module"),
+        *_of_optimizer(given["optimizer"]),
         *_unless(
-            isinstance(given["optimizer"], torch.optim.Optimizer),
-            "optimizer",
-            given["optimizer"],
-            "give one instance of torch.optim.Optimizer",
+            given["autocast"] is None or isinstance(given["autocast"], torch.dtype),
+            "autocast",
+            given["autocast"],
+            "give torch.bfloat16 or torch.float16",
         ),
     ]
     for name in ("datasets_function", "loss_function"):
@@ -88,6 +106,7 @@ def checked_script(given: Mapping[str, Any]) -> Script:
         datasets_function=given["datasets_function"],
         loss_function=given["loss_function"],
         optimizer=given["optimizer"],
+        optimizers=named(given["optimizer"]),
         metrics=metrics,
         driver_logger=given["driver_logger"],
         worker_logger=given["worker_logger"],
@@ -96,6 +115,12 @@ def checked_script(given: Mapping[str, Any]) -> Script:
         fn_test=given["fn_test"],
         collate_fn=given["collate_fn"],
         enable_onnx=bool(given["enable_onnx"]),
+        schedulers=_as_tuple(given["schedulers"]),
+        epoch_schedulers=_as_tuple(given["epoch_schedulers"]),
+        scaler=given["scaler"],
+        autocast=given["autocast"],
+        clip_norm=given["clip_norm"],
+        clip_value=given["clip_value"],
     )
 
 
@@ -109,7 +134,7 @@ def checked_schedule(given: Mapping[str, Any], job_workers: int) -> Schedule:
         InvalidInput: a number is out of its bounds, or both ways to say the global batch are used.
     """
     problems = [
-        *_at_least(1, given, "epoch_number", "batch_size", "validation_freq"),
+        *_at_least(1, given, "epoch_number", "batch_size", "validation_freq", "accumulate"),
         *_at_least(0, given, "num_dataloader_threads", "checkpoint_freq"),
         *_at_least(1, {name: 1 if given[name] is None else given[name] for name in GLOBAL}, *GLOBAL),
     ]
@@ -131,7 +156,8 @@ def checked_schedule(given: Mapping[str, Any], job_workers: int) -> Schedule:
         global_batch=global_batch,
         local_batch=local,
         virtual_workers=workers,
-        num_threads=given["num_dataloader_threads"],
+        num_workers=given["num_dataloader_threads"],
+        accumulate=given["accumulate"],
         validation_freq=given["validation_freq"],
         checkpoint_freq=given["checkpoint_freq"],
     )
@@ -148,6 +174,15 @@ def _unless(fine: bool, name: str, value: object, advice: str) -> list[Problem]:
     return [] if fine else [Problem(field=name, message=f"got {value!r:.80}; {advice}")]
 
 
+def _of_optimizer(optimizer: Any) -> list[Problem]:
+    try:
+        named(optimizer if isinstance(optimizer, torch.optim.Optimizer | list | tuple | dict) else [optimizer])
+    except TrainingError as error:
+        advice = "give an instance of torch.optim.Optimizer, or a list or dict of several"
+        return [Problem(field="optimizer", message=f"{error}; {advice}")]
+    return []
+
+
 def _at_least(lowest: int, given: Mapping[str, Any], *names: str) -> list[Problem]:
     return [
         Problem(field=name, message=f"got {given[name]!r}; give a whole number of at least {lowest}")
@@ -160,7 +195,7 @@ def _name_of(metric: object) -> str:
     return getattr(metric, "__name__", type(metric).__name__)
 
 
-def _as_tuple(callbacks: object) -> tuple[Any, ...]:
-    if callbacks is None:
+def _as_tuple(given: object) -> tuple[Any, ...]:
+    if given is None:
         return ()
-    return tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)
+    return tuple(given) if isinstance(given, Iterable) else (given,)

@@ -4,8 +4,8 @@ Knows nothing of the engine and of loggers. Accuracy is in percent for a script'
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,10 @@ class TrainLoader:
 
 
 class StepModel:
-    """What a script's own functions get as `model`: the module in every respect, and IBM's two accessors."""
+    """What a script's own functions get as `model`: the module in every respect, and IBM's two accessors.
+
+    `get_scaler` is Pliant's own.
+    """
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -54,8 +57,11 @@ class StepModel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._script.module, name)
 
-    def get_optimizer(self) -> torch.optim.Optimizer:
+    def get_optimizer(self) -> Any:
         return self._script.optimizer
+
+    def get_scaler(self) -> torch.amp.GradScaler | None:
+        return self._script.scaler
 
     def get_loss_function(self) -> Callable[[Any, Any], torch.Tensor]:
         return self._script.loss_function
@@ -79,42 +85,34 @@ def accuracy(outputs: Any, labels: Any) -> torch.Tensor | None:
 def usual_step(script: Script, data: Any) -> Outcome:
     """Compute the loss of a batch of (inputs, labels), and its metrics; backward is left to the engine."""
     inputs, labels = pair(data)
-    outputs = script.module(inputs)
-    return Outcome(loss=script.loss_function(outputs, labels), metrics=_measured(script, outputs, labels))
+    with _autocast(script):
+        outputs = script.module(inputs)
+        loss = script.loss_function(outputs, labels)
+    return Outcome(loss=loss, metrics=_measured(script, outputs, labels))
 
 
 def own_step(script: Script, data: Any, train_loader: TrainLoader) -> Outcome:
     """Let the script's `fn_step_train` compute a batch and its gradients."""
     assert script.fn_step_train is not None
-    with no_optimizer_step(script.optimizer):
+    with no_optimizer_step(script.optimizers.values()):
         acc, loss = script.fn_step_train(StepModel(script), data, eva, train_loader, NO_ARGUMENTS)
     return Outcome(loss=loss, metrics={} if acc is None or math.isnan(_number(acc)) else {ACCURACY: acc / 100})
 
 
-def validate(script: Script, loader: DataLoader[Any], device: torch.device) -> Outcome:
-    """Return the mean loss, and the metrics, over a data set; the module is in evaluation mode meanwhile."""
+def usual_test(script: Script, data: Any) -> dict[str, float]:
+    """Return loss and metrics of one batch of the test set."""
+    return usual_step(script, data).numbers()
+
+
+def own_test(script: Script, loader: DataLoader[Any]) -> Outcome:
+    """Let the script's `fn_test` compute the mean loss over a data set; the module is in evaluation mode meanwhile."""
+    assert script.fn_test is not None
     script.module.eval()
     try:
         with torch.no_grad():
-            if script.fn_test is not None:
-                return Outcome(loss=script.fn_test(StepModel(script), loader, NO_ARGUMENTS))
-            return _usual_test(script, loader, device)
+            return Outcome(loss=script.fn_test(StepModel(script), loader, NO_ARGUMENTS))
     finally:
         script.module.train()
-
-
-def _usual_test(script: Script, loader: DataLoader[Any], device: torch.device) -> Outcome:
-    sums: dict[str, float] = {}
-    num_samples = 0
-    for data in loader:
-        inputs, labels = pair(on_device(data, device))
-        outputs = script.module(inputs)
-        outcome = Outcome(loss=script.loss_function(outputs, labels), metrics=_measured(script, outputs, labels))
-        num_samples += len(labels)
-        for name, value in outcome.numbers().items():
-            sums[name] = sums.get(name, 0.0) + value * len(labels)
-    means = {name: total / num_samples for name, total in sums.items()}
-    return Outcome(loss=means.pop("loss", math.nan), metrics=means)
 
 
 def _number(value: Any) -> float:
@@ -158,18 +156,27 @@ def on_device(data: Any, device: torch.device) -> Any:
             return data
 
 
+def _autocast(script: Script) -> AbstractContextManager[Any]:
+    if script.autocast is None:
+        return nullcontext()
+    device = next(script.module.parameters()).device
+    return torch.autocast(device.type, dtype=script.autocast)
+
+
 @contextmanager
-def no_optimizer_step(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+def no_optimizer_step(optimizers: Iterable[torch.optim.Optimizer]) -> Iterator[None]:
     """Refuse `optimizer.step()` meanwhile: the engine steps, once per global batch."""
 
     def refuse(*_: Any) -> None:
         raise RuntimeError(
             "fn_step_train called optimizer.step(); remove that line: the step is made once per global batch, "
-            "after the gradients of all workers were averaged"
+            "after the gradients of all workers were averaged (a GradScaler goes into FabricModel(scaler=…); "
+            "fn_step_train calls scaler.scale(loss).backward(), and neither scaler.step nor scaler.update)"
         )
 
-    hook = optimizer.register_step_pre_hook(refuse)
+    hooks = [optimizer.register_step_pre_hook(refuse) for optimizer in optimizers]
     try:
         yield
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()

@@ -1,17 +1,19 @@
 """The loop behind `FabricModel.train`: plays a script on the engine.
 
-Every task runs this. Callbacks run and validations are computed in every task: all see the same learning rate, nobody
-waits for a leader, and nothing is missing when the leader is lost. Knows neither servers nor memberships.
+Every task runs this. Callbacks run in every task: all see the same learning rate, nobody waits for a leader, and
+nothing is missing when the leader is lost. A validation is shared over the tasks, a script's own `fn_test` computed by
+all. Knows neither servers nor memberships.
 """
 
 import os
 import time
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from pliant.compat.pyedt.epochs import Marks, stateful, unchanged
@@ -19,7 +21,7 @@ from pliant.compat.pyedt.journal import Journal
 from pliant.compat.pyedt.loggers import tell
 from pliant.compat.pyedt.saving import export_onnx, load_weights, save_weights
 from pliant.compat.pyedt.script import Schedule, Script
-from pliant.compat.pyedt.steps import Outcome, TrainLoader, on_device, own_step, usual_step, validate
+from pliant.compat.pyedt.steps import Outcome, TrainLoader, on_device, own_step, own_test, usual_step, usual_test
 from pliant.core.errors import InvalidInput, Problem
 from pliant.train import Run, Saving
 
@@ -34,18 +36,23 @@ def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
 
     def save(saving: Saving) -> None:
         name = "final" if saving.final else str(saving.epoch)
-        save_weights(script.module, script.optimizer, saving.folder, name)
+        save_weights(script.module, script.optimizers, saving.folder, name)
 
     run = Run(
         script.module,
-        script.optimizer,
+        script.optimizers,
         train_set,
         batch_size=schedule.global_batch,
         virtual_workers=schedule.virtual_workers,
         collate_fn=script.collate_fn,
-        num_threads=schedule.num_threads,
+        num_workers=min(schedule.num_workers, len(os.sched_getaffinity(0))),  # more would only be in each other's way
+        accumulate=schedule.accumulate,
+        schedulers=script.schedulers,
+        scaler=script.scaler,
+        clip_norm=script.clip_norm,
+        clip_value=script.clip_value,
         checkpoint_freq=schedule.checkpoint_freq,
-        state={**stateful(script.callbacks), "fabric": marks},
+        state={**_kept(script), "fabric": marks},
         save=save,
     )
     journal = Journal(script, schedule, run, num_samples=len(train_set), notes=notes, clock=time.monotonic)
@@ -89,7 +96,7 @@ class Session:
         self._marks = marks
         train_set, test_set = data
         self._train_loader = TrainLoader(dataset=train_set, batch_size=schedule.local_batch)
-        self._test_loader = None if test_set is None else _test_loader(script, schedule, test_set)
+        self._test_set = test_set
 
     def begin(self) -> None:
         """Hand callbacks and loggers what they may use, and tell them that training begins."""
@@ -124,9 +131,14 @@ class Session:
         self.journal.epoch_ends()
         num_finished, num_epochs = epoch + 1, self.schedule.num_epochs
         is_last = num_finished == num_epochs
-        if self._test_loader is not None and (is_last or num_finished % self.schedule.validation_freq == 0):
-            self.journal.validation(validate(self._script, self._test_loader, self.run.device).numbers())
-        self._at_border("on_epoch_end", epoch, is_done=self._marks.num_ended > epoch)
+        values: dict[str, float] | None = None
+        if self._test_set is not None and (is_last or num_finished % self.schedule.validation_freq == 0):
+            values = self._validate()
+            self.journal.validation(values)
+        is_done = self._marks.num_ended > epoch
+        self._at_border("on_epoch_end", epoch, is_done=is_done)
+        if not is_done:
+            self._schedule_epoch(values)
         self._marks.num_ended = max(self._marks.num_ended, epoch + 1)
         if is_last:
             self._tell_all("on_train_end")
@@ -142,10 +154,32 @@ class Session:
             self.run.take(outcome.loss, **outcome.metrics)
         return outcome
 
+    def _validate(self) -> dict[str, float]:
+        """Compute a script's own test in every task, and share the usual one."""
+        script = self._script
+        if script.fn_test is not None:
+            return own_test(script, _test_loader(script, self.schedule, self._test_set)).numbers()
+        return self.run.evaluate(
+            self._test_set,
+            lambda batch: usual_test(script, on_device(batch, self.run.device)),
+            batch_size=self.schedule.local_batch,
+            collate_fn=script.collate_fn,
+        )
+
+    def _schedule_epoch(self, validated: Mapping[str, float] | None) -> None:
+        """Step the schedulers of epochs; one that needs a value gets the newest loss that all tasks know."""
+        for scheduler in self._script.epoch_schedulers:
+            if not isinstance(scheduler, ReduceLROnPlateau):
+                scheduler.step()
+            elif validated is not None:
+                scheduler.step(validated["loss"])
+            elif self._test_set is None:
+                scheduler.step(self.run.last["loss"])
+
     def _at_border(self, method: str, epoch: int, *, is_done: bool) -> None:
         """Call the callbacks; if the state holds their changes already, they leave it as it is."""
         script = self._script
-        with unchanged(script.optimizer, stateful(script.callbacks)) if is_done else nullcontext():
+        with unchanged(script.optimizers.values(), _kept(script)) if is_done else nullcontext():
             for one in script.callbacks:
                 tell(one, method, epoch)
 
@@ -163,6 +197,11 @@ class Session:
         folder.mkdir(parents=True, exist_ok=True)
         inputs = on_device(sample[0], self.run.device)
         print(export_onnx(self._script.module, inputs, folder / "trained_model.onnx"))
+
+
+def _kept(script: Script) -> dict[str, Any]:
+    schedulers = {f"epoch scheduler {i}": scheduler for i, scheduler in enumerate(script.epoch_schedulers)}
+    return {**stateful(script.callbacks), **schedulers}
 
 
 def play(session: Session) -> None:

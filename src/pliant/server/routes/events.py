@@ -10,41 +10,48 @@ from pydantic import TypeAdapter
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.event import Event
+from pliant.server.access import PREFIX
 from pliant.server.context import InContext, InControl
+from pliant.server.presence import GONE, RECHECK_S, InPresence
 from pliant.server.problems import responses
+from pliant.server.visibility import InSight
 from pliant.wire.api import EventPage
 
-router = APIRouter(tags=["events"])
+router = APIRouter(prefix=PREFIX, tags=["events"])
 
 _BATCH = 500
 _EVENT = TypeAdapter(Event)
 
-After = Annotated[int, Query(ge=0, description="Only events after this number.")]
+_MAX_SEQ = 2**31 - 1
+"""What every database holds."""
+
+After = Annotated[int, Query(ge=0, le=_MAX_SEQ, description="Only events after this number.")]
 JobFilter = Annotated[str | None, Query(description="Only events of this job.")]
 
 
 @router.get("/events", summary="Read events", responses=responses(404))
 def events(
     control: InControl,
+    sight: InSight,
     after: After = 0,
     job_id: JobFilter = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> EventPage:
-    """Return events in order; ask again with `after=last`."""
-    return control.queries.events(after, job_id, limit)
+    """Return events of the server and of the jobs that the caller sees, in order; ask again with `after=last`."""
+    return control.queries.events(after, job_id, limit, sight)
 
 
 def _resumed(after: After = 0, last_event_id: Annotated[str | None, Header()] = None) -> int:
     if last_event_id is None:
         return after
-    if not (last_event_id.isascii() and last_event_id.isdigit()):
+    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < len(str(_MAX_SEQ))):
         message = f"{last_event_id!r} is no event number; send the `id` of the last event"
         raise InvalidInput(Problem(field="Last-Event-ID", message=message))
     return int(last_event_id)
 
 
-def _known(control: InControl, job_id: JobFilter = None) -> str | None:
-    return control.queries.job(job_id).id if job_id is not None else None
+def _known(control: InControl, sight: InSight, job_id: JobFilter = None) -> str | None:
+    return control.queries.seen(job_id, sight).id if job_id is not None else None
 
 
 @router.get(
@@ -55,19 +62,26 @@ def _known(control: InControl, job_id: JobFilter = None) -> str | None:
 )
 async def stream(
     context: InContext,
+    presence: InPresence,
     start: Annotated[int, Depends(_resumed)],
     job_id: Annotated[str | None, Depends(_known)],
 ) -> AsyncIterator[ServerSentEvent]:
-    """Send what has happened since `after` (or the `Last-Event-ID`), then what happens, until the server stops."""
+    """Send what has happened since `after` (or the `Last-Event-ID`), then what happens.
+
+    It ends when the server stops, and when the caller is not let in any more or does not see the job any more.
+    """
     queries, bell = context.control.queries, context.bell
     while not bell.closed:
         num_rings = bell.num_rings
-        page = await asyncio.to_thread(queries.events, start, job_id, _BATCH)
+        try:
+            page = await asyncio.to_thread(queries.events, start, job_id, _BATCH, await presence.sight())
+        except GONE:
+            return
         for event in page.events:
             yield _sse(event)
         start = page.last
         if len(page.events) < _BATCH:
-            await bell.wait_beyond(num_rings)
+            await bell.wait_beyond(num_rings, RECHECK_S)
 
 
 def _sse(event: Event) -> ServerSentEvent:

@@ -1,27 +1,27 @@
 """Jobs: submit, list, show, change, stop, why, series, results."""
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from pliant.core.errors import InvalidInput, Problem, Unavailable
+from pliant.core.chart import MAX_BUCKETS
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
 from pliant.server import upload
-from pliant.server.auth import OWNER
+from pliant.server.access import PREFIX, Caller
+from pliant.server.body import parsed_with_code, upload_file
 from pliant.server.context import InContext, InControl
+from pliant.server.etag import IfMatch, revision_of, tagged
 from pliant.server.problems import responses
-from pliant.wire.api import JobDetail, JobPage, JobPatch, JobRequest, MetricPage, Why
-from pliant.wire.link import problems_of
+from pliant.server.visibility import InSight, OwnJob, SeenJob
+from pliant.wire.api import ChartPage, JobDetail, JobPage, JobPatch, JobRequest, MetricPage, Why
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(prefix=PREFIX, tags=["jobs"])
+
+MAX_STEP = 2**31 - 1
+"""What every database holds."""
 
 _UPLOAD: dict[str, Any] = {
     "requestBody": {
@@ -52,90 +52,86 @@ _UPLOAD: dict[str, Any] = {
     "/jobs",
     status_code=201,
     summary="Submit a training",
-    responses=responses(409, 413, 503),
+    responses=responses(409, 413, 503, 507),
     openapi_extra=_UPLOAD,
 )
-async def submit(request: Request, context: InContext) -> Job:
+async def submit(request: Request, context: InContext, caller: Caller, sight: InSight, response: Response) -> Job:
     """Check what was asked for and the code, keep it, and queue the job.
 
     Everything that is wrong is told at once, and then nothing is kept.
     """
-    with _upload_file(context.uploads) as path:
+    with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
-        try:
-            spec = JobRequest.model_validate_json(text).spec()
-        except ValidationError as error:
-            raise InvalidInput(*problems_of(error)) from error
-        return await run_in_threadpool(context.control.submit, spec, path, OWNER)
-
-
-@contextmanager
-def _upload_file(folder: Path) -> Iterator[Path]:
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".tar.gz") as file:
-            yield Path(file.name)
-    except OSError as error:
-        raise Unavailable(f"the upload cannot be kept in {folder}: {error.strerror}") from error
+        spec = (await parsed_with_code(JobRequest, text, path)).spec()
+        return tagged(await run_in_threadpool(context.control.submit, spec, path, caller.name, sight), response)
 
 
 @router.get("/jobs", summary="List jobs, newest first", responses=responses(404))
 def jobs(
     control: InControl,
+    sight: InSight,
     state: Annotated[list[JobState] | None, Query(description="Only jobs in these states.")] = None,
     before: Annotated[str | None, Query(description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JobPage:
-    """Return a page of jobs."""
-    return control.queries.page(state or [], before, limit)
+    """Return a page of the jobs that are the caller's, or shared with them."""
+    return control.queries.page(state or [], before, limit, sight)
 
 
 @router.get("/jobs/{job_id}", summary="Show a job", responses=responses(404))
-def show(control: InControl, job_id: str) -> JobDetail:
+def show(control: InControl, job: SeenJob, response: Response) -> JobDetail:
     """Return a job with its tasks and its generations."""
-    return control.queries.detail(job_id)
+    detail = control.queries.detail(job.id)
+    tagged(detail.job, response)
+    return detail
 
 
-@router.patch("/jobs/{job_id}", summary="Change a job that waits or runs", responses=responses(404, 409))
+@router.patch("/jobs/{job_id}", summary="Change a job that waits or runs", responses=responses(403, 404, 409, 412))
 def change(
     control: InControl,
-    job_id: str,
+    job: OwnJob,
     patch: JobPatch,
-    if_match: Annotated[str | None, Header(description="Refuse unless the job is at this revision.")] = None,
+    response: Response,
+    if_match: IfMatch = None,
 ) -> Job:
     """Change priority, minimum or maximum; the scheduler decides anew at once."""
-    return control.change(job_id, patch, _revision(if_match))
+    return tagged(control.change(job.id, patch, revision_of(if_match)), response)
 
 
-def _revision(if_match: str | None) -> int | None:
-    if if_match is None:
-        return None
-    text = if_match.strip().strip('"')
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidInput(Problem(field="If-Match", message=f"{if_match!r} is no revision; send its number"))
-    return int(text)
-
-
-@router.post("/jobs/{job_id}/stop", summary="Stop a job", responses=responses(404, 409))
-def stop(control: InControl, job_id: str) -> Job:
+@router.post("/jobs/{job_id}/stop", summary="Stop a job", responses=responses(403, 404, 409))
+def stop(control: InControl, job: OwnJob, caller: Caller, response: Response) -> Job:
     """End a job at its next step boundary; at once if it holds no slots."""
-    return control.stop(job_id, OWNER)
+    return tagged(control.stop(job.id, caller.name), response)
 
 
 @router.get("/jobs/{job_id}/why", summary="Why a job has the slots it has", responses=responses(404))
-def why(control: InControl, job_id: str) -> Why:
+def why(control: InControl, job: SeenJob) -> Why:
     """Return the newest decision about a job, and those before it."""
-    return control.queries.why(job_id)
+    return control.queries.why(job.id)
 
 
 @router.get("/jobs/{job_id}/metrics", summary="Series of a job", responses=responses(404))
 def metrics(
     control: InControl,
-    job_id: str,
+    job: SeenJob,
     name: Annotated[list[str] | None, Query(description="Only these series.")] = None,
-    after_step: Annotated[int, Query(ge=-1, description="Only points after this step.")] = -1,
+    after_step: Annotated[int, Query(ge=-1, le=MAX_STEP, description="Only points after this step.")] = -1,
 ) -> MetricPage:
     """Return points of a job's series in order of step, ten thousand at most."""
-    return control.queries.metrics(job_id, name or [], after_step)
+    return control.queries.metrics(job.id, name or [], after_step)
+
+
+@router.get("/jobs/{job_id}/chart", summary="Series of a job, downsampled", responses=responses(404))
+def chart(
+    control: InControl,
+    job: SeenJob,
+    name: Annotated[list[str] | None, Query(description="Only these series.")] = None,
+    first_step: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
+    last_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
+    max_buckets: Annotated[int, Query(ge=1, le=MAX_BUCKETS, description="Of each series.")] = 500,
+) -> ChartPage:
+    """Return series in buckets of equal numbers of steps, each with count, mean and extremes of its points."""
+    return control.queries.chart(job.id, name or [], first_step, last_step, max_buckets)
 
 
 @router.get(
@@ -144,8 +140,8 @@ def metrics(
     response_class=StreamingResponse,
     responses={**responses(404), 200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
 )
-def result(control: InControl, job_id: str) -> StreamingResponse:
+def result(control: InControl, job: SeenJob) -> StreamingResponse:
     """Return what the job wrote to RESULT_DIR, without its checkpoints, as a tar.gz made while it is sent."""
-    chunks = control.queries.result(job_id)
-    name = f'attachment; filename="{job_id}-result.tar.gz"'
+    chunks = control.queries.result(job.id)
+    name = f'attachment; filename="{job.id}-result.tar.gz"'
     return StreamingResponse(chunks, media_type="application/gzip", headers={"Content-Disposition": name})

@@ -2,30 +2,59 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
 from pliant.control.queries import Queries
 from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.core.job import Job
+from pliant.server.access import PREFIX
 from pliant.server.bell import Bell
 from pliant.server.context import InContext, InControl
+from pliant.server.presence import GONE, InPresence, Presence
 from pliant.server.problems import responses
 from pliant.server.tail import offset_of_tail, read_at, size_of
+from pliant.server.visibility import SeenJob
 from pliant.wire.api import LogFile
 
-router = APIRouter(tags=["logs"])
+router = APIRouter(prefix=PREFIX, tags=["logs"])
 
 POLL_S = 0.2
 APPEAR_S = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A task whose log is read, and who reads it."""
+
+    job: Job
+    task_id: str
+    presence: Presence
+
+    async def seen(self) -> bool:
+        """Tell whether they are still let in and see the job."""
+        try:
+            sight = await self.presence.sight()
+        except GONE:
+            return False
+        return sight is None or sight.covers(self.job.id, self.job.owner)
+
+
+def _followed(job: SeenJob, task_id: str, presence: InPresence) -> Followed:
+    return Followed(job, task_id, presence)
+
+
+InFollowed = Annotated[Followed, Depends(_followed)]
+
+
 @router.get("/jobs/{job_id}/logs", summary="List a job's log streams", responses=responses(404))
-def logs(control: InControl, job_id: str) -> tuple[LogFile, ...]:
+def logs(control: InControl, job: SeenJob) -> tuple[LogFile, ...]:
     """Return the streams that the job's tasks have written, in order of the tasks."""
-    return control.queries.logs(job_id)
+    return control.queries.logs(job.id)
 
 
 @router.get(
@@ -36,22 +65,21 @@ def logs(control: InControl, job_id: str) -> tuple[LogFile, ...]:
 )
 async def read(
     context: InContext,
-    job_id: str,
-    task_id: str,
+    followed: InFollowed,
     stream: str,
     offset: Annotated[int | None, Query(ge=0, description="Begin at this byte.")] = None,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Begin this many lines before the end.")] = None,
     follow: Annotated[bool, Query(description="Go on until the task has ended.")] = False,
 ) -> StreamingResponse:
-    """Return the text of one stream of one task."""
+    """Return the text of one stream of one task; what is followed ends when the caller may not see it any more."""
     if offset is not None and tail is not None:
         raise InvalidInput(Problem(field="tail", message="offset and tail cannot both be given; leave one out"))
     queries = context.control.queries
-    path = await _path(queries, (job_id, task_id, stream), follow=follow)
+    path = await _path(queries, (followed.job.id, followed.task_id, stream), follow=follow)
     start = offset or 0
     if tail is not None:
         start = await asyncio.to_thread(offset_of_tail, path, tail)
-    chunks = _follow(queries, context.bell, task_id, path, start) if follow else _whole(path, start)
+    chunks = _follow(queries, context.bell, followed, path, start) if follow else _whole(path, start)
     return StreamingResponse(chunks, media_type="text/plain; charset=utf-8")
 
 
@@ -75,9 +103,9 @@ async def _whole(path: Path, offset: int) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def _follow(queries: Queries, bell: Bell, task_id: str, path: Path, offset: int) -> AsyncIterator[bytes]:
-    while not bell.closed:
-        runs = queries.task_runs(task_id)
+async def _follow(queries: Queries, bell: Bell, followed: Followed, path: Path, offset: int) -> AsyncIterator[bytes]:
+    while not bell.closed and await followed.seen():
+        runs = queries.task_runs(followed.task_id)
         chunk = await asyncio.to_thread(read_at, path, offset)
         if chunk:
             offset += len(chunk)

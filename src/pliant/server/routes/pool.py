@@ -7,12 +7,14 @@ from pydantic import BaseModel
 
 from pliant import __version__
 from pliant.core.errors import Unavailable
+from pliant.server.access import PREFIX
 from pliant.server.context import InContext, InControl
 from pliant.server.problems import responses
+from pliant.server.visibility import InSight
 from pliant.wire.api import ClusterView, UsagePage
 
-router = APIRouter(tags=["pool"])
-health_router = APIRouter(tags=["server"])
+router = APIRouter(prefix=PREFIX, tags=["pool"])
+health_router = APIRouter(prefix=PREFIX, tags=["server"])
 
 
 class Status(BaseModel):
@@ -20,22 +22,25 @@ class Status(BaseModel):
 
     status: str
     version: str = __version__
+    tick_age_s: float | None = None
+    """Seconds since the control loop last looked at everything; it does so once a second at least."""
 
 
 @router.get("/cluster", summary="Show the pool", responses=responses())
-def cluster(control: InControl) -> ClusterView:
-    """Return every slot and who holds it."""
-    return control.queries.cluster()
+def cluster(control: InControl, sight: InSight) -> ClusterView:
+    """Return every slot and who holds it; the jobs only of those that the caller may see."""
+    return control.queries.cluster(sight)
 
 
 @router.get("/usage", summary="Slots over time", responses=responses(404))
 def usage(
     control: InControl,
+    sight: InSight,
     since: Annotated[float, Query(ge=0, allow_inf_nan=False, description="Seconds since the epoch (UTC).")] = 0.0,
     job_id: Annotated[str | None, Query(description="Only this job.")] = None,
 ) -> UsagePage:
-    """Return the steps of slots(job, time), with each job's last step before `since`."""
-    return control.queries.usage(since, job_id)
+    """Return the steps of slots(job, time) of the caller's jobs, with each job's last step before `since`."""
+    return control.queries.usage(since, job_id, sight)
 
 
 @router.post("/shutdown", status_code=202, summary="Drain and end the server", responses=responses(), tags=["server"])
@@ -50,4 +55,4 @@ async def health(control: InControl) -> Status:
     """Answer 200 while the control loop ticks; needs no token."""
     if not control.healthy():
         raise Unavailable("the control loop has not ticked for a while; see the server's log, restart it if need be")
-    return Status(status="ok")
+    return Status(status="ok", tick_age_s=control.tick_age_s())

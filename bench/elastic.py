@@ -1,0 +1,128 @@
+"""How long Pliant's own training stands still when its tasks change, against what the change must cost at least.
+
+A real server with four slots, a job with V = 8 and the default mode; its maximum goes 2 → 4 → 2 → 3, then one of three
+tasks is killed by SIGKILL. Pause = the longest gap between two new steps around the event, minus the usual step. In the
+same run the parameters are broadcast over gloo from one process to as many as the newcomers' generation has, cold
+buffers included: nothing that brings newcomers the state can take less.
+
+Claim: a planned change takes at most that broadcast and two steps. The comparison with other systems is `bench.peers`.
+"""
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from bench._report import Claim, finish, head, spread, table, verdicts
+from bench.peers.page import MODELS
+from bench.peers.scripts.workload import build
+from bench.peers.session import EVENTS, Outcome, play
+from bench.peers.sides import KINDS
+
+SIZE_AFTER = dict(zip(EVENTS, (4, 2, 3, 2), strict=True))
+NUM_BROADCASTS = 7
+LIMIT_S = 120.0
+
+
+def broadcast_s(model: str, size: int) -> float:
+    """Return how long one process takes to bring the parameters to the others, median, seconds."""
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory(prefix="plb-") as folder:
+        mine, theirs = context.Pipe()
+        processes = [
+            context.Process(target=_broadcast, args=(model, rank, size, f"{folder}/store", theirs), daemon=True)
+            for rank in range(size)
+        ]
+        try:
+            for process in processes:
+                process.start()
+            if not mine.poll(LIMIT_S):
+                raise TimeoutError(f"{size} processes did not broadcast within {LIMIT_S:.0f} s")
+            median: float = statistics.median(mine.recv())
+            return median
+        finally:
+            for process in processes:
+                process.join(10)
+                if process.is_alive():
+                    process.kill()
+
+
+def _broadcast(model: str, rank: int, size: int, store: str, pipe: Connection) -> None:
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    limit = timedelta(seconds=LIMIT_S)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=size, timeout=limit)
+    num_elements = sum(parameter.numel() for parameter in build(model).parameters())
+    times = []
+    for _ in range(NUM_BROADCASTS):
+        state = torch.ones(num_elements)
+        dist.barrier()
+        began = time.perf_counter()
+        dist.broadcast(state, 0)
+        dist.barrier()
+        times.append(time.perf_counter() - began)
+    if rank == 0:
+        pipe.send(times)
+    dist.destroy_process_group()
+
+
+def rows_of(model: str, outcomes: list[Outcome], floors: dict[int, float]) -> tuple[list[tuple[str, ...]], list[Claim]]:
+    """Return the rows of the table and the claims for one model."""
+    rows: list[tuple[str, ...]] = []
+    judged = []
+    for event in EVENTS:
+        costs = [outcome.lost[event] for outcome in outcomes if event in outcome.lost]
+        if not costs:
+            rows.append((model, event, "not reached", "", ""))
+            continue
+        pause = statistics.median(cost.lost_s for cost in costs)
+        usual = statistics.median(cost.usual_s for cost in costs)
+        floor = floors.get(SIZE_AFTER[event], 0.0) if event != EVENTS[1] else 0.0
+        spent = spread([cost.lost_s * 1000 for cost in costs])
+        rows.append((model, event, spent, f"{usual * 1000:.1f}", f"{floor * 1000:.1f}" if floor else "nothing"))
+        if event != EVENTS[3]:
+            found = f"{pause * 1000:.0f} ms of {(floor + 2 * usual) * 1000:.0f} ms"
+            text = f"{model}, {event}: at most the state's broadcast and 2 steps"
+            judged.append(Claim(text=text, found=found, holds=pause <= floor + 2 * usual))
+    return rows, judged
+
+
+def main() -> int:
+    """Measure, write the report; the exit status is 1 if a claim is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="also write the report to this file")
+    parser.add_argument("--runs", type=int, default=3, help="sessions per model (default 3)")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    given = parser.parse_args()
+    rows: list[tuple[str, ...]] = []
+    judged: list[Claim] = []
+    troubles = []
+    for model in given.models:
+        outcomes = [play(KINDS[0], model, Path(sys.executable)) for _ in range(given.runs)]
+        troubles += [f"- {model}, went no further: {outcome.trouble}" for outcome in outcomes if outcome.trouble]
+        more_rows, more_claims = rows_of(model, outcomes, {size: broadcast_s(model, size) for size in (3, 4)})
+        rows += more_rows
+        judged += more_claims
+    columns = ("model", "event", "pause, ms", "usual step, ms", "broadcast, ms")
+    text = "\n".join(
+        [
+            head("How long training stands still when tasks change", f"python -m bench.elastic --runs {given.runs}"),
+            (__doc__ or "").split("Claim:")[0],
+            table(columns, *rows),
+            verdicts(judged),
+            *troubles,
+        ]
+    )
+    return finish(text, judged, given.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""One worker of a training whose number of workers does not change: DDP, a plain loop, or Pliant's `Run`.
+
+Runs in a process of its own and steps only when it is told to: a block of steps at a time, so that contenders take
+turns and whoever does not have its turn does nothing. No server runs; what one would tell the tasks of a first
+generation comes through the pipe, and what they report is dropped.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import chain, repeat
+from multiprocessing.connection import Connection
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+from bench.fixed.models import TRAININGS, Training
+from pliant.core.job import JobId, TaskId
+from pliant.core.link import Form, FromTask, Ready
+from pliant.train import Run
+from pliant.train.ambient import SURROUNDINGS, Surroundings
+from pliant.train.session import Session
+
+LOOPBACK = "127.0.0.1"
+MANY_EPOCHS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """Which worker of which contender this is."""
+
+    how: Literal["plain", "ddp", "fast", "exact"]
+    training: str
+    rank: int
+    size: int
+    num_parts: int = 4
+    """V, for Pliant."""
+    store: str = ""
+    """A file at which DDP's workers meet."""
+
+
+class _Over(BaseException):
+    """The last block is done."""
+
+
+@dataclass(slots=True)
+class Gate:
+    """Lets a block of steps through, times each, and then waits for the next block."""
+
+    pipe: Connection
+    left: int = 0
+    times: list[float] = field(default_factory=list)
+    since: float = 0.0
+
+    def open(self) -> None:
+        """Wait for the first block."""
+        self._wait()
+
+    def passed(self) -> None:
+        """Take note that one step is done."""
+        now = time.perf_counter()
+        self.times.append(now - self.since)
+        self.since = now
+        self.left -= 1
+        if self.left == 0:
+            self.pipe.send(self.times)
+            self._wait()
+
+    def _wait(self) -> None:
+        self.left = self.pipe.recv()
+        if self.left == 0:
+            raise _Over
+        self.times, self.since = [], time.perf_counter()
+
+
+def work(seat: Seat, pipe: Connection) -> None:
+    """Be that worker until the pipe says that it is over."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    training = TRAININGS[seat.training]
+    gate = Gate(pipe)
+    try:
+        if seat.how == "plain":
+            _plain(training, gate)
+        elif seat.how == "ddp":
+            _ddp(training, gate, seat)
+        else:
+            _pliant(training, gate, seat)
+    except _Over:
+        pipe.send(None)
+    os._exit(0)  # threads that close connections have nothing to save
+
+
+def _plain(training: Training, gate: Gate) -> None:
+    model = training.build()
+    loader = DataLoader(training.data(), batch_size=training.batch_size, shuffle=True, drop_last=True)
+    _loop(training, model, model, loader, gate)
+
+
+def _ddp(training: Training, gate: Gate, seat: Seat) -> None:
+    """As PyTorch's documentation teaches it, with the option that saves a copy of the gradients."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group(
+        "gloo", init_method=f"file://{seat.store}", rank=seat.rank, world_size=seat.size, timeout=timedelta(seconds=300)
+    )
+    data, inner = training.data(), training.build()
+    sampler: DistributedSampler[Any] = DistributedSampler(data, drop_last=True)
+    loader = DataLoader(data, batch_size=training.batch_size // seat.size, sampler=sampler, drop_last=True)
+    _loop(training, inner, DistributedDataParallel(inner, gradient_as_bucket_view=True), loader, gate)
+
+
+def _loop(
+    training: Training, inner: torch.nn.Module, model: torch.nn.Module, loader: "DataLoader[Any]", gate: Gate
+) -> None:
+    optimizer = training.optimizer(inner)
+    gate.open()
+    for x, y in chain.from_iterable(repeat(loader)):
+        optimizer.zero_grad()
+        training.loss(model, x, y).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        gate.passed()
+
+
+def _pliant(training: Training, gate: Gate, seat: Seat) -> None:
+    _surround(seat, gate.pipe)
+    model = training.build()
+    mode: Literal["fast", "exact"] = "fast" if seat.how == "fast" else "exact"
+    run = Run(model, training.optimizer(model), training.data(), batch_size=training.batch_size, mode=mode)
+    for x, y in _entered(_batches(run), gate):
+        before = run.num_steps_done
+        run.step(training.loss(model, x, y))
+        if run.num_steps_done > before:
+            gate.passed()
+
+
+def _batches(run: Run) -> Iterator[Any]:
+    for _epoch in run.epochs(MANY_EPOCHS):
+        yield from run
+
+
+def _entered(batches: Iterator[Any], gate: Gate) -> Iterator[Any]:
+    """Yield the batches; wait at the gate when the first one has shown that the generation is whole."""
+    first = next(batches)
+    gate.open()
+    yield first
+    yield from batches
+
+
+def _surround(seat: Seat, pipe: Connection) -> None:
+    """Do what a task's process does before its script, with the pipe in the place of the server."""
+    me = TaskId(f"job-1.{seat.rank + 1}")
+    members = tuple(TaskId(f"job-1.{rank + 1}") for rank in range(seat.size))
+
+    def send(message: FromTask) -> None:
+        if isinstance(message, Ready):
+            pipe.send((message.host, message.port))
+            host, port = pipe.recv()
+            session.deliver(Form(generation=1, members=members, host=host, port=port))
+
+    session = Session(job_id=JobId("job-1"), task_id=me, pid=os.getpid(), host=LOOPBACK, send=send)
+    SURROUNDINGS.set(Surroundings(session=session, clock=time.monotonic, now=time.time, virtual_workers=seat.num_parts))

@@ -1,0 +1,253 @@
+"""On a GPU: what a step costs alone against plain PyTorch, and how long a change of members stops a training.
+
+Alone: the same model, data and optimizer in a plain loop and in Pliant, in turns in one process; `fast`, and `exact`
+with one part, compute the same operations as the plain loop (`exact` with deterministic kernels). Change of members: a
+training with one task gets a second one on the same GPU and loses it again; the figure is how long the first stood
+still. No server runs.
+
+    python -m bench.gpu [--steps 50] [--rounds 5] [--out bench/results/gpu.md]
+
+Claim: alone, at most 1.02 of the plain loop's step.
+"""
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+from bench._report import Claim, finish, head, spread, table, verdicts
+from pliant.core.job import JobId, Mode, TaskId
+from pliant.core.link import Form, FromTask, Left, Note, Ready, Switched
+from pliant.train import Run
+from pliant.train.ambient import SURROUNDINGS, alone
+from pliant.train.errors import Departed
+from pliant.train.session import Session
+
+BATCH, WIDTH = 512, 2048
+MOST_ALONE = 1.02
+PATIENCE_S = 180.0
+WARM_UP = 5
+
+
+def build() -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Return a model of 10 million parameters on the GPU, the same every time."""
+    torch.manual_seed(1)
+    sizes = [784, WIDTH, WIDTH, WIDTH, 10]
+    layers = [part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), nn.ReLU())]
+    model = nn.Sequential(*layers[:-1]).cuda()
+    return model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+
+def data(num_steps: int) -> TensorDataset:
+    """Return a data set of so many global batches, on the GPU, so that no copying is timed."""
+    generator = torch.Generator().manual_seed(2)
+    x = torch.randn(num_steps * BATCH, 784, generator=generator).cuda()
+    return TensorDataset(x, torch.randint(0, 10, (len(x),), generator=generator).cuda())
+
+
+def collate(samples: list[tuple[torch.Tensor, torch.Tensor]]) -> list[torch.Tensor]:
+    return [torch.stack(column) for column in zip(*samples, strict=True)]
+
+
+def plain_step_s(num_steps: int) -> float:
+    """Return the seconds a step of the plain loop takes."""
+    torch.use_deterministic_algorithms(False)  # `exact` asked for them in this process
+    model, optimizer = build()
+    samples = data(1)
+    held: list[tuple[torch.Tensor, torch.Tensor]] = [samples[index] for index in range(BATCH)]
+
+    def step() -> None:
+        x, y = collate(held)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return _timed(step, num_steps)
+
+
+def pliant_step_s(num_steps: int, mode: Mode) -> float:
+    """Return the seconds a step of Pliant alone takes."""
+    model, optimizer = build()
+    steps: list[float] = []
+    samples = data(num_steps + WARM_UP)
+    run = Run(model, optimizer, samples, batch_size=BATCH, virtual_workers=1, mode=mode, collate_fn=collate)
+    for _ in run.epochs(1):
+        for x, y in run:
+            run.step(nn.functional.cross_entropy(model(x), y))
+            torch.cuda.synchronize()
+            steps.append(time.perf_counter())
+    return statistics.median(b - a for a, b in pairwise(steps[WARM_UP - 1 :]))
+
+
+def _timed(step: Callable[[], None], num_steps: int) -> float:
+    times = []
+    for _ in range(num_steps + WARM_UP):
+        began = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times[WARM_UP:])
+
+
+# -- a change of members --------------------------------------------------------------------------------------------
+
+
+def task(name: str, pipe: Connection) -> None:
+    """The program of a task: train until the generation leaves it out."""
+
+    def send(message: FromTask) -> None:
+        if isinstance(message, Ready | Switched | Left | Note):
+            pipe.send((name, message))
+
+    def listen() -> None:
+        while True:
+            session.deliver(pipe.recv())
+
+    session = Session(job_id=JobId("bench"), task_id=TaskId(name), pid=os.getpid(), host="127.0.0.1", send=send)
+    threading.Thread(target=listen, daemon=True).start()
+    around = alone()
+    around.session, around.alone = session, False
+    SURROUNDINGS.set(around)
+    model, optimizer = build()
+    run = Run(model, optimizer, data(8), batch_size=BATCH, virtual_workers=2, mode="fast", collate_fn=collate)
+    try:
+        for _ in run.epochs(1_000_000):
+            for x, y in run:
+                run.step(nn.functional.cross_entropy(model(x), y))
+    except Departed:
+        os._exit(0)
+
+
+class Coordinator:
+    """Forms generations of tasks on this machine; the first task is in all of them."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._pipes: dict[str, Connection] = {}
+        self._processes: list[Any] = []
+        self._ready: dict[str, Ready] = {}
+        self._generation = 0
+        self.notes: set[str] = set()
+
+    def start(self, name: str) -> None:
+        """Start a task and wait until it is ready."""
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=task, args=(name, theirs), daemon=True)
+        process.start()
+        self._processes.append(process)
+        self._pipes[name] = ours
+        self._until(lambda: name in self._ready)
+
+    def form(self, *names: str) -> float:
+        """Let these train together; return how long the first one stood still, seconds."""
+        self._generation += 1
+        members, first = tuple(map(TaskId, names)), self._ready[names[0]]
+        switched: dict[str, Switched] = {}
+        form = Form(generation=self._generation, members=members, host=first.host, port=first.port)
+        for pipe in self._pipes.values():
+            pipe.send(form)
+        self._until(lambda: set(names) <= set(switched), switched)
+        for name in set(self._pipes) - set(names):
+            self._pipes.pop(name).close()
+        return switched[names[0]].pause_s
+
+    def _until(self, condition: Callable[[], bool], switched: dict[str, Switched] | None = None) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            heard = wait(list(self._pipes.values()), timeout=max(0.0, deadline - time.monotonic()))
+            if not heard:
+                sys.exit(f"the tasks said nothing for {PATIENCE_S:g} s")
+            for pipe in self._pipes.values():
+                if pipe in heard:
+                    name, message = pipe.recv()
+                    self._hear(name, message, {} if switched is None else switched)
+
+    def _hear(self, name: str, message: FromTask, switched: dict[str, Switched]) -> None:
+        if isinstance(message, Ready):
+            self._ready[name] = message
+        elif isinstance(message, Note):
+            self.notes.add(message.message)
+        elif isinstance(message, Switched) and message.generation == self._generation:
+            switched[name] = message
+
+    def close(self) -> None:
+        """End all tasks."""
+        for process in self._processes:
+            process.kill()
+            process.join()
+
+
+def pauses(rounds: int) -> tuple[list[float], list[float], set[str]]:
+    """Return how long growing and shrinking stopped the first task, seconds, and what was said of the connection."""
+    coordinator = Coordinator()
+    grown, shrunk = [], []
+    try:
+        coordinator.start("bench.0")
+        coordinator.form("bench.0")
+        for number in range(1, rounds + 1):
+            coordinator.start(f"bench.{number}")
+            grown.append(coordinator.form("bench.0", f"bench.{number}"))
+            shrunk.append(coordinator.form("bench.0"))
+    finally:
+        coordinator.close()
+    return grown, shrunk, coordinator.notes
+
+
+def page(command: str, rounds: int, num_steps: int) -> tuple[str, list[Claim]]:
+    """Measure, and return the report and the claims."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once, for all of them: `exact` needs it
+    found: dict[str, list[float]] = {"plain loop": [], "fast": [], "exact": []}
+    for _ in range(rounds):
+        found["plain loop"].append(plain_step_s(num_steps))
+        found["fast"].append(pliant_step_s(num_steps, "fast"))  # after the plain loop: `exact` changes kernels
+        found["exact"].append(pliant_step_s(num_steps, "exact"))
+    grown, shrunk, notes = pauses(rounds)
+    claims = []
+    for mode in ("fast", "exact"):
+        ratio = statistics.median(a / b for a, b in zip(found[mode], found["plain loop"], strict=True))
+        text = f"alone, `{mode}`: at most {MOST_ALONE:.2f} of the plain loop's step"
+        claims.append(Claim(text=text, found=f"{ratio:.3f}", holds=ratio <= MOST_ALONE))
+    rows = [(name, spread([1000 * value for value in values], 2)) for name, values in found.items()]
+    changes = [("1 → 2 tasks", grown), ("2 → 1 tasks", shrunk)]
+    parts = [
+        head("Pliant on a GPU", command),
+        f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}\n",
+        table(("alone", "ms a step"), *rows),
+        table(
+            ("two tasks on this GPU", "ms that the first stood still"),
+            *((n, spread([1000 * v for v in vs])) for n, vs in changes),
+        ),
+        *(f"{note}\n" for note in sorted(notes)),
+        verdicts(claims),
+    ]
+    return "\n".join(parts), claims
+
+
+def main() -> int:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("no GPU: nothing was measured")
+        return 0
+    text, claims = page(f"python -m bench.gpu --steps {given.steps} --rounds {given.rounds}", given.rounds, given.steps)
+    return finish(text, claims, given.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""One training of one system through all events: 2 → 4 → 2 → 3 workers, then SIGKILL of one of the three."""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.peers.processes import Processes
+from bench.peers.server import until
+from bench.peers.sides import Kind, Place, Side
+from bench.peers.steplog import NUM_AFTER, NUM_USUAL, Logs, Lost, lost_time, settled
+from pliant.core.errors import PliantError
+
+EVENTS = ("2 → 4", "4 → 2", "2 → 3", "SIGKILL of one of 3")
+MEMORY = Path("/dev/shm")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a session found: what every event cost, and why it went no further if it did not."""
+
+    lost: dict[str, Lost] = field(default_factory=dict)
+    trouble: str = ""
+    took_s: float = 0.0
+
+
+def play(kind: Kind, model: str, python: Path) -> Outcome:
+    """Play all events; never raises for what a system does."""
+    outcome, began = Outcome(), time.monotonic()
+    with _place(model, python) as place:
+        logs = Logs(place.steps)
+        try:
+            side = kind.make(place)
+            for event, lost in _events(side, logs, kind, began + kind.limit_s):
+                outcome.lost[event] = lost
+            side.close()
+        except (TimeoutError, RuntimeError, OSError, KeyError, PliantError) as error:
+            outcome.trouble = f"{error}; its last words: {place.processes.tail(3)[-400:]!r}"
+    outcome.took_s = time.monotonic() - began
+    return outcome
+
+
+def _events(side: Side, logs: Logs, kind: Kind, deadline: float) -> Iterator[tuple[str, Lost]]:
+    side.start(2)
+    _wait(logs, 0.0, 2, "2 workers train", deadline, num_more=NUM_USUAL)
+    changes: tuple[tuple[str, Callable[[], None], int | None], ...] = (
+        (EVENTS[0], lambda: side.grow(2), 4),
+        (EVENTS[1], lambda: side.shrink(2), 2),
+        (EVENTS[2], lambda: side.grow(1), 3),
+        (EVENTS[3], lambda: _kill_one(logs), kind.size_after_kill),
+    )
+    for event, change, size in changes:
+        since = time.monotonic()
+        change()
+        _wait(logs, since, size, f"steps after {event}", deadline)
+        yield event, lost_time(logs.read(), since=since, size=size)
+        _wait(logs, time.monotonic(), None, f"more steps after {event}", deadline, num_more=NUM_USUAL)
+
+
+def _wait(logs: Logs, since: float, size: int | None, what: str, deadline: float, *, num_more: int = 0) -> None:
+    def done() -> bool:
+        steps = logs.read()
+        return settled(steps, since=since, size=size) and (
+            len({step.number for step in steps if step.at > since}) >= NUM_AFTER + num_more
+        )
+
+    until(done, what, max(0.0, deadline - time.monotonic()))
+
+
+def _kill_one(logs: Logs) -> None:
+    """Kill the worker of the highest rank: nobody that others depend on for more than its share."""
+    members = logs.members(3)
+    os.kill(members[max(members)], signal.SIGKILL)
+
+
+@contextmanager
+def _place(model: str, python: Path) -> Iterator[Place]:
+    folder = Path(tempfile.mkdtemp(prefix="plb-"))
+    memory = Path(tempfile.mkdtemp(prefix="plb-", dir=MEMORY if MEMORY.is_dir() else None))
+    (folder / "steps").mkdir()
+    processes = Processes(folder / "output.log")
+    try:
+        yield Place(model=model, steps=folder / "steps", memory=memory, processes=processes, python=python)
+    finally:
+        processes.end()
+        for made in (folder, memory):
+            with suppress(OSError):
+                shutil.rmtree(made)

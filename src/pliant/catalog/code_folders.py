@@ -1,0 +1,119 @@
+"""The files of templates: a folder for every revision that brought code, whole or absent. It knows names, no nouns."""
+
+import ast
+import re
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pliant.core.errors import InvalidInput, Problem
+from pliant.files import folder as folders
+from pliant.files.archive import unpack
+from pliant.files.digest import digest_of_file, digest_of_names
+from pliant.files.pack import walk
+from pliant.files.space import told_of_disk
+
+_DRAFT: Final = ".new-"
+"""Folders that are being checked begin with this; no template's name does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """What a folder holds."""
+
+    checksum: str
+    """SHA-256 over the names and digests of its files, in hex."""
+    num_files: int
+    num_bytes: int
+
+
+class CodeFolders:
+    """The folders below one root."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def path(self, name: str) -> Path:
+        """Return a folder."""
+        return self._root / name
+
+    @contextmanager
+    def draft(self, archive: Path, main_file: str) -> Iterator[tuple[Path, Code]]:
+        """Unpack an archive beside the folders and yield it; moved away, or removed after.
+
+        Raises:
+            InvalidInput: with everything that is wrong with it.
+            TooLarge: it unpacks to more than is allowed.
+            Unavailable: the disk cannot take it.
+        """
+        with told_of_disk(self._root):
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=self._root))
+        try:
+            with told_of_disk(self._root):
+                unpack(archive, draft)
+            check_main_file(draft, main_file)
+            yield draft, code_in(draft)
+        finally:
+            folders.remove(draft)
+
+    def keep(self, draft: Path, name: str) -> None:
+        """Move a draft to its place, where nothing can be that anybody uses.
+
+        Raises:
+            Unavailable: the disk does not do it.
+        """
+        with told_of_disk(self._root):
+            folders.remove(self.path(name))
+            folders.publish(draft, self.path(name))
+
+    def sweep(self, template: str, used: Collection[str]) -> None:
+        """Remove the folders of a template that nobody uses any more."""
+        for path in self._root.glob(f"{template}-*"):
+            if re.fullmatch(re.escape(template) + r"-\d+", path.name) and path.name not in used:
+                folders.remove(path)
+
+    def clean(self) -> None:
+        """Remove what a server that was killed has left of drafts."""
+        for path in self._root.glob(f"{_DRAFT}*"):
+            folders.remove(path)
+
+
+def folder_name(template: str, revision: int) -> str:
+    """Return the folder of the code that a revision of a template brought."""
+    return f"{template}-{revision}"
+
+
+def code_in(folder: Path) -> Code:
+    """Return what a folder holds."""
+    files = list(walk(folder))
+    return Code(
+        checksum=digest_of_names((name, digest_of_file(path)) for path, name in files),
+        num_files=len(files),
+        num_bytes=sum(path.stat().st_size for path, _ in files),
+    )
+
+
+def check_main_file(folder: Path, main_file: str) -> None:
+    """See that a template's main file can be run.
+
+    Raises:
+        InvalidInput: it is not there, or is no Python.
+    """
+    path = PurePosixPath(main_file)
+    inside = not path.is_absolute() and ".." not in path.parts
+    if not (inside and (folder / path).is_file()):
+        there = ", ".join(sorted(file.name for file in folder.glob("*.py"))[:8]) or "no Python file at its top"
+        message = f"{main_file!r:.200} is not in the folder, which has {there}; name one that is"
+        raise InvalidInput(Problem(field="main_file", message=message))
+    try:
+        ast.parse((folder / path).read_bytes(), filename=main_file)
+    except SyntaxError as error:
+        message = f"{main_file!r:.200} does not parse: line {error.lineno}: {error.msg}; mend it"
+        raise InvalidInput(Problem(field="main_file", message=message)) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        message = f"{main_file!r:.200} does not parse ({type(error).__name__}: {error}); mend it"
+        raise InvalidInput(Problem(field="main_file", message=message)) from error

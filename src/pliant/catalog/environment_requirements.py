@@ -1,0 +1,236 @@
+"""Requirements files: read, checked and brought to one normal form, so that what means the same has the same key.
+
+Refused is what would let a submission choose where the server fetches from, read files or secrets of the server's, or
+run code of others outside a slot: options for indexes, URLs, version control, editable and local projects, variables
+of the environment. Wheels that lie in the code folder are allowed. It runs nothing and asks no network.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pliant.core.errors import InvalidInput, Problem
+
+MAX_BYTES: Final = 256 << 10
+MAX_LINES: Final = 2000
+MAX_FILES: Final = 20
+MAX_PROBLEMS: Final = 20
+
+_NAME: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(.*)", re.DOTALL)
+_AFTER_NAME: Final = re.compile(r"(?:[\[<>=!~;(]|--hash[ =]|$)")
+_COMMENT: Final = re.compile(r"(^|\s)#.*$")
+_INCLUDE: Final = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S.*)")
+_HARMLESS: Final = ("--pre", "--prefer-binary", "--require-hashes")
+_WHEELS_ONLY: Final = re.compile(r"--only-binary[ =]:all:")
+_PLACE: Final = re.compile(r"(-i|-f|--index-url|--extra-index-url|--find-links|--no-index|--trusted-host)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wheel:
+    """A wheel that came with the code."""
+
+    path: Path
+    digest: str
+    """SHA-256, in hex."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """A requirements file in its normal form."""
+
+    lines: tuple[str, ...]
+    """Options first, then requirements in order of name; no comments, one space where there is any."""
+    constraints: tuple[str, ...] = ()
+    wheels: tuple[Wheel, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The file that the builder is given; wheels lie in a folder `wheels` beside it."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+    @property
+    def source(self) -> str:
+        """The same for people, with the constraints."""
+        return self.text + "".join(f"-c {line}\n" for line in self.constraints)
+
+    def key(self, *surroundings: str) -> str:
+        """Return the digest of this and of all else that decides what comes out."""
+        wheels = sorted((wheel.path.name, wheel.digest) for wheel in self.wheels)
+        facts = [self.lines, self.constraints, wheels, surroundings]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def read_requirements(folder: Path, file: str) -> Requirements:
+    """Return the requirements in a file of a code folder, and in those that it includes.
+
+    Raises:
+        InvalidInput: with everything that is wrong with them.
+    """
+    reader = _Reader(folder=folder.resolve())
+    reader.read(folder / file, file)
+    return reader.result()
+
+
+def parse_requirements(text: str) -> Requirements:
+    """Return the requirements in a text that came without files.
+
+    Raises:
+        InvalidInput: with everything that is wrong with them.
+    """
+    reader = _Reader(folder=None)
+    reader.take(text, "requirements", None)
+    return reader.result()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """Collects lines and problems of a file and its includes."""
+
+    folder: Path | None
+    lines: set[str] = field(default_factory=set)
+    constraints: set[str] = field(default_factory=set)
+    wheels: dict[str, Wheel] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    seen: set[tuple[Path, bool]] = field(default_factory=set)
+
+    def result(self) -> Requirements:
+        if len(self.lines) + len(self.constraints) > MAX_LINES:
+            self.refuse("requirements", f"there are more than {MAX_LINES} requirements; leave out what others bring")
+        if self.problems:
+            raise InvalidInput(*self.problems[:MAX_PROBLEMS])
+        return Requirements(
+            lines=tuple(sorted(self.lines, key=lambda line: (not line.startswith("-"), line))),
+            constraints=tuple(sorted(self.constraints)),
+            wheels=tuple(self.wheels[name] for name in sorted(self.wheels)),
+        )
+
+    def refuse(self, where: str, message: str) -> None:
+        self.problems.append(Problem(field="environment", message=f"{where}: {message}"))
+
+    def read(self, path: Path, shown: str, *, constrains: bool = False) -> None:
+        found = path.resolve()
+        if self.folder is None or not found.is_relative_to(self.folder):
+            self.refuse(shown, "it lies outside the code folder; put it there and name it relative to it")
+        elif not found.is_file():
+            self.refuse(shown, "there is no such file in the code folder; check its name, and that it is not ignored")
+        elif found.stat().st_size > MAX_BYTES:
+            self.refuse(shown, f"it is longer than {MAX_BYTES >> 10} KiB; is it a requirements file?")
+        elif (found, constrains) not in self.seen:
+            self.seen.add((found, constrains))
+            if len(self.seen) > MAX_FILES:
+                self.refuse(shown, f"more than {MAX_FILES} files are included; put them together")
+                return
+            try:
+                text = found.read_text(encoding="utf-8-sig")
+            except UnicodeDecodeError as error:
+                self.refuse(shown, f"it is not UTF-8 ({error.reason} at byte {error.start}); save it as that")
+            else:
+                self.take(text, shown, found.parent, constrains=constrains)
+
+    def take(self, text: str, shown: str, beside: Path | None, *, constrains: bool = False) -> None:
+        for number, line in _logical_lines(text):
+            where = f"{shown}, line {number}"
+            if include := _INCLUDE.fullmatch(line):
+                self._include(include[1], include[2].strip(), where, beside, constrains=constrains)
+            elif line.startswith("-"):
+                self._option(line, where)
+            elif message := _refusal(line):
+                self.refuse(where, message)
+            elif _is_path(line):
+                self._wheel(line, where, beside, constrains=constrains)
+            else:
+                self._requirement(line, where, constrains=constrains)
+
+    def _include(self, option: str, name: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+        if beside is None or "://" in name:
+            self.refuse(where, f"{name!r} cannot be included: only files of a code folder can; write its lines here")
+            return
+        self.read(beside / name, name, constrains=constrains or option in ("-c", "--constraint"))
+
+    def _option(self, line: str, where: str) -> None:
+        if line in _HARMLESS:
+            self.lines.add(line)
+        elif not _WHEELS_ONLY.fullmatch(line):
+            self.refuse(where, _option_refusal(line))
+
+    def _wheel(self, line: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+        if beside is None or self.folder is None or constrains:
+            self.refuse(where, f"{line!r} is a file, and there are none here; submit it with the code")
+            return
+        path = (beside / line).resolve()
+        if not path.is_relative_to(self.folder):
+            self.refuse(where, f"{line!r} lies outside the code folder; put it there")
+        elif path.suffix != ".whl" or not path.is_file():
+            self.refuse(where, f"{line!r} is no wheel in the code folder; build one (`python -m build`), put it there")
+        else:
+            wheel = Wheel(path=path, digest=hashlib.sha256(path.read_bytes()).hexdigest())
+            if self.wheels.setdefault(path.name, wheel).digest != wheel.digest:
+                self.refuse(where, f"there are two different wheels {path.name!r}; remove one")
+            self.lines.add(f"./wheels/{path.name}")
+
+    def _requirement(self, line: str, where: str, *, constrains: bool) -> None:
+        match = _NAME.fullmatch(line)
+        if match is None or not _AFTER_NAME.match(match[2]):
+            self.refuse(where, f"{line!r:.200} is no requirement; write it like `name==1.2`")
+            return
+        name = re.sub(r"[-_.]+", "-", match[1]).lower()
+        (self.constraints if constrains else self.lines).add(name + _normal(match[2]))
+
+
+def _normal(after_name: str) -> str:
+    """Return what follows a name without the spaces that mean nothing: versions, a marker, hashes."""
+    what, *options = re.split(r"(?:^|\s)(?=--)", after_name, maxsplit=1)
+    versions, semicolon, marker = what.partition(";")
+    parts = ("".join(versions.split()), f" ; {marker.strip()}" if semicolon else "", *(f" {o}" for o in options))
+    return "".join(parts)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and the content of every line that says something; a backslash joins the next one to it."""
+    parts: list[str] = []
+    first = 1
+    for number, line in enumerate((*text.splitlines(), ""), start=1):
+        if not parts:
+            first = number
+        bare = _COMMENT.sub("", line)
+        parts.append(bare.removesuffix("\\"))
+        if bare.endswith("\\"):
+            continue
+        if joined := " ".join(" ".join(parts).split()):
+            yield first, joined
+        parts = []
+
+
+def _is_path(line: str) -> bool:
+    target = line.partition(";")[0].strip()
+    return target.startswith((".", "/", "~")) or target.endswith((".whl", ".zip", ".tar.gz")) or "/" in target
+
+
+def _refusal(line: str) -> str:
+    """Return why a requirement is refused whatever it leads to."""
+    if "${" in line:
+        return "variables are not filled in: they would come from the server's own environment; write the value"
+    if "://" in line or line.startswith(("file:", "git+", "hg+", "svn+", "bzr+")) or re.search(r"\w\s*@", line):
+        return (
+            "packages are fetched from the server's index only, not from an address; put a wheel into the code folder "
+            "and name it here"
+        )
+    return ""
+
+
+def _option_refusal(line: str) -> str:
+    option = re.split(r"[ =]", line, maxsplit=1)[0]
+    if _PLACE.match(line):
+        return (
+            f"{option} is refused: the server's administrator decides where packages come from (PIP_INDEX_URL and the "
+            f"like in the server's environment); leave it out"
+        )
+    if option in ("-e", "--editable"):
+        return f"{option} is refused: code of the folder can be imported as it is, and nothing is built; leave it out"
+    if option in ("--no-binary", "--only-binary"):
+        return f"{option} is refused: only wheels are installed, nothing is compiled on the server; leave it out"
+    return f"the option {option!r:.60} is not known here; leave it out"

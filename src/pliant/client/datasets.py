@@ -1,0 +1,204 @@
+"""Data sets and uploads: one method per route, and an upload that takes itself up again wherever it broke off."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from pliant.client.connection import Connection, Params, Patience, if_match, parse
+from pliant.client.data_source import DataSource
+from pliant.client.pages import pages
+from pliant.core.dataset import Dataset, DatasetState, Upload
+from pliant.core.errors import Conflict, NoSpace, PliantError, Unavailable
+from pliant.files.digest import content_digest
+from pliant.wire.datasets import DatasetPage, DatasetPatch, DatasetRequest, UploadPage, UploadRequest
+
+CHUNK_BYTES: Final = 8 << 20
+"""What a cut connection costs at most."""
+
+_PAGE: Final = 1000
+_TIMEOUT_S: Final = 120.0
+"""Of what waits for a disk."""
+_DATASET: Final = TypeAdapter(Dataset)
+_DATASET_PAGE: Final = TypeAdapter(DatasetPage)
+_UPLOAD: Final = TypeAdapter(Upload)
+_UPLOAD_PAGE: Final = TypeAdapter(UploadPage)
+
+Told = Callable[[int, int], None]
+"""Hears how many bytes are safe on the server, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A complete upload."""
+
+    upload_id: str
+    sha256: str
+    """Of all that was sent, in hex; the server compares."""
+
+
+class Datasets:
+    """The data sets of a server."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self, *, states: Iterable[DatasetState] = ()) -> tuple[Dataset, ...]:
+        """Return all data sets that we see, in the order of their names."""
+        params: Params = {"limit": _PAGE, "state": [state.value for state in states]}
+        asked = pages(lambda after: self._connection.get(_DATASET_PAGE, "/datasets", {**params, "after": after}))
+        return tuple(dataset for page in asked for dataset in page.datasets)
+
+    def get(self, name: str) -> Dataset:
+        """Return a data set; while it is imported, with how far that is."""
+        return self._connection.get(_DATASET, _path(name))
+
+    def add(self, request: DatasetRequest) -> Dataset:
+        """Begin to import a data set."""
+        return parse(_DATASET, self._connection.send("POST", "/datasets", request))
+
+    def change(self, name: str, patch: DatasetPatch, *, revision: int | None = None) -> Dataset:
+        """Change what is said of a data set, or who may use it.
+
+        Raises:
+            Stale: it is not at this revision any more.
+        """
+        return parse(_DATASET, self._connection.send("PATCH", _path(name), patch, revision))
+
+    def stop(self, name: str) -> Dataset:
+        """End an import; nothing of it is left."""
+        return parse(_DATASET, self._connection.call("POST", f"{_path(name)}/stop", timeout_s=_TIMEOUT_S))
+
+    def remove(self, name: str, *, revision: int | None = None) -> None:
+        """Forget a data set and remove its files."""
+        self._connection.call("DELETE", _path(name), headers=if_match(revision), timeout_s=_TIMEOUT_S)
+
+    def wait(
+        self, name: str, *, timeout_s: float, told: Callable[[Dataset], None] = lambda _: None, poll_s: float = 0.2
+    ) -> Dataset:
+        """Wait until the import has ended and return what became of it; `told` hears of it meanwhile.
+
+        Raises:
+            TimeoutError: it has not ended after `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        patience = Patience()
+        while True:
+            try:
+                dataset = self.get(name)
+            except Unavailable as error:
+                patience.wait_after(error)
+                continue
+            patience.reset()
+            told(dataset)
+            if dataset.state is not DatasetState.IMPORTING:
+                return dataset
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"the data set {name!r} is not imported after {timeout_s:g} s")
+            time.sleep(poll_s)
+
+    def uploads(self) -> UploadPage:
+        """Return the uploads that we began."""
+        return self._connection.get(_UPLOAD_PAGE, "/uploads")
+
+    def upload(self, source: DataSource, told: Told = lambda _done, _total: None) -> Sent:
+        """Send all bytes of a source, those first that the server has not got of it yet.
+
+        What was begun earlier, by whichever client, is gone on with. A connection that is lost, or a server that is
+        started again, does not matter.
+
+        Raises:
+            TooLarge, NoSpace: the server does not take so much.
+            Conflict: somebody else sends the same.
+            Unavailable: the server stayed away for longer than our patience.
+        """
+        page = self.uploads()
+        upload = self._begun(page, source)
+        size = min(CHUNK_BYTES, page.max_chunk_bytes)
+        digest = hashlib.sha256()
+        offset = 0
+        told(upload.offset, source.num_bytes)
+        for chunk in _chunks(source, size, upload.offset):
+            digest.update(chunk)
+            if offset >= upload.offset:
+                upload = self._put(upload, offset, chunk)
+                told(upload.offset, source.num_bytes)
+            offset += len(chunk)
+        return Sent(upload_id=upload.id, sha256=digest.hexdigest())
+
+    def give_up(self, upload_id: str) -> None:
+        """Remove what was sent of an upload."""
+        self._connection.call("DELETE", _upload_path(upload_id))
+
+    def _begun(self, page: UploadPage, source: DataSource) -> Upload:
+        for upload in page.uploads:
+            same = upload.fingerprint == source.fingerprint and upload.num_bytes == source.num_bytes
+            if same and not upload.taken_by:
+                return upload
+        request = UploadRequest(num_bytes=source.num_bytes, fingerprint=source.fingerprint)
+        return parse(_UPLOAD, self._connection.send("POST", "/uploads", request))
+
+    def _put(self, upload: Upload, offset: int, chunk: bytes) -> Upload:
+        """Send a chunk until the server has it."""
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Digest": content_digest(hashlib.sha256(chunk).digest()),
+        }
+        patience = Patience()
+        while True:
+            try:
+                params: Params = {"offset": offset}
+                answer = self._connection.call(
+                    "PUT",
+                    _upload_path(upload.id),
+                    params=params,
+                    content=chunk,
+                    headers=headers,
+                    timeout_s=max(_TIMEOUT_S, self._connection.timeout_s),
+                )
+                return parse(_UPLOAD, answer)
+            except NoSpace:
+                raise
+            except Unavailable as error:
+                patience.wait_after(error)
+            except Conflict as error:
+                present = self._offset_of(upload, error)
+                if present.offset == offset + len(chunk):
+                    return present  # it had come, only the answer was lost
+                if present.offset != offset:
+                    raise Conflict(f"somebody else sends the same files ({error}); wait for its end") from error
+                patience.wait_after(error)
+
+    def _offset_of(self, upload: Upload, cause: PliantError) -> Upload:
+        patience = Patience()
+        while True:
+            try:
+                return self._connection.get(_UPLOAD, _upload_path(upload.id))
+            except Unavailable:
+                patience.wait_after(cause)
+
+
+def _chunks(source: DataSource, size: int, begin: int) -> Iterator[bytes]:
+    """Yield the bytes of a source in chunks that meet at `begin`; those before it are only to be looked at."""
+    gathered = bytearray()
+    offset = 0
+    for piece in source.pieces():
+        gathered += piece
+        while gathered and len(gathered) >= (limit := min(size, begin - offset) if offset < begin else size):
+            yield bytes(gathered[:limit])
+            del gathered[:limit]
+            offset += limit
+    if gathered:
+        yield bytes(gathered)
+
+
+def _path(name: str) -> str:
+    return f"/datasets/{quote(name, safe='')}"
+
+
+def _upload_path(upload_id: str) -> str:
+    return f"/uploads/{quote(upload_id, safe='')}"

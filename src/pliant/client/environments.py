@@ -1,0 +1,79 @@
+"""The routes of environments, and which file of requirements travels with a script that is packed alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from pliant.client.connection import Connection, parse
+from pliant.client.pages import pages
+from pliant.core.errors import InvalidInput, Problem
+from pliant.wire.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
+
+REQUIREMENTS: Final = "requirements:"
+"""Before the name of a file, in what a job gives as its environment."""
+
+_PAGE: Final = 1000
+_VIEW: Final = TypeAdapter(EnvironmentView)
+_VIEWS: Final = TypeAdapter(EnvironmentPage)
+
+
+class Environments:
+    """The environments of a server; errors as `Client` says."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self) -> tuple[EnvironmentView, ...]:
+        """Return all that we may use, in the order of their names."""
+        asked = pages(lambda after: self._connection.get(_VIEWS, "/environments", {"after": after, "limit": _PAGE}))
+        return tuple(view for page in asked for view in page.environments)
+
+    def get(self, name: str) -> EnvironmentView:
+        """Return one."""
+        return self._connection.get(_VIEW, _path(name))
+
+    def add(self, request: EnvironmentRequest) -> EnvironmentView:
+        """Register one; the server begins to build or to try it."""
+        return parse(_VIEW, self._connection.send("POST", "/environments", request))
+
+    def share(self, name: str, shared_with: Sequence[str]) -> EnvironmentView:
+        """Let these people use it, and nobody else."""
+        body = EnvironmentShares(shared_with=tuple(shared_with))
+        return parse(_VIEW, self._connection.send("PUT", f"{_path(name)}/shares", body))
+
+    def rebuild(self, name: str) -> EnvironmentView:
+        """Build or try it anew."""
+        return parse(_VIEW, self._connection.call("POST", f"{_path(name)}/rebuild"))
+
+    def remove(self, name: str) -> None:
+        """Forget it, and what was built for it."""
+        self._connection.call("DELETE", _path(name))
+
+    def log(self, name: str) -> str:
+        """Return what the builder printed."""
+        return self._connection.call("GET", f"{_path(name)}/log").text
+
+
+def beside(code: Path, environment: str | None) -> tuple[Path, ...]:
+    """Return what is packed with a script that is packed alone: the requirements that its job names.
+
+    Raises:
+        InvalidInput: the file does not lie beside the script.
+    """
+    if environment is None or not environment.startswith(REQUIREMENTS) or not code.is_file():
+        return ()
+    name = environment.removeprefix(REQUIREMENTS)
+    file = code.parent / name
+    if Path(name).name != name or not file.is_file():
+        message = (
+            f"there is no file {name!r} beside {str(code)!r}; put it there, or give the folder instead of the script"
+        )
+        raise InvalidInput(Problem(field="environment", message=message))
+    return (file,)
+
+
+def _path(name: str) -> str:
+    return f"/environments/{quote(name, safe='')}"

@@ -1,0 +1,119 @@
+"""The routes about people: logging on and off, oneself, users, personal tokens, and the audit log."""
+
+from typing import Final
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from pliant.client.connection import Connection, Params, parse
+from pliant.client.pages import pages
+from pliant.wire.people import (
+    AuditPage,
+    Logon,
+    LogonRequest,
+    Me,
+    NewToken,
+    NewUser,
+    PasswordRequest,
+    TokenPage,
+    TokenRequest,
+    TokenView,
+    UserPage,
+    UserPatch,
+    UserRequest,
+    UserView,
+)
+
+_PAGE: Final = 1000
+
+_LOGON: Final = TypeAdapter(Logon)
+_ME: Final = TypeAdapter(Me)
+_USER: Final = TypeAdapter(UserView)
+_NEW_USER: Final = TypeAdapter(NewUser)
+_USER_PAGE: Final = TypeAdapter(UserPage)
+_TOKEN_PAGE: Final = TypeAdapter(TokenPage)
+_NEW_TOKEN: Final = TypeAdapter(NewToken)
+_AUDIT_PAGE: Final = TypeAdapter(AuditPage)
+
+
+class People:
+    """Asks a server about people. Errors are those of the client."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def log_on(self, name: str, password: str) -> Logon:
+        """Begin a session; its token is for a client of its own.
+
+        Raises:
+            Unauthorized: name or password is wrong.
+            TooMany: too many attempts have failed; it says how long to wait.
+        """
+        body = LogonRequest(name=name, password=password)
+        return parse(_LOGON, self._connection.send("POST", "/logon", body))
+
+    def log_off(self) -> None:
+        """End the session whose token this client sends.
+
+        Raises:
+            Conflict: it sends no session's token.
+        """
+        self._connection.call("POST", "/logoff")
+
+    def me(self) -> Me:
+        """Return who we are to the server, and what we may do."""
+        return self._connection.get(_ME, "/me")
+
+    def set_password(self, old_password: str, new_password: str) -> None:
+        """Change our own password; our other sessions end."""
+        body = PasswordRequest(old_password=old_password, new_password=new_password)
+        self._connection.send("PUT", "/me/password", body)
+
+    def users(self) -> tuple[UserView, ...]:
+        """Return all users in the order of their names."""
+        asked = pages(lambda after: self._connection.get(_USER_PAGE, "/users", {"after": after, "limit": _PAGE}))
+        return tuple(user for page in asked for user in page.users)
+
+    def user(self, name: str) -> UserView:
+        """Return a user."""
+        return self._connection.get(_USER, _user(name))
+
+    def add_user(self, request: UserRequest) -> NewUser:
+        """Make a user; a password that is not given is made up and in the answer."""
+        return parse(_NEW_USER, self._connection.send("POST", "/users", request))
+
+    def change_user(self, name: str, patch: UserPatch, *, revision: int | None = None) -> UserView:
+        """Change a user.
+
+        Raises:
+            Stale: they are not at this revision any more.
+        """
+        return parse(_USER, self._connection.send("PATCH", _user(name), patch, revision))
+
+    def remove_user(self, name: str) -> None:
+        """Remove a user; what they own stays."""
+        self._connection.call("DELETE", _user(name))
+
+    def tokens(self, owner: str | None = None) -> tuple[TokenView, ...]:
+        """Return our personal tokens, or somebody else's, newest first."""
+        params: Params = {} if owner is None else {"owner": owner}
+        return self._connection.get(_TOKEN_PAGE, "/tokens", params).tokens
+
+    def make_token(self, request: TokenRequest) -> NewToken:
+        """Make a personal token; its text is in this answer only."""
+        return parse(_NEW_TOKEN, self._connection.send("POST", "/tokens", request))
+
+    def revoke_token(self, token_id: str) -> None:
+        """Make a personal token open nothing any more."""
+        self._connection.call("DELETE", f"/tokens/{quote(token_id, safe='')}")
+
+    def audit(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> AuditPage:
+        """Return who did or tried what, newest first."""
+        params: dict[str, str | int | float | bool | list[str]] = {"limit": limit}
+        params |= {} if before is None else {"before": before}
+        params |= {} if who is None else {"who": who}
+        return self._connection.get(_AUDIT_PAGE, "/audit", params)
+
+
+def _user(name: str) -> str:
+    return f"/users/{quote(name, safe='')}"

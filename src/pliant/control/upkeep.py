@@ -1,0 +1,222 @@
+"""Cleans up after jobs that have ended, and the audit log, by the rules of this server.
+
+Touches nothing that an unfinished job needs.
+"""
+
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from pliant.control.settings import ControlSettings, JobFolders
+from pliant.core.errors import PliantError
+from pliant.core.event import Event, EventKind
+from pliant.core.job import Job, JobId
+from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
+from pliant.core.ports import Clock, Store, Writes
+from pliant.core.registry import AuditEntry, Kept, Registry
+from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep
+from pliant.policy.retain import forgotten_before, removals
+
+log = logging.getLogger(__name__)
+
+POINT_BYTES = 100
+"""What a point of a series is taken to need in the database."""
+ENTRY_BYTES = 200
+"""What an entry of the audit log is taken to need there."""
+CLEAN_UP = "clean up"
+"""The action that the audit log names for entries that are not in it any more."""
+EVERY_S = 3600.0
+_DAY_S = 86_400.0
+_PAGE = 1000
+_NAME = "retention"
+_ENDED = tuple(state for state in JobState if is_final(JOB_LIFECYCLE, state))
+_NOT_RESULTS = frozenset({"log", "checkpoint"})
+
+
+class Upkeep:
+    """The rules, and what they remove."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        records: Records,
+        registry: Registry,
+        clock: Clock,
+        settings: ControlSettings,
+        told: Callable[[], None] = lambda: None,
+        trainings: Callable[[], Collection[str]] = tuple,
+    ) -> None:
+        """Take what it needs.
+
+        Args:
+            told: called after events were stored.
+            trainings: the jobs that are trainings of models, which keep all but their checkpoints.
+        """
+        self._store = store
+        self._records = records
+        self._registry = registry
+        self._clock = clock
+        self._settings = settings
+        self._told = told
+        self._trainings = trainings
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+
+    def rules(self) -> Kept[Retention]:
+        """Return the rules; revision 0 if none were ever given."""
+        kept = self._registry.get(Retention, _NAME)
+        return kept or Kept(noun=Retention(), revision=0, created_at=0.0, changed_at=0.0)
+
+    def change(self, rules: tuple[Rule, ...], revision: int | None = None) -> Kept[Retention]:
+        """Replace the rules.
+
+        Raises:
+            Stale: they are not at this revision any more.
+        """
+        wanted = Retention(rules=rules)
+        if self.rules().revision == 0 and revision in (None, 0):
+            return self._registry.add(wanted, at=self._clock.now())
+        return self._registry.replace(wanted, at=self._clock.now(), revision=revision)
+
+    def sweep(self, *, dry_run: bool) -> Sweep:
+        """Remove what the rules remove, or only tell what that would be. One at a time."""
+        with self._lock:
+            now = self._clock.now()
+            rules = self.rules().noun.rules
+            before = forgotten_before(rules, now)
+            chosen = (*removals(self._holdings(), rules, now), *self._old_entries(before, now))
+            failed = [] if dry_run else [trouble for removal in chosen if (trouble := self._remove(removal, before))]
+            done = Sweep(
+                at=now,
+                dry_run=dry_run,
+                removals=chosen,
+                num_bytes=sum(removal.num_bytes for removal in chosen),
+                failed=tuple(failed),
+            )
+            if chosen and not dry_run:
+                self._tell(done)
+            return done
+
+    def run(self) -> None:
+        """Clean up now and then until `close`."""
+        while not self._closed.is_set():
+            try:
+                if self.rules().noun.rules:
+                    self.sweep(dry_run=False)
+            except (PliantError, OSError):
+                log.exception("the clean-up failed; it is tried again in an hour")
+            self._closed.wait(EVERY_S)
+
+    def close(self) -> None:
+        """End `run`."""
+        self._closed.set()
+
+    def _holdings(self) -> Iterator[Holding]:
+        points = self._records.num_points()
+        needed = self._needed()
+        trainings = frozenset(self._trainings())
+        for job in self._jobs(_ENDED):
+            folders = self._settings.folders(job.id)
+            if job.ended_at is None or any(folders.root in path.parents for path in needed):
+                continue
+            sizes = {
+                Material.LOGS: _size(folders.logs),
+                Material.METRICS: points.get(job.id, 0) * POINT_BYTES,
+                Material.CHECKPOINTS: _size(folders.checkpoints),
+                Material.RESULTS: sum(_size(path) for path in _results(folders)),
+            }
+            for material, num_bytes in sizes.items():
+                if job.id in trainings and material is not Material.CHECKPOINTS:
+                    continue
+                yield Holding(job_id=job.id, material=material, num_bytes=num_bytes, ended_at=job.ended_at)
+
+    def _old_entries(self, before: float, now: float) -> Iterator[Removal]:
+        number = self._records.num_entries(before=before) if before > 0 else 0
+        if number:
+            why = f"{number:,} entries of the audit log are older than {(now - before) / _DAY_S:g} days"
+            yield Removal(job_id=None, material=Material.AUDIT, num_bytes=number * ENTRY_BYTES, why=why)
+
+    def _needed(self) -> frozenset[Path]:
+        """Return the files of other jobs that unfinished ones start from."""
+        unfinished = tuple(state for state in JobState if state not in _ENDED)
+        origins = [origin for job in self._jobs(unfinished) for origin in (job.spec.weights, job.spec.resume_from)]
+        return frozenset(Path(origin) for origin in origins if origin)
+
+    def _jobs(self, states: tuple[JobState, ...]) -> Iterator[Job]:
+        before: JobId | None = None
+        while page := self._store.jobs(states=states, before=before, limit=_PAGE):
+            yield from page
+            before = page[-1].id
+
+    def _remove(self, removal: Removal, before: float) -> str:
+        """Remove one thing, of the audit log what is older than `before`; return what went wrong, in words."""
+        try:
+            if removal.job_id is None:
+                told = AuditEntry(at=self._clock.now(), who="", action=CLEAN_UP, target=removal.why, status=200)
+                self._records.forget_entries(before=before, told=told)
+            else:
+                self._remove_of(removal.job_id, removal.material)
+        except (OSError, PliantError) as error:
+            return f"the {removal.material} of {removal.job_id or 'the server'} could not be removed: {error}"
+        return ""
+
+    def _remove_of(self, job_id: JobId, material: Material) -> None:
+        folders = self._settings.folders(job_id)
+        match material:
+            case Material.METRICS:
+                self._records.forget_points([job_id])
+            case Material.LOGS:
+                _drop(folders.logs)
+            case Material.CHECKPOINTS:
+                _drop(folders.checkpoints)
+            case Material.RESULTS:
+                for path in _results(folders):
+                    _drop(path)
+            case Material.AUDIT:
+                raise AssertionError("the audit log belongs to no job")
+
+    def _tell(self, done: Sweep) -> None:
+        jobs = [removal.job_id for removal in done.removals if removal.job_id is not None]
+        what = [f"{len(jobs)} things of {len(set(jobs))} ended jobs"] if jobs else []
+        what += ["old entries of the audit log"] if len(jobs) < len(done.removals) else []
+        message = f"the clean-up removed {' and '.join(what)}, {done.num_bytes:,} bytes"
+        event = Event(
+            at=done.at,
+            kind=EventKind.CLEANED_UP,
+            message=message + "".join(f"; {trouble}" for trouble in done.failed),
+            data={"num_removals": len(done.removals), "num_bytes": done.num_bytes, "num_failed": len(done.failed)},
+        )
+        self._store.write(Writes(events=(event,)))
+        self._told()
+
+
+def _results(folders: JobFolders) -> list[Path]:
+    try:
+        return [path for path in sorted(folders.result.iterdir()) if path.name not in _NOT_RESULTS]
+    except OSError:
+        return []
+
+
+def _size(path: Path) -> int:
+    """Return how many bytes the files below a path hold; links count as nothing."""
+    if path.is_symlink() or not path.is_dir():
+        return _file_size(path)
+    return sum(_file_size(Path(root) / name) for root, _, files in os.walk(path) for name in files)
+
+
+def _file_size(path: Path) -> int:
+    with suppress(OSError):
+        return path.lstat().st_size
+    return 0
+
+
+def _drop(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

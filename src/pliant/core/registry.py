@@ -1,0 +1,110 @@
+"""Named things that people make and change (users, data sets, queues, …), each kept as a value with a revision."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+MAX_NAME = 200
+"""Characters of a name."""
+
+
+class Noun(Protocol):
+    """A frozen dataclass with the class variable `KIND` and at least a name and an owner.
+
+    A field that is added later needs a default: what was written before lacks it.
+    """
+
+    KIND: ClassVar[str]
+    """Under which it is kept; never changes, one per class."""
+
+    @property
+    def name(self) -> str:
+        """Unique within the kind."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """The user whose it is; empty for what belongs to nobody."""
+        ...
+
+
+N = TypeVar("N", bound=Noun)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept(Generic[N]):
+    """A noun as the registry keeps it."""
+
+    noun: N
+    revision: int
+    """1 when it was added; grows by one with every change. Its `ETag`."""
+    created_at: float
+    """Seconds since the epoch (UTC), as every `_at`."""
+    changed_at: float
+
+
+class Registry(Protocol):
+    """Keeps nouns. Safe to call from any thread and from several processes; what a call has written, every later call
+    sees. Every call is one transaction."""
+
+    def get(self, kind: type[N], name: str) -> Kept[N] | None: ...
+
+    def list(self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000) -> Sequence[Kept[N]]:
+        """Return nouns in the order of their names; `after` is the last name of the page before."""
+        ...
+
+    def add(self, noun: N, *, at: float) -> Kept[N]:
+        """Keep a new noun.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+        ...
+
+    def replace(self, noun: N, *, at: float, revision: int | None = None) -> Kept[N]:
+        """Replace the noun of this name.
+
+        Raises:
+            NotFound: there is none.
+            Stale: it is not at `revision` any more; None replaces it whatever it is.
+        """
+        ...
+
+    def remove(self, kind: type[N], name: str, *, revision: int | None = None) -> None:
+        """Forget a noun.
+
+        Raises:
+            NotFound, Stale: as for `replace`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Who did or tried what. Never changes; holds no secret."""
+
+    at: float
+    who: str
+    """A user's name; empty for nobody."""
+    action: str
+    """Such as `POST /v1/jobs` or `log on`."""
+    target: str = ""
+    """What it was done to, if that is not in the action."""
+    status: int
+    """The HTTP status that it was answered with."""
+    address: str = ""
+    """Where the request came from."""
+    seq: int = 0
+    """Its number; given by the log."""
+
+
+class AuditLog(Protocol):
+    """Keeps what was done, in order."""
+
+    def append(self, entry: AuditEntry) -> AuditEntry:
+        """Write an entry; return it with its number."""
+        ...
+
+    def entries(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> Sequence[AuditEntry]:
+        """Return entries, newest first; `before` is the last number of the page before."""
+        ...

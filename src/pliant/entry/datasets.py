@@ -1,0 +1,32 @@
+"""Puts the data sets of a server together: their folders, their limits, and the process that imports one."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from pliant.catalog.dataset_imports import ImportSettings
+from pliant.catalog.dataset_uploads import UploadLimits
+from pliant.catalog.datasets import Datasets, make_datasets
+from pliant.core.ports import Clock
+from pliant.core.registry import Registry
+from pliant.entry.settings import ServerSettings
+from pliant.files.space import told_of_disk
+
+IMPORTER: Final = (sys.executable, "-P", "-m", "pliant.entry.importer")
+
+
+def open_datasets(
+    registry: Registry, home: Path, told: ServerSettings, clock: Clock, users: Callable[[str], Sequence[str]]
+) -> Datasets:
+    """Return the data sets of the server of a state folder; `users` returns the unfinished jobs that use one.
+
+    Raises:
+        Unavailable: the folders cannot be made.
+    """
+    root = told.data_root or home / "data"
+    with told_of_disk(root):
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings = ImportSettings(folder=home / "datasets", data_root=root, command=IMPORTER)
+    limits = UploadLimits(max_bytes=told.max_upload_bytes)
+    return make_datasets(registry, settings, uploads=home / "incoming", limits=limits, now=clock.now, users=users)

@@ -1,0 +1,64 @@
+"""How the server ends: all jobs save their state and leave; asked again, at once."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pliant.control.loop import Control
+from pliant.server.bell import Bell
+from pliant.server.links import LinkHub
+
+log = logging.getLogger("pliant")
+
+DRAIN_S = 30.0
+KILL_S = 5.0
+_LOOK_S = 0.05
+
+
+@dataclass(slots=True, kw_only=True)
+class Ending:
+    """How the server ends: once it was asked to, all jobs save and leave; asked again, at once."""
+
+    control: Control
+    bell: Bell
+    links: LinkHub
+    exit: Callable[[], None] = lambda: None
+    """Makes the web server end."""
+    _asked: bool = False
+    _hurry: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self, cause: str) -> None:
+        """Begin to end; from any thread, or a signal handler. Returns at once."""
+        if self._asked:
+            self._hurry.set()
+            return
+        self._asked = True
+        threading.Thread(target=self._drain, args=(cause,), name="pliant-ending", daemon=True).start()
+
+    def ask_once(self, cause: str) -> None:
+        """Begin to end, without hurry however often it is asked."""
+        if not self._asked:
+            self.ask(cause)
+
+    def _drain(self, cause: str) -> None:
+        log.info("the server stops (%s): jobs save their state at the next step boundary", cause)
+        try:
+            self.control.drain_all(cause)
+            if not self._wait(DRAIN_S):
+                log.warning("some tasks have not left: they are killed; their jobs go on from the newest checkpoint")
+                self.control.kill_all()
+                self._hurry.clear()
+                self._wait(KILL_S)
+        finally:
+            self.bell.close()
+            self.links.close_all()
+            self.exit()
+
+    def _wait(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not self.control.drained():
+            if time.monotonic() > deadline or self._hurry.wait(_LOOK_S):
+                return self.control.drained()
+        return True

@@ -1,0 +1,74 @@
+"""Environments when the server starts: what its own interpreter is and has, which all of them build upon."""
+
+import importlib.util
+import platform
+import site
+import sys
+import sysconfig
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+
+from pliant import __version__
+from pliant.catalog.environment import Shared
+from pliant.catalog.environment_builds import Builds
+from pliant.catalog.environment_workshop import Limits
+from pliant.catalog.environments import Environments
+from pliant.core.ports import Clock
+from pliant.core.registry import Registry
+from pliant.people.people import People
+
+_FOLDER = "environments"
+
+
+@contextmanager
+def opened_environments(
+    registry: Registry, clock: Clock, home: Path, env: Mapping[str, str], people: People
+) -> Iterator[Environments]:
+    """Yield the environments of a server's home; builders that a server before has begun with are begun again."""
+
+    def strangers(names: Collection[str]) -> Collection[str]:
+        return [name for name in names if not people.gate.knows(name)]
+
+    folder = home / _FOLDER
+    builds = Builds(registry=registry, folder=folder, clock=clock, env=env, shared=shared(), limits=Limits())
+    builds.start()
+    try:
+        yield Environments(registry=registry, clock=clock, env=env, builds=builds, strangers=strangers)
+    finally:
+        builds.close()
+
+
+def shared() -> Shared:
+    """Return what this interpreter lends to every environment that the server builds."""
+    folders = _folders()
+    versions = {name: _version(name) for name in ("pliant", "torch")}
+    return Shared(
+        site=folders,
+        constraints=tuple(f"{name}=={version}" for name, version in versions.items() if version),
+        facts=(
+            f"python {platform.python_version()} {sysconfig.get_config_var('SOABI')} {sys.base_prefix}",
+            sysconfig.get_platform(),
+            f"pliant {__version__}",
+            f"torch {versions['torch']}",
+            *folders,
+        ),
+    )
+
+
+def _folders() -> tuple[str, ...]:
+    """Return the folders of packages that this interpreter sees, and those of Pliant and torch wherever they are."""
+    found = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    for name in ("pliant", "torch"):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            found.append(str(Path(spec.submodule_search_locations[0]).parent))
+    return tuple(folder for folder in dict.fromkeys(found) if Path(folder).is_dir())
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,130 @@
+"""Puts the rooms of one server together: who is given what. Starts the agent and the keepers of catalogs, no loop."""
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pliant
+from pliant.catalog.datasets import Datasets
+from pliant.cluster.local import LocalCluster
+from pliant.cluster.settings import PRELOAD, LocalSettings
+from pliant.control.backup import Backup
+from pliant.control.loop import Control
+from pliant.control.settings import ControlSettings, Timeouts
+from pliant.control.sharing import sharing_of
+from pliant.control.upkeep import Upkeep
+from pliant.core.job import NodeId
+from pliant.entry.clock import SystemClock
+from pliant.entry.datasets import open_datasets
+from pliant.entry.ending import Ending
+from pliant.entry.environments import opened_environments
+from pliant.entry.front import Front
+from pliant.entry.home import SERVER_FILE, Home
+from pliant.entry.people import opened_people
+from pliant.entry.settings import ServerSettings
+from pliant.server.bell import Bell
+from pliant.server.context import Context
+from pliant.server.links import LinkHub
+from pliant.server.model_jobs import models_of
+from pliant.store.sql import SqlStore
+
+CLOSE_S = 5
+QUIET = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
+_SHARED_MEMORY = Path("/dev/shm")
+_COMPAT = Path(pliant.__file__).parent / "compat"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A server that is put together and not started yet."""
+
+    context: Context
+    ending: Ending
+    data: Datasets
+
+    def start(self) -> None:
+        """Take up what an earlier server left."""
+        self.data.start()
+        self.context.control.start()
+
+
+def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlStore, stack: ExitStack) -> Parts:
+    """Open everything that a server needs; what is to be closed goes onto the stack."""
+    clock, registry = SystemClock(), store.registry
+    cluster = _cluster(settings, home, clock)
+    stack.callback(cluster.close)
+    links, bell = LinkHub(), Bell()
+    people = opened_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
+    environments = stack.enter_context(opened_environments(registry, clock, home.path, os.environ, people))
+    data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
+    stack.callback(data.close)
+    control = Control(
+        store=store,
+        cluster=cluster,
+        links=links,
+        clock=clock,
+        data=data,
+        preparations=environments,
+        settings=_control_settings(settings, home, front),
+    )
+    environments.watch(control.wake)
+    ending = Ending(control=control, bell=bell, links=links)
+    sharing = sharing_of(registry, clock, people.gate.knows)
+    models = models_of(registry, clock, control, sharing, people.gate.knows)
+    context = Context(
+        control=control,
+        datasets=data,
+        people=people,
+        sharing=sharing,
+        models=models,
+        registry=registry,
+        audit=store.audit,
+        clock=clock,
+        bell=bell,
+        links=links,
+        environments=environments,
+        upkeep=Upkeep(
+            store=store,
+            records=store.records,
+            registry=registry,
+            clock=clock,
+            settings=control.settings,
+            told=bell.ring,
+            trainings=models.trainings.job_ids,
+        ),
+        backup=Backup(dumps=store.records, home=home.path, clock=clock),
+        uploads=home.uploads,
+        frameworks=home.path / "frameworks",
+        shut_down=lambda: ending.ask_once("a request"),
+    )
+    return Parts(context=context, ending=ending, data=data)
+
+
+def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalCluster:
+    return LocalCluster(
+        LocalSettings(
+            node_id=NodeId("local"),
+            state_dir=home.path / "agent",
+            num_slots=settings.num_slots,
+            labels=settings.labels,
+            preload=(*PRELOAD, *settings.preload),
+            memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
+        ),
+        clock=clock,
+        base_env={**QUIET, **os.environ},
+    )
+
+
+def _control_settings(settings: ServerSettings, home: Home, front: Front) -> ControlSettings:
+    return ControlSettings(
+        home=home.path,
+        url=front.url,
+        trust=front.trust,
+        server_file=home.path / SERVER_FILE,
+        secret=home.secret,
+        policy=settings.policy,
+        compat=_COMPAT,
+        timeouts=Timeouts(lease_s=settings.lease_s),
+    )

@@ -1,0 +1,77 @@
+"""People when the server starts: its first administrator, how they are told to log on, and a new password for them.
+
+A password that was made up is told once, on a descriptor that somebody reads, and written nowhere.
+"""
+
+import logging
+import os
+import secrets
+from pathlib import Path
+
+from pliant.core.errors import NotFound
+from pliant.core.ports import Clock
+from pliant.core.registry import Registry
+from pliant.entry.clock import SystemClock
+from pliant.entry.home import Home
+from pliant.people.people import People, make_people
+from pliant.people.user import ADMIN
+from pliant.store.sql import SqlStore
+
+log = logging.getLogger(__name__)
+
+STDERR = 2
+
+
+def opened_people(registry: Registry, clock: Clock, home: Home, *, url: str, login_fd: int | None) -> People:
+    """Return the people of a server; at its first start make the administrator, and tell how to log on."""
+    people = make_people(registry, clock, file_token=home.token, token_hex=secrets.token_hex)
+    password = people.accounts.first_administrator()
+    if password is not None:
+        tell(_first_words(url, password, home.path), login_fd)
+    elif login_fd is not None:
+        os.close(login_fd)
+    people.sessions.forget_ended()
+    return people
+
+
+def reset_administrator(home: Path, database: str) -> str:
+    """Give the administrator of a home a new password, also while its server runs; return how to log on.
+
+    Raises:
+        NotFound: no server has ever run there.
+        Conflict, Unavailable: as `SqlStore`.
+    """
+    if not (home / "token").exists():
+        raise NotFound(f"{home} is not the state folder of a server; give the --home that it was started with")
+    store = SqlStore(database)
+    try:
+        people = make_people(store.registry, SystemClock(), file_token="", token_hex=secrets.token_hex)
+        password = people.accounts.reset_administrator()
+    finally:
+        store.close()
+    return f"The administrator has a new password, which is shown this once:\n{_login(password)}"
+
+
+def tell(text: str, descriptor: int | None) -> None:
+    """Write a text to a descriptor and close that; None: to stderr, past every log."""
+    data = text.encode()
+    try:
+        while data:
+            data = data[os.write(STDERR if descriptor is None else descriptor, data) :]
+    except BrokenPipeError:
+        log.warning("nobody read the administrator's password any more; --reset-admin gives a new one")
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _first_words(url: str, password: str, home: Path) -> str:
+    return (
+        f"This server is new. Its administrator logs on with what is shown this once:\n"
+        f"  address   {url}\n{_login(password)}"
+        f"Whoever can read {home / 'token'} is the administrator without logging on.\n"
+    )
+
+
+def _login(password: str) -> str:
+    return f"  user      {ADMIN}\n  password  {password}\n"

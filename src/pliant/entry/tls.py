@@ -1,0 +1,225 @@
+"""The server's certificate: one that was given, checked, or one that is made here and renewed in time.
+
+Whoever is to trust the server gets a file with its own certificate and nothing else, so that they trust this server
+and no other. The only file that knows `cryptography`.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from pliant.core.errors import InvalidInput, Problem
+from pliant.entry.home import write_private
+
+FOLDER: Final = "tls"
+"""In the state folder: `certificate.pem` and `key.pem` if they were made here, `server.pem` for others to trust."""
+
+VALID: Final = timedelta(days=365)
+RENEWED_BEFORE: Final = timedelta(days=30)
+"""A certificate that ends sooner is replaced at the server's start."""
+_CLOCKS_DIFFER: Final = timedelta(hours=1)
+_ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+_MAX_COMMON_NAME: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """How the server gets its certificate."""
+
+    certificate: Path | None = None
+    """A PEM file with the server's certificate and those between it and its authority; None: one is made."""
+    key: Path | None = None
+    names: tuple[str, ...] = ()
+    """Names and addresses that the made one is for, besides this machine's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """A certificate that the server can use."""
+
+    certificate: Path
+    key: Path
+    trusted: Path
+    """The server's own certificate alone."""
+    fingerprint: str
+    """SHA-256, in pairs of hex digits."""
+    names: tuple[str, ...]
+    """Names and addresses that it is for."""
+
+    def name_for(self, host: str) -> str | None:
+        """Return by which name to check the certificate of the server at `host`; None: by `host` itself."""
+        if any(_covers(name, host) for name in self.names):
+            return None
+        return self.names[0].replace("*", "pliant")
+
+
+def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
+    """Return the certificate to use; make one, or renew it, if none was given.
+
+    Raises:
+        InvalidInput: with everything that is wrong with what was given.
+    """
+    folder = home / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    at = datetime.fromtimestamp(now, UTC)
+    if settings.certificate is not None and settings.key is not None:
+        certificate, key = settings.certificate, settings.key
+        own = _checked(certificate, key, at)
+    else:
+        certificate, key = folder / "certificate.pem", folder / "key.pem"
+        own = _made(certificate, key, settings.names, at)
+    trusted = folder / "server.pem"
+    write_private(trusted, own.public_bytes(Encoding.PEM))
+    return Tls(
+        certificate=certificate, key=key, trusted=trusted, fingerprint=_fingerprint(own), names=tuple(_names(own))
+    )
+
+
+def _checked(certificate: Path, key: Path, at: datetime) -> x509.Certificate:
+    """Return the server's certificate out of a file that was given.
+
+    Raises:
+        InvalidInput: with everything that is wrong.
+    """
+    problems: list[Problem] = []
+    own, private = _loaded_certificate(certificate, problems), _loaded_key(key, problems)
+    if own is not None:
+        problems += [Problem(field="--tls-cert", message=message) for message in _faults(own, certificate, at)]
+        if private is not None and not _belong_together(own, private):
+            message = (
+                f"the key {key} is not the one of the certificate {certificate}; give the two that were made together"
+            )
+            problems.append(Problem(field="--tls-key", message=message))
+    if problems or own is None:
+        raise InvalidInput(*problems)
+    return own
+
+
+def _loaded_certificate(path: Path, problems: list[Problem]) -> x509.Certificate | None:
+    try:
+        return x509.load_pem_x509_certificates(path.read_bytes())[0]
+    except (OSError, ValueError) as error:
+        problems.append(Problem(field="--tls-cert", message=f"{path} is no readable certificate in PEM form ({error})"))
+        return None
+
+
+def _loaded_key(path: Path, problems: list[Problem]) -> PrivateKeyTypes | None:
+    try:
+        return load_pem_private_key(path.read_bytes(), password=None)
+    except TypeError:
+        message = f"the key {path} has a passphrase, which a server that starts by itself cannot type; remove it"
+    except (OSError, ValueError) as error:
+        message = f"{path} is no readable private key in PEM form ({error})"
+    problems.append(Problem(field="--tls-key", message=message))
+    return None
+
+
+def _faults(own: x509.Certificate, path: Path, at: datetime) -> Iterable[str]:
+    if at >= own.not_valid_after_utc:
+        yield f"the certificate {path} ended on {own.not_valid_after_utc:%Y-%m-%d}; get a new one"
+    if at < own.not_valid_before_utc:
+        yield f"the certificate {path} begins on {own.not_valid_before_utc:%Y-%m-%d} only; see this machine's clock"
+    if not _names(own):
+        yield f"the certificate {path} names no host (no subject alternative name); get one that does"
+
+
+def _made(certificate: Path, key: Path, names: Sequence[str], at: datetime) -> x509.Certificate:
+    """Return the certificate that was made before, or a new one if it ends soon or lacks a name."""
+    wanted = tuple(dict.fromkeys((*_ALWAYS, socket.gethostname(), *names)))
+    ignored: list[Problem] = []
+    own, private = _loaded_certificate(certificate, ignored), _loaded_key(key, ignored)
+    if own is not None and private is not None and _belong_together(own, private) and _lasts(own, wanted, at):
+        return own
+    new = ec.generate_private_key(ec.SECP256R1())
+    own = _signed(new, wanted, at)
+    write_private(key, new.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    write_private(certificate, own.public_bytes(Encoding.PEM))
+    return own
+
+
+def _lasts(own: x509.Certificate, wanted: Sequence[str], at: datetime) -> bool:
+    in_time = own.not_valid_before_utc <= at and at + RENEWED_BEFORE < own.not_valid_after_utc
+    return in_time and {name.lower() for name in wanted} <= {name.lower() for name in _names(own)}
+
+
+def _signed(key: ec.EllipticCurvePrivateKey, names: Sequence[str], at: datetime) -> x509.Certificate:
+    common = next((name for name in reversed(names) if len(name) <= _MAX_COMMON_NAME), "pliant")
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    public = key.public_key()
+    return (
+        x509.CertificateBuilder(subject_name=subject, issuer_name=subject, public_key=public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(at - _CLOCKS_DIFFER)
+        .not_valid_after(at + VALID)
+        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(public), critical=False)
+        .sign(key, SHA256())
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _names(own: x509.Certificate) -> list[str]:
+    """Return the names and addresses that a certificate is for."""
+    try:
+        found = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    addresses = found.get_values_for_type(x509.IPAddress)
+    return [*found.get_values_for_type(x509.DNSName), *(str(address) for address in addresses)]
+
+
+def _covers(name: str, host: str) -> bool:
+    """Tell whether a name in a certificate is one of this host (RFC 9525: a star stands for one whole first part)."""
+    if name.startswith("*."):
+        return host.partition(".")[2].lower() == name[2:].lower()
+    return name.lower() == host.lower()
+
+
+def _belong_together(own: x509.Certificate, key: PrivateKeyTypes) -> bool:
+    ours, theirs = (
+        public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        for public in (own.public_key(), key.public_key())
+    )
+    return ours == theirs
+
+
+def _fingerprint(own: x509.Certificate) -> str:
+    return own.fingerprint(SHA256()).hex(":").upper()

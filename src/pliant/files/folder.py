@@ -1,0 +1,88 @@
+"""Folders as a whole: made somewhere else and published by one rename, made read-only, removed whatever their modes."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+READ_ONLY_FILE: Final = 0o444
+READ_ONLY_FOLDER: Final = 0o555
+
+
+def publish(draft: Path, to: Path) -> None:
+    """Give a folder its name: it is there with all it holds, or not at all. Both lie on the same disk.
+
+    Raises:
+        OSError: something is there already.
+    """
+    draft.chmod(0o755)  # a folder that is renamed to another place must be writable
+    os.rename(draft, to)
+    sync_folder(to.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names that were given or taken in a folder last through a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file of mode 600, whole or not at all; it lasts through a loss of power."""
+    draft = path.with_name(f".{path.name}.draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def make_read_only(folder: Path, *, also_itself: bool = True) -> None:
+    """Take the right to write from all files and folders below a folder, and from itself."""
+    for root, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            os.chmod(Path(root) / name, READ_ONLY_FILE, follow_symlinks=True)
+        for name in folders:
+            os.chmod(Path(root) / name, READ_ONLY_FOLDER)
+    if also_itself:
+        folder.chmod(READ_ONLY_FOLDER)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all it holds, also if it is read-only; one that is not there is fine.
+
+    Raises:
+        OSError: something in it cannot be removed.
+    """
+    if not folder.is_symlink() and folder.is_dir():
+        folder.chmod(0o700)
+        for root, folders, _ in os.walk(folder):
+            for name in folders:
+                path = Path(root) / name
+                if not path.is_symlink():
+                    path.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def plain_files(folder: Path) -> Iterator[Path]:
+    """Yield the plain files below a folder in the order of their names; links and devices are left out."""
+    for root, folders, files in os.walk(folder):
+        folders.sort()
+        for name in sorted(files):
+            path = Path(root) / name
+            if stat.S_ISREG(path.lstat().st_mode):
+                yield path
+
+
+def find_outside(folder: Path, root: Path) -> Iterator[Path]:
+    """Yield links in a folder that lead to nothing or out of `root`, which is a resolved path."""
+    for parent, folders, files in os.walk(folder):
+        for name in (*sorted(folders), *sorted(files)):
+            path = Path(parent) / name
+            if path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(root)):
+                yield path

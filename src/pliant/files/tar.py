@@ -1,0 +1,114 @@
+"""Reads tar and tar.gz as members and contents, through a stream that refuses to hand out too much."""
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, BinaryIO, Final
+
+from pliant.files.members import Limits, Member, too_many_bytes
+
+HEADER_BYTES: Final = 4096
+"""Room for the headers of a member, on average."""
+MAX_READ: Final = 1 << 20
+"""Nothing is read at once that is larger: names and other headers are smaller."""
+
+
+class _Limited(io.RawIOBase):
+    """A stream that refuses to hand out too much at once or altogether."""
+
+    def __init__(self, source: "BinaryIO | gzip.GzipFile", limit: int, refusal: Exception) -> None:
+        self._source = source
+        self._limit = limit
+        self._refusal = refusal
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._source.tell()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        assert whence == os.SEEK_SET
+        self._check(offset)
+        return self._source.seek(offset)
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0 or size > MAX_READ:
+            raise tarfile.ReadError(f"a header of {size} bytes")
+        self._check(self._source.tell() + size)
+        return self._source.read(size)
+
+    def _check(self, position: int) -> None:
+        if position > self._limit + MAX_READ:
+            raise self._refusal
+
+
+@dataclass(frozen=True, slots=True)
+class TarReader:
+    """Reads a tar, compressed or not."""
+
+    field: str
+    """Which input errors are told of."""
+    is_zipped: bool
+
+    def members(self, source: BinaryIO, limits: Limits) -> Iterator[Member]:
+        """Yield what the headers tell; reads the archive to its end, so that one that breaks off is noticed.
+
+        Raises:
+            tarfile.TarError, OSError, EOFError, zlib.error: it is no whole archive.
+            TooLarge: it unpacks to too much.
+        """
+        with self._opened(source, limits) as (tar, stream):
+            for found in tar:
+                yield _member(found)
+            while stream.read(MAX_READ):  # the checksum of gzip comes last
+                pass
+
+    def contents(self, source: BinaryIO, limits: Limits) -> Iterator[tuple[Member, IO[bytes] | None]]:
+        """Yield members and their contents, None for a folder, of an archive that was checked."""
+        with self._opened(source, limits) as (tar, _):
+            for found in tar:
+                yield _member(found), tar.extractfile(found) if found.isreg() else None
+
+    @contextmanager
+    def _opened(self, source: BinaryIO, limits: Limits) -> Iterator[tuple[tarfile.TarFile, _Limited]]:
+        archive_bytes = os.fstat(source.fileno()).st_size
+        raw = gzip.GzipFile(fileobj=source, mode="rb") if self.is_zipped else source
+        refusal = too_many_bytes(self.field, limits, archive_bytes)
+        limit = limits.for_archive(archive_bytes) + limits.max_files * HEADER_BYTES
+        stream = _Limited(raw, limit, refusal)
+        with tarfile.open(fileobj=stream, mode="r:") as tar:
+            yield tar, stream
+
+
+def is_header(block: bytes) -> bool:
+    """Tell whether 512 bytes are the header of a tar's member."""
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
+
+
+def _member(found: tarfile.TarInfo) -> Member:
+    return Member(
+        name=found.name,
+        num_bytes=found.size if found.isreg() else 0,
+        kind=_kind(found),
+        executable=bool(found.mode & 0o100),
+    )
+
+
+def _kind(found: tarfile.TarInfo) -> str:
+    if found.issym() or found.islnk():
+        return "link"
+    if found.isdir():
+        return "folder"
+    return "file" if found.isfile() and not found.issparse() else "other"

@@ -1,0 +1,201 @@
+"""Accounts: makes, changes and removes users, and keeps the rules about them.
+
+There is always an active administrator, and nobody takes the ground from under their own feet. Whoever is disabled, or
+gets another password, has no session any more; whoever is removed has no token either.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pliant.core.access import Role
+from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
+from pliant.core.ports import Clock
+from pliant.core.registry import Kept, Registry
+from pliant.people.opaque import TokenHex
+from pliant.people.pages import every
+from pliant.people.passwords import Passwords
+from pliant.people.sessions import Sessions
+from pliant.people.tokens import Tokens
+from pliant.people.user import ADMIN, User, is_name
+from pliant.wire.people import UserPatch, UserRequest, password_fault
+
+_NUM_PASSWORD_BYTES: Final = 10
+_NUM_GROUP: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeUser:
+    """A user with the password that was made up for them; nobody can show it again."""
+
+    kept: Kept[User]
+    password: str | None = field(repr=False)
+    """None if one was given."""
+
+
+class Accounts:
+    """The users of a server. Safe to use from any thread."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        clock: Clock,
+        passwords: Passwords,
+        sessions: Sessions,
+        tokens: Tokens,
+        token_hex: TokenHex,
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._passwords = passwords
+        self._sessions = sessions
+        self._tokens = tokens
+        self._token_hex = token_hex
+        self._changing = threading.Lock()
+
+    def find(self, name: str) -> Kept[User] | None:
+        """Return a user, or None if nobody is called that."""
+        return self._registry.get(User, name) if is_name(name) else None
+
+    def get(self, name: str) -> Kept[User]:
+        """Return a user.
+
+        Raises:
+            NotFound: nobody is called that.
+        """
+        kept = self.find(name)
+        if kept is None:
+            raise NotFound(f"there is no user {name!r:.80}; list them to see which there are")
+        return kept
+
+    def page(self, after: str, limit: int) -> Sequence[Kept[User]]:
+        """Return users in the order of their names."""
+        return self._registry.list(User, after=after, limit=limit)
+
+    def add(self, request: UserRequest) -> MadeUser:
+        """Make a user; without a password one is made up.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+        made_up = None if request.password is not None else made_up_password(self._token_hex)
+        user = self._user(request.name, request.role, request.password or made_up or "")
+        return MadeUser(kept=self._registry.add(user, at=user.password_changed_at), password=made_up)
+
+    def change(self, name: str, patch: UserPatch, *, by: str, revision: int | None = None) -> Kept[User]:
+        """Change a user; `by` is who asks.
+
+        Raises:
+            NotFound, Stale: as `Registry.replace`.
+            InvalidInput: the password is not for this user.
+            Conflict: they would change their own role or disable themselves, or nobody would be an administrator.
+        """
+        kept = self.get(name)
+        if patch.password is not None:
+            _check_password(patch.password, name, "password")
+        password_hash = None if patch.password is None else self._passwords.hash(patch.password)
+        with self._changing:
+            kept = self.get(name)
+            changed = self._patched(kept.noun, patch, password_hash)
+            if name == by and (changed.role, changed.active) != (kept.noun.role, kept.noun.active):
+                raise Conflict("nobody changes their own role or disables themselves; ask another administrator")
+            self._keep_an_administrator(kept.noun, changed)
+            at_revision = kept.revision if revision is None else revision
+            now_kept = self._registry.replace(changed, at=self._clock.now(), revision=at_revision)
+        if password_hash is not None or not changed.active:
+            self._sessions.end_all(name)
+        return now_kept
+
+    def set_password(self, name: str, password: str, *, but_session: str = "") -> Kept[User]:
+        """Give a user another password; their sessions end, but the one of this id.
+
+        Raises:
+            NotFound: nobody is called that.
+            InvalidInput: the password is not for this user.
+        """
+        _check_password(password, name, "new_password")
+        password_hash = self._passwords.hash(password)
+        with self._changing:
+            now = self._clock.now()
+            user = replace(self.get(name).noun, password_hash=password_hash, password_changed_at=now)
+            kept = self._registry.replace(user, at=now)
+        self._sessions.end_all(name, but=but_session)
+        return kept
+
+    def remove(self, name: str, *, by: str, revision: int | None = None) -> None:
+        """Forget a user, their sessions and tokens; what they own stays.
+
+        Raises:
+            NotFound, Stale: as `Registry.remove`.
+            Conflict: it is they who ask, or the last administrator.
+        """
+        if name == by:
+            raise Conflict("nobody removes themselves; ask another administrator")
+        with self._changing:
+            self._keep_an_administrator(self.get(name).noun, None)
+            self._registry.remove(User, name, revision=revision)
+        self._sessions.end_all(name)
+        self._tokens.revoke_all(name)
+
+    def first_administrator(self) -> str | None:
+        """Make the administrator of a server that has no users; return the password, None if there are users."""
+        if self._registry.list(User, limit=1):
+            return None
+        password = made_up_password(self._token_hex)
+        user = self._user(ADMIN, Role.ADMIN, password)
+        try:
+            self._registry.add(user, at=user.password_changed_at)
+        except Conflict:  # another process was faster
+            return None
+        return password
+
+    def reset_administrator(self) -> str:
+        """Give `admin` a new password, whatever became of that account; return it. All of its sessions end."""
+        password = made_up_password(self._token_hex)
+        user = self._user(ADMIN, Role.ADMIN, password)
+        with self._changing:
+            try:
+                self._registry.replace(user, at=user.password_changed_at)
+            except NotFound:
+                self._registry.add(user, at=user.password_changed_at)
+        self._sessions.end_all(ADMIN)
+        return password
+
+    def _user(self, name: str, role: Role, password: str) -> User:
+        password_hash = self._passwords.hash(password)
+        return User(name=name, role=role, password_hash=password_hash, password_changed_at=self._clock.now())
+
+    def _patched(self, user: User, patch: UserPatch, password_hash: str | None) -> User:
+        changed = replace(
+            user,
+            role=user.role if patch.role is None else patch.role,
+            active=user.active if patch.active is None else patch.active,
+        )
+        if password_hash is None:
+            return changed
+        return replace(changed, password_hash=password_hash, password_changed_at=self._clock.now())
+
+    def _keep_an_administrator(self, user: User, changed: User | None) -> None:
+        if not _administers(user) or (changed is not None and _administers(changed)):
+            return
+        others = (kept.noun for kept in every(self._registry, User) if kept.noun.name != user.name)
+        if not any(_administers(other) for other in others):
+            raise Conflict(f"{user.name} is the last active administrator; make another user one first")
+
+
+def _administers(user: User) -> bool:
+    return user.active and user.role is Role.ADMIN
+
+
+def _check_password(password: str, name: str, field_name: str) -> None:
+    fault = password_fault(password, name)
+    if fault is not None:
+        raise InvalidInput(Problem(field=field_name, message=fault))
+
+
+def made_up_password(token_hex: TokenHex) -> str:
+    """Return a password of 80 random bits that can be typed."""
+    digits = token_hex(_NUM_PASSWORD_BYTES)
+    return "-".join(digits[start : start + _NUM_GROUP] for start in range(0, len(digits), _NUM_GROUP))

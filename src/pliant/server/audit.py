@@ -1,0 +1,135 @@
+"""The audit trail: writes down every request that changes something, every log-on, and every refusal.
+
+An entry is written before the answer is sent, so that no answered change is missing, also if the server ends then. It
+holds no query string, no header and no body: those can hold secrets. Knows not what a route does.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pliant.core.errors import PliantError
+from pliant.core.ports import Clock
+from pliant.core.registry import AuditEntry, AuditLog
+
+log = logging.getLogger(__name__)
+
+LOG_ON: Final = "log on"
+"""The action of somebody who gives a password."""
+
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_REFUSALS: Final = frozenset({401, 403})
+_KEY: Final = "pliant.trace"
+_MAX_PATH: Final = 300
+_TASK: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
+
+
+@dataclass(slots=True, kw_only=True)
+class Trace:
+    """What the rest of the server tells the trail about one request."""
+
+    who: str = ""
+    """Who asks, once they have shown it."""
+    logon: str | None = None
+    """The account that a password was given for, empty if there is no such account; None if none was given.
+
+    What was given for a name is not kept: people type passwords there."""
+    is_logon: bool = False
+    """The request is to log on, and nothing else."""
+
+
+def trace_of(connection: HTTPConnection) -> Trace:
+    """Return the trace of a request."""
+    trace = connection.scope.setdefault(_KEY, Trace())
+    assert isinstance(trace, Trace)
+    return trace
+
+
+class AuditTrail:
+    """ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, *, audit: AuditLog, clock: Clock) -> None:
+        self._app = app
+        self._audit = audit
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        trace = scope[_KEY] = Trace()
+        answered = False
+
+        async def watched(message: Message) -> None:
+            nonlocal answered
+            if not answered and (status := _status(message)) is not None:
+                answered = True
+                await self._write(scope, trace, status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            if not answered:
+                await self._write(scope, trace, 500)
+            raise
+
+    async def _write(self, scope: Scope, trace: Trace, status: int) -> None:
+        """Write what there is to say of a request. A log that cannot be written does not undo what was done."""
+        for entry in _entries(scope, trace, status, self._clock.now()):
+            try:
+                await run_in_threadpool(self._audit.append, entry)
+            except PliantError:
+                log.exception("the audit log could not be written; it lacks %s", entry)
+
+
+def _status(message: Message) -> int | None:
+    """Return the status that a message answers with; None if it does not answer."""
+    match message["type"]:
+        case "http.response.start" | "websocket.http.response.start":
+            return int(message["status"])
+        case "websocket.accept":
+            return 101
+        case "websocket.close":
+            return 403
+        case _:
+            return None
+
+
+def _entries(scope: Scope, trace: Trace, status: int, now: float) -> Iterator[AuditEntry]:
+    address = _address(scope)
+    if trace.logon is not None:
+        logon_status = 200 if trace.who else status
+        yield AuditEntry(at=now, who=trace.who, action=LOG_ON, target=trace.logon, status=logon_status, address=address)
+        if trace.is_logon:
+            return
+    changes = scope["type"] == "http" and scope["method"] not in _READING
+    if changes or status in _REFUSALS:
+        action = f"{scope.get('method', 'LINK')} {_path(scope)}"
+        yield AuditEntry(at=now, who=trace.who, action=action, target=_target(scope), status=status, address=address)
+
+
+def _path(scope: Scope) -> str:
+    """Return the path as it was sent, without its query: percent-encoded, so that it holds printable letters only."""
+    raw = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
+    return str(raw.partition(b"?")[0].decode("ascii", "backslashreplace"))[:_MAX_PATH]
+
+
+def _target(scope: Scope) -> str:
+    """Return the task of a control link."""
+    if scope["type"] != "websocket":
+        return ""
+    (task_id, *_) = parse_qs(scope["query_string"].decode("latin-1")).get("task", [""])
+    return task_id if _TASK.fullmatch(task_id) else ""
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""

@@ -1,0 +1,96 @@
+"""Bodies that FastAPI does not read for us: parts of an upload, or one of several media types."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from pliant.core.errors import InvalidInput, Problem, TooLarge
+from pliant.files.archive import inspect
+from pliant.files.space import told_of_disk
+from pliant.server.limits import MAX_BODY_BYTES
+from pliant.wire.link import problems_of
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def parsed(kind: type[T], text: bytes) -> T:
+    """Return the body in a JSON document.
+
+    Raises:
+        InvalidInput: with everything that is wrong with it.
+    """
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise InvalidInput(*problems_of(error)) from error
+
+
+async def parsed_with_code(kind: type[T], text: bytes, code: Path) -> T:
+    """Return the body in a JSON document that came with packed code.
+
+    Raises:
+        InvalidInput: with everything that is wrong with it, and with the code then, too.
+        TooLarge: it is wrong, and the code holds more than is allowed.
+    """
+    try:
+        return parsed(kind, text)
+    except InvalidInput as error:
+        raise InvalidInput(*error.problems, *await run_in_threadpool(_problems_of_code, code)) from error
+
+
+def _problems_of_code(code: Path) -> Sequence[Problem]:
+    try:
+        inspect(code)
+    except InvalidInput as error:
+        return error.problems
+    return ()
+
+
+async def read_small(stream: AsyncIterator[bytes]) -> bytes:
+    """Return a body that stays in memory.
+
+    Raises:
+        TooLarge: it is longer than other bodies may be.
+    """
+    body = b""
+    async for chunk in stream:
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise TooLarge(f"the body is longer than {MAX_BODY_BYTES >> 20} MiB; send files as parts of their own")
+    return body
+
+
+@contextmanager
+def upload_file(folder: Path) -> Iterator[Path]:
+    """Yield a new file for an upload, which is removed after.
+
+    Raises:
+        Unavailable: it cannot be made.
+    """
+    with told_of_disk(folder), tempfile.NamedTemporaryFile(dir=folder) as file:
+        yield Path(file.name)
+
+
+def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a body without references, to stand anywhere in the OpenAPI page."""
+    schema = kind.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def inlined(part: Any) -> Any:
+        if isinstance(part, list):
+            return [inlined(one) for one in part]
+        if not isinstance(part, dict):
+            return part
+        rest = {name: inlined(value) for name, value in part.items() if name != "$ref"}
+        if "$ref" not in part:
+            return rest
+        return {**inlined(definitions[part["$ref"].rpartition("/")[2]]), **rest}
+
+    whole = inlined(schema)
+    assert isinstance(whole, dict)
+    return whole

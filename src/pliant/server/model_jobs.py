@@ -1,0 +1,60 @@
+"""What models need of the other rooms (the ports of `pliant.catalog.ports`), over control and people."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pliant.catalog.modelling import Modelling, modelling
+from pliant.catalog.ports import Ports
+from pliant.control.loop import Control
+from pliant.control.sharing import Sharing
+from pliant.core.access import Principal
+from pliant.core.errors import NotFound
+from pliant.core.job import Job, JobId
+from pliant.core.ports import Clock
+from pliant.core.registry import Registry
+from pliant.server.visibility import check_owns
+from pliant.wire.api import JobRequest
+
+
+def models_of(
+    registry: Registry, clock: Clock, control: Control, sharing: Sharing, knows: Callable[[str], bool]
+) -> Modelling:
+    """Return templates, models and trainings over a control room; `knows` tells whether there is such a user."""
+    ports = Ports(
+        jobs=ControlJobs(control, sharing),
+        unknown_users=lambda names: [name for name in names if not knows(name)],
+        now=clock.now,
+    )
+    return modelling(registry, control.settings.home, ports)
+
+
+class ControlJobs:
+    """The jobs of a control room, as somebody sees them."""
+
+    def __init__(self, control: Control, sharing: Sharing) -> None:
+        self._control = control
+        self._sharing = sharing
+
+    def submit(self, request: JobRequest, archive: Path, caller: Principal) -> Job:
+        """Queue a job for somebody."""
+        return self._control.submit(request.spec(), archive, caller.name, self._sharing.sight(caller))
+
+    def find(self, job_id: str) -> Job | None:
+        """Return a job, whoever may see it; None if there is none."""
+        try:
+            return self._control.queries.job(job_id)
+        except NotFound:
+            return None
+
+    def visible(self, job_id: str, caller: Principal) -> Job:
+        """Return a job that somebody sees."""
+        return self._control.queries.seen(job_id, self._sharing.sight(caller))
+
+    def stop(self, job_id: str, caller: Principal) -> Job:
+        """End a job of theirs."""
+        check_owns(self._control.queries.job(job_id), caller)
+        return self._control.stop(job_id, caller.name)
+
+    def weights(self, job_id: str) -> Path:
+        """Return where a job's trained model is, or will be."""
+        return self._control.settings.folders(JobId(job_id)).weights

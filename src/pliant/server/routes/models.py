@@ -1,0 +1,198 @@
+"""Models, and their trainings."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
+
+from pliant.catalog.training import Training
+from pliant.core.errors import NotFound
+from pliant.core.registry import Kept
+from pliant.server.access import PREFIX, Caller
+from pliant.server.body import parsed, read_small, schema_of, upload_file
+from pliant.server.context import InContext
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.model_views import model_view, training_view
+from pliant.server.problems import responses
+from pliant.server.upload import Form, receive_form
+from pliant.wire.models import (
+    ModelPage,
+    ModelPatch,
+    ModelRequest,
+    ModelView,
+    TrainingPage,
+    TrainingRequest,
+    TrainingView,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_WEIGHTS_BYTES: Final = 16 << 30
+_WEIGHTS_TYPE: Final = "application/octet-stream"
+_CODE_TYPE: Final = "application/gzip"
+
+router = APIRouter(prefix=PREFIX, tags=["models"])
+
+Name = Annotated[str, Path(description="Of a model.", max_length=200, pattern=r"^[^\x00]*$")]
+Title = Annotated[str, Path(description="Of a training of the model.", max_length=200, pattern=r"^[^\x00]*$")]
+After = Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+_START: Final = Form(
+    file="weights", fields=("training",), required=("training", "weights"), max_bytes=MAX_WEIGHTS_BYTES
+)
+_WEIGHTS: Final[Mapping[str, Any]] = {
+    "type": "string",
+    "format": "binary",
+    "description": "A state_dict, as torch.save writes it; 16 GiB at most.",
+}
+_START_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": schema_of(TrainingRequest)},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["training", "weights"],
+                    "additionalProperties": False,
+                    "properties": {"training": schema_of(TrainingRequest), "weights": _WEIGHTS},
+                },
+                "encoding": {"training": {"contentType": "application/json"}},
+            },
+        },
+    }
+}
+
+
+def _download(what: str, summary: str, media_type: str, words: str) -> Callable[[F], F]:
+    """Return the decorator of a route that sends a file of a training."""
+    return router.get(
+        f"/models/{{name}}/trainings/{{training}}/{what}",
+        summary=summary,
+        response_class=FileResponse,
+        responses={**responses(404), 200: {"content": {media_type: {}}, "description": words}},
+    )
+
+
+# Models
+
+
+@router.get("/models", summary="List models", responses=responses())
+def models(context: InContext, caller: Caller, after: After = "", limit: Limit = 100) -> ModelPage:
+    """Return models in the order of their names: one's own, and those that are shared with one."""
+    page, last = context.models.models.page(caller, after, limit)
+    return ModelPage(models=tuple(model_view(context.models, kept) for kept in page), next=last)
+
+
+@router.post("/models", status_code=201, summary="Make a model", responses=responses(409))
+def add(context: InContext, caller: Caller, body: ModelRequest, response: Response) -> ModelView:
+    """Make a model of a template."""
+    kept = context.models.models.add(caller, body)
+    return tagged(model_view(context.models, kept), response)
+
+
+@router.get("/models/{name}", summary="Show a model", responses=responses(404))
+def show(context: InContext, caller: Caller, name: Name, response: Response) -> ModelView:
+    """Return a model."""
+    kept = context.models.models.get(caller, name)
+    return tagged(model_view(context.models, kept), response)
+
+
+@router.patch("/models/{name}", summary="Change a model", responses=responses(403, 404, 412))
+def change(
+    context: InContext, caller: Caller, name: Name, body: ModelPatch, response: Response, if_match: IfMatch = None
+) -> ModelView:
+    """Change what later trainings run with; those that were started stay as they are."""
+    kept = context.models.models.change(caller, name, body, revision_of(if_match))
+    return tagged(model_view(context.models, kept), response)
+
+
+@router.delete("/models/{name}", status_code=204, summary="Remove a model", responses=responses(403, 404, 409, 412))
+def remove(context: InContext, caller: Caller, name: Name, if_match: IfMatch = None) -> None:
+    """Remove a model that is not being trained; its trainings stay readable."""
+    context.models.models.remove(caller, name, revision_of(if_match))
+
+
+# Trainings
+
+
+@router.get("/models/{name}/trainings", summary="List a model's trainings", responses=responses(404))
+def trainings(context: InContext, caller: Caller, name: Name, after: After = "", limit: Limit = 100) -> TrainingPage:
+    """Return trainings in the order of their names, also of a model that was removed."""
+    page, last = context.models.trainings.page(caller, name, after, limit)
+    return TrainingPage(trainings=tuple(training_view(context.models, kept) for kept in page), next=last)
+
+
+@router.post(
+    "/models/{name}/trainings",
+    status_code=201,
+    summary="Train a model",
+    responses=responses(404, 409, 413, 503),
+    openapi_extra=_START_BODY,
+)
+async def start(request: Request, context: InContext, caller: Caller, name: Name, response: Response) -> TrainingView:
+    """Start a training as a job; weights to start from are named, or sent as a part of the body."""
+    content_type = request.headers.get("content-type", "")
+    with upload_file(context.uploads) as path:
+        uploaded: FilePath | None = None
+        if content_type.lower().startswith("multipart/"):
+            text = (await receive_form(content_type, request.stream(), path, _START))["training"]
+            uploaded = path
+        else:
+            text = await read_small(request.stream())
+        asked = parsed(TrainingRequest, text)
+        kept = await run_in_threadpool(context.models.trainings.start, caller, name, asked, uploaded)
+    return _shown(context, kept, response)
+
+
+@router.get("/models/{name}/trainings/{training}", summary="Show a training", responses=responses(404))
+def training(context: InContext, caller: Caller, name: Name, training: Title, response: Response) -> TrainingView:
+    """Return a training with all that it ran with, and how far it is."""
+    return _shown(context, context.models.trainings.get(caller, name, training), response)
+
+
+@router.post("/models/{name}/trainings/{training}/stop", summary="Stop a training", responses=responses(403, 404, 409))
+def stop(context: InContext, caller: Caller, name: Name, training: Title, response: Response) -> TrainingView:
+    """End a training at its next step boundary."""
+    return _shown(context, context.models.trainings.stop(caller, name, training), response)
+
+
+@router.delete(
+    "/models/{name}/trainings/{training}",
+    status_code=204,
+    summary="Forget a training",
+    responses=responses(403, 404, 409, 412),
+)
+def forget(context: InContext, caller: Caller, name: Name, training: Title, if_match: IfMatch = None) -> None:
+    """Forget a training that does not run; its job, with results and logs, stays."""
+    context.models.trainings.remove(caller, name, training, revision_of(if_match))
+
+
+@_download("weights", "Download the trained weights", _WEIGHTS_TYPE, "A state_dict, as torch.save writes it.")
+def weights(context: InContext, caller: Caller, name: Name, training: Title) -> FileResponse:
+    """Return the state_dict of the trained model."""
+    noun = context.models.trainings.get(caller, name, training).noun
+    path = context.models.trainings.weights(noun)
+    if path is None:
+        job = context.models.trainings.job(noun)
+        state = "its job is gone" if job is None else f"its job {job.id} is {job.state.value}"
+        raise NotFound(f"the training {training!r} of {name!r} has no weights: {state}")
+    return FileResponse(path, media_type=_WEIGHTS_TYPE, filename=f"{name}.{training}.pt")
+
+
+@_download("code", "Download the code that ran", _CODE_TYPE, "A tar.gz.")
+def code(context: InContext, caller: Caller, name: Name, training: Title) -> FileResponse:
+    """Return the very code and parameters that the training ran, as a tar.gz."""
+    noun = context.models.trainings.get(caller, name, training).noun
+    path = context.models.trainings.code(noun)
+    if path is None:
+        raise NotFound(f"the code of the training {training!r} of {name!r} is not on the server's disk any more")
+    return FileResponse(path, media_type=_CODE_TYPE, filename=f"{name}.{training}.tar.gz")
+
+
+def _shown(context: InContext, kept: Kept[Training], response: Response) -> TrainingView:
+    return tagged(training_view(context.models, kept), response)

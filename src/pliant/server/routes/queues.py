@@ -1,0 +1,127 @@
+"""Queues and resource groups: list, make, show, change, remove. Changes take effect at the next decision."""
+
+from fastapi import APIRouter, Response
+
+from pliant.control.loop import Control
+from pliant.core.queue import Queue, ResourceGroup
+from pliant.core.registry import Kept
+from pliant.server.access import PREFIX, Caller
+from pliant.server.context import InControl
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.problems import responses
+from pliant.wire.queues import (
+    GroupPage,
+    GroupPatch,
+    GroupRequest,
+    GroupView,
+    HostView,
+    QueuePage,
+    QueuePatch,
+    QueueRequest,
+    QueueView,
+)
+
+router = APIRouter(prefix=PREFIX, tags=["pool"])
+
+
+@router.get("/resource-groups", summary="List resource groups", responses=responses())
+def groups(control: InControl) -> GroupPage:
+    """Return all resource groups with the hosts and slots that they have now."""
+    return GroupPage(groups=tuple(_group(control, kept) for kept in control.queues.groups()))
+
+
+@router.post("/resource-groups", status_code=201, summary="Make a resource group", responses=responses(409))
+def add_group(control: InControl, caller: Caller, request: GroupRequest, response: Response) -> GroupView:
+    """Make a named set of slots, for queues to be put over."""
+    kept = control.queues.add_group(request.noun(caller.name), caller.name)
+    return tagged(_group(control, kept), response)
+
+
+@router.get("/resource-groups/{name}", summary="Show a resource group", responses=responses(404))
+def show_group(control: InControl, name: str, response: Response) -> GroupView:
+    """Return a resource group."""
+    return tagged(_group(control, control.queues.group(name)), response)
+
+
+@router.patch("/resource-groups/{name}", summary="Change a resource group", responses=responses(404, 409, 412))
+def change_group(
+    control: InControl, caller: Caller, name: str, patch: GroupPatch, response: Response, if_match: IfMatch = None
+) -> GroupView:
+    """Change hosts or slots; jobs leave slots that the group has no longer at a step boundary."""
+    kept = control.queues.change_group(name, patch.changes(), revision_of(if_match), caller.name)
+    return tagged(_group(control, kept), response)
+
+
+@router.delete(
+    "/resource-groups/{name}", status_code=204, summary="Remove a resource group", responses=responses(404, 409, 412)
+)
+def remove_group(control: InControl, caller: Caller, name: str, if_match: IfMatch = None) -> None:
+    """Forget a resource group; refused while a queue is over it."""
+    control.queues.remove_group(name, revision_of(if_match), caller.name)
+
+
+@router.get("/queues", summary="List queues", responses=responses())
+def queues(control: InControl) -> QueuePage:
+    """Return all queues with their jobs, the slots that these hold, and those that the queue deserves."""
+    return QueuePage(queues=tuple(_queue(control, kept) for kept in control.queues.queues()))
+
+
+@router.post("/queues", status_code=201, summary="Make a queue", responses=responses(409))
+def add_queue(control: InControl, caller: Caller, request: QueueRequest, response: Response) -> QueueView:
+    """Make a queue over a resource group."""
+    kept = control.queues.add_queue(request.noun(caller.name), caller.name)
+    return tagged(_queue(control, kept), response)
+
+
+@router.get("/queues/{name}", summary="Show a queue", responses=responses(404))
+def show_queue(control: InControl, name: str, response: Response) -> QueueView:
+    """Return a queue."""
+    return tagged(_queue(control, control.queues.queue(name)), response)
+
+
+@router.patch("/queues/{name}", summary="Change a queue", responses=responses(404, 409, 412))
+def change_queue(
+    control: InControl, caller: Caller, name: str, patch: QueuePatch, response: Response, if_match: IfMatch = None
+) -> QueueView:
+    """Change a queue while its jobs run; the next decision keeps to it."""
+    kept = control.queues.change_queue(name, patch.changes(), revision_of(if_match), caller.name)
+    return tagged(_queue(control, kept), response)
+
+
+@router.delete("/queues/{name}", status_code=204, summary="Remove a queue", responses=responses(404, 409, 412))
+def remove_queue(control: InControl, caller: Caller, name: str, if_match: IfMatch = None) -> None:
+    """Forget a queue; refused while it has jobs that have not ended."""
+    control.queues.remove_queue(name, revision_of(if_match), caller.name)
+
+
+def _group(control: Control, kept: Kept[ResourceGroup]) -> GroupView:
+    nodes = control.queries.nodes()
+    slots = kept.noun.slots_of(nodes)
+    hosts = tuple(
+        HostView(
+            node_id=node.id,
+            num_slots=slots[node.id],
+            num_all_slots=len(node.slots),
+            num_gpus=node.num_gpus,
+            num_cpus=node.num_cpus,
+            labels=node.labels,
+        )
+        for node in nodes
+        if node.id in slots
+    )
+    over = tuple(other.noun.name for other in control.queues.queues() if other.noun.resource_group == kept.noun.name)
+    return GroupView(group=kept.noun, hosts=hosts, num_slots=sum(slots.values()), queues=over, revision=kept.revision)
+
+
+def _queue(control: Control, kept: Kept[Queue]) -> QueueView:
+    queue = kept.noun
+    jobs = control.queues.jobs_of(queue.name)
+    return QueueView(
+        queue=queue,
+        num_slots=sum(control.queues.group(queue.resource_group).noun.slots_of(control.queries.nodes()).values()),
+        num_waiting=sum(not live.running and not live.job.ended for live in jobs),
+        num_running=sum(bool(live.running) for live in jobs),
+        num_held=sum(live.num_slots for live in jobs),
+        num_deserved=control.queues.deserved.get(queue.name, 0) if jobs else 0,
+        revision=kept.revision,
+    )

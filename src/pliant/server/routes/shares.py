@@ -1,0 +1,32 @@
+"""With whom a job is shared; its owner decides."""
+
+from fastapi import APIRouter, Response
+
+from pliant.control.sharing import JobShare
+from pliant.server.access import PREFIX
+from pliant.server.context import InContext
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.problems import responses
+from pliant.server.visibility import OwnJob
+from pliant.wire.sharing import ShareRequest, ShareView
+
+router = APIRouter(prefix=PREFIX, tags=["jobs"])
+
+
+@router.get("/jobs/{job_id}/shares", summary="With whom a job is shared", responses=responses(403, 404))
+def shares(context: InContext, job: OwnJob, response: Response) -> ShareView:
+    """Return who sees a job besides its owner, administrators and operators."""
+    return _view(*context.sharing.of(job), response)
+
+
+@router.put("/jobs/{job_id}/shares", summary="Share a job", responses=responses(403, 404, 412))
+def share(
+    context: InContext, job: OwnJob, request: ShareRequest, response: Response, if_match: IfMatch = None
+) -> ShareView:
+    """Let these people see a job, its logs and results, and nobody else; they cannot change it."""
+    return _view(*context.sharing.change(job, request.shared_with, revision_of(if_match)), response)
+
+
+def _view(share: JobShare, revision: int, response: Response) -> ShareView:
+    view = ShareView(name=share.name, owner=share.owner, shared_with=share.shared_with, revision=revision)
+    return tagged(view, response)

@@ -1,0 +1,115 @@
+"""Templates: code that models are made from."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from pliant.files.pack import pack
+from pliant.server.access import PREFIX, Caller
+from pliant.server.body import parsed, parsed_with_code, schema_of, upload_file
+from pliant.server.context import InContext
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.model_views import template_view
+from pliant.server.problems import responses
+from pliant.server.upload import Form, receive_form
+from pliant.wire.models import TemplatePage, TemplateRequest, TemplateView
+
+router = APIRouter(prefix=PREFIX, tags=["models"])
+
+Name = Annotated[str, Path(description="Of a template.", max_length=200, pattern=r"^[^\x00]*$")]
+After = Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")]
+
+_NEW: Final = Form(file="code", fields=("template",), required=("template", "code"))
+_CHANGED: Final = Form(file="code", fields=("template",), required=("template",))
+
+
+def _described(required: tuple[str, ...]) -> dict[str, Any]:
+    code = {
+        "type": "string",
+        "format": "binary",
+        "description": "The folder as a tar.gz: files and folders only, 64 MiB at most.",
+    }
+    schema = {
+        "type": "object",
+        "required": list(required),
+        "additionalProperties": False,
+        "properties": {"template": schema_of(TemplateRequest), "code": code},
+    }
+    encoding = {"template": {"contentType": "application/json"}, "code": {"contentType": "application/gzip"}}
+    return {
+        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema, "encoding": encoding}}}
+    }
+
+
+@router.get("/templates", summary="List templates", responses=responses())
+def templates(
+    context: InContext, caller: Caller, after: After = "", limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> TemplatePage:
+    """Return templates in the order of their names: one's own, and those that are shared with one."""
+    page, last = context.models.templates.page(caller, after, limit)
+    return TemplatePage(templates=tuple(template_view(kept) for kept in page), next=last)
+
+
+@router.post(
+    "/templates",
+    status_code=201,
+    summary="Add a template",
+    responses=responses(409, 413, 503),
+    openapi_extra=_described(_NEW.required),
+)
+async def add(request: Request, context: InContext, caller: Caller, response: Response) -> TemplateView:
+    """Check code and description, and keep them under the name."""
+    with upload_file(context.uploads) as path:
+        parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _NEW)
+        asked = await parsed_with_code(TemplateRequest, parts["template"], path)
+        kept = await run_in_threadpool(context.models.templates.add, caller, asked, path)
+    return tagged(template_view(kept), response)
+
+
+@router.get("/templates/{name}", summary="Show a template", responses=responses(404))
+def show(context: InContext, caller: Caller, name: Name, response: Response) -> TemplateView:
+    """Return a template with the parameters that it asks for."""
+    kept = context.models.templates.get(caller, name)
+    return tagged(template_view(kept), response)
+
+
+@router.put(
+    "/templates/{name}",
+    summary="Replace a template",
+    responses=responses(403, 404, 409, 412, 413, 503),
+    openapi_extra=_described(_CHANGED.required),
+)
+async def replace(
+    request: Request, context: InContext, caller: Caller, name: Name, response: Response, if_match: IfMatch = None
+) -> TemplateView:
+    """Replace description and, if it is sent, code; models that were made from it stay as they are."""
+    revision = revision_of(if_match)
+    with upload_file(context.uploads) as path:
+        parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _CHANGED)
+        asked = parsed(TemplateRequest, parts["template"])
+        code = path if "code" in parts else None
+        kept = await run_in_threadpool(context.models.templates.replace, caller, name, asked, code, revision)
+    return tagged(template_view(kept), response)
+
+
+@router.delete(
+    "/templates/{name}", status_code=204, summary="Remove a template", responses=responses(403, 404, 409, 412)
+)
+def remove(context: InContext, caller: Caller, name: Name, if_match: IfMatch = None) -> None:
+    """Remove a template that no model is made from."""
+    context.models.templates.remove(caller, name, revision_of(if_match))
+
+
+@router.get(
+    "/templates/{name}/files",
+    summary="Download a template's files",
+    response_class=StreamingResponse,
+    responses={**responses(404), 200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
+)
+def files(context: InContext, caller: Caller, name: Name) -> StreamingResponse:
+    """Return the files of a template as a tar.gz made while it is sent."""
+    chunks = pack(context.models.templates.files(caller, name), exclude=frozenset())
+    disposition = f'attachment; filename="{name}.tar.gz"'
+    return StreamingResponse(chunks, media_type="application/gzip", headers={"Content-Disposition": disposition})

@@ -1,0 +1,72 @@
+"""Upkeep: how long what ended jobs leave behind, and the audit log, is kept; the clean-up."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from pliant.core.access import Permission
+from pliant.core.errors import Forbidden
+from pliant.core.registry import Kept
+from pliant.core.upkeep import Material, Retention, Rule, Sweep
+from pliant.server.access import PREFIX, Caller
+from pliant.server.context import InContext
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.problems import responses
+from pliant.wire.upkeep import RetentionRequest, RetentionView
+
+router = APIRouter(prefix=PREFIX, tags=["server"])
+
+
+def _of_audit(rules: Sequence[Rule]) -> list[Rule]:
+    return [rule for rule in rules if rule.material is Material.AUDIT]
+
+
+def _view(kept: Kept[Retention], response: Response) -> RetentionView:
+    return tagged(RetentionView(rules=kept.noun.rules, revision=kept.revision), response)
+
+
+@router.get("/retention", summary="How long what ended jobs left is kept", responses=responses())
+def retention(context: InContext, response: Response) -> RetentionView:
+    """Return the rules."""
+    return _view(context.upkeep.rules(), response)
+
+
+@router.put("/retention", summary="Change how long it is kept", responses=responses(403, 412))
+def set_retention(
+    context: InContext, caller: Caller, body: RetentionRequest, response: Response, if_match: IfMatch = None
+) -> RetentionView:
+    """Replace the rules; the next clean-up, once an hour or when asked for, keeps to them.
+
+    The rule about the audit log is changed by those who may read that.
+    """
+    revision, rules = revision_of(if_match), body.nouns()
+    if _of_audit(rules) != _of_audit(context.upkeep.rules().noun.rules) and not caller.may(Permission.AUDIT_READ):
+        raise Forbidden("how long the audit log is kept is for administrators to say; leave its rule as it is")
+    return _view(context.upkeep.change(rules, revision), response)
+
+
+@router.post("/cleanup", summary="Clean up by the rules", responses=responses())
+def cleanup(
+    context: InContext, dry_run: Annotated[bool, Query(description="Only tell what would be removed.")] = False
+) -> Sweep:
+    """Remove what the rules remove from the jobs that have ended and from the audit log; tell what that was."""
+    return context.upkeep.sweep(dry_run=dry_run)
+
+
+@router.get(
+    "/backup",
+    summary="Back up all that the server holds",
+    response_class=StreamingResponse,
+    responses={**responses(503, 507), 200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
+)
+def backup(
+    context: InContext,
+    results: Annotated[bool, Query(description="Also what the jobs wrote, their logs and checkpoints.")] = True,
+    data: Annotated[bool, Query(description="Also the data sets.")] = True,
+) -> StreamingResponse:
+    """Return database and files as a tar.gz made while it is sent; jobs go on meanwhile. It holds secrets."""
+    chunks = context.backup(results=results, data=data)
+    headers = {"Content-Disposition": 'attachment; filename="pliant-backup.tar.gz"'}
+    return StreamingResponse(chunks, media_type="application/gzip", headers=headers)

@@ -1,0 +1,72 @@
+"""A registry without a disk. Implements `pliant.core.registry.Registry`."""
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+from pliant.core.errors import Conflict, NotFound, Stale
+from pliant.core.registry import Kept, N
+
+
+class MemoryRegistry:
+    """One dictionary; what is kept are the nouns themselves, which never change."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: dict[tuple[str, str], Kept[Any]] = {}
+
+    def get(self, kind: type[N], name: str) -> Kept[N] | None:
+        """Return a noun, or None if there is none of that name."""
+        with self._lock:
+            return self._kept.get((kind.KIND, name))
+
+    def list(self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000) -> Sequence[Kept[N]]:
+        """Return nouns in the order of their names."""
+        with self._lock:
+            names = sorted(name for kept_kind, name in self._kept if kept_kind == kind.KIND and name > after)
+            found = [self._kept[kind.KIND, name] for name in names]
+        return tuple(kept for kept in found if owner in (None, kept.noun.owner))[:limit]
+
+    def add(self, noun: N, *, at: float) -> Kept[N]:
+        """Keep a new noun.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+        key = noun.KIND, noun.name
+        with self._lock:
+            if key in self._kept:
+                raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
+            kept = self._kept[key] = Kept(noun=noun, revision=1, created_at=at, changed_at=at)
+            return kept
+
+    def replace(self, noun: N, *, at: float, revision: int | None = None) -> Kept[N]:
+        """Replace the noun of this name.
+
+        Raises:
+            NotFound: there is none.
+            Stale: it is not at `revision` any more.
+        """
+        with self._lock:
+            before = self._present(noun.KIND, noun.name, revision)
+            kept = Kept(noun=noun, revision=before.revision + 1, created_at=before.created_at, changed_at=at)
+            self._kept[noun.KIND, noun.name] = kept
+            return kept
+
+    def remove(self, kind: type[N], name: str, *, revision: int | None = None) -> None:
+        """Forget a noun.
+
+        Raises:
+            NotFound, Stale: as for `replace`.
+        """
+        with self._lock:
+            self._present(kind.KIND, name, revision)
+            del self._kept[kind.KIND, name]
+
+    def _present(self, kind: str, name: str, revision: int | None) -> Kept[Any]:
+        kept = self._kept.get((kind, name))
+        if kept is None:
+            raise NotFound(f"there is no {kind} {name!r}; list them to see which there are")
+        if revision is not None and kept.revision != revision:
+            raise Stale(f"the {kind} {name!r} was changed meanwhile: it is at revision {kept.revision}, not {revision}")
+        return kept

@@ -1,0 +1,115 @@
+"""What every writing transaction passes: on PostgreSQL it checks that its server leads, and settles commits in doubt.
+
+Laws: a transaction commits only while its server's term is the newest. If the connection is lost at the instant of the
+commit nobody knows whether it was made; then the database is asked (`pg_xact_status`) before anything else is written,
+so that whoever wrote is told the truth. If it cannot be asked in time the writer is told that it failed; should it turn
+out later that it was made, memory is behind the database, and the server has to read it again (`Diverged`).
+
+A transaction that stands still is ended by PostgreSQL, so that a stopped server holds no row for long.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy import Connection, Engine, text
+
+from pliant.core.errors import Deposed, Diverged, Unavailable
+from pliant.store.engine import CommitInDoubt, reading, writing
+from pliant.store.leadership import TERM
+
+_STILL_MS: Final = 4000
+"""A transaction that does nothing for so long is ended; less than a lease."""
+_SETTLE_S: Final = 5.0
+_ASK_S: Final = 0.1
+
+_STILL: Final = f"set_config('idle_in_transaction_session_timeout', '{_STILL_MS}', true)"
+_BEGIN: Final = f"CAST(pg_current_xact_id() AS text), {_STILL}"
+_ENTER: Final = text(f"SELECT {_BEGIN}")
+_ENTER_AS_LEADER: Final = text(f"SELECT {_BEGIN}, value FROM counters WHERE name = '{TERM}' FOR SHARE")
+_STATUS: Final = text("SELECT pg_xact_status(CAST(CAST(:xid AS text) AS xid8))")
+
+
+class Fence:
+    """Begins the writing transactions of one store, one at a time.
+
+    Args:
+        term: this server's; None if there is no leader, because the database is a file that one server holds.
+    """
+
+    def __init__(self, engine: Engine, term: int | None) -> None:
+        self.diverged = False
+        """The database holds something that its writer was told had failed."""
+        self._engine = engine
+        self._term = term
+        self._doubt: str | None = None
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Begin a transaction that writes; committed when the block ends, rolled back if it raises.
+
+        Raises:
+            Deposed: another server leads; nothing was written.
+            Diverged: what was told to have failed before was written after all.
+            NotFound, Unavailable: see `pliant.store.engine.writing`.
+        """
+        if self._engine.dialect.name != "postgresql":
+            with writing(self._engine) as connection:
+                yield connection
+            return
+        self._settle_before()
+        xid = ""
+        try:
+            with writing(self._engine) as connection:
+                xid = self._enter(connection)
+                yield connection
+        except CommitInDoubt as doubt:
+            self._doubt = xid
+            self._settle(doubt)
+
+    def _enter(self, connection: Connection) -> str:
+        if self._term is None:
+            return str(connection.execute(_ENTER).scalar_one())
+        row = connection.execute(_ENTER_AS_LEADER).one_or_none()
+        if row is None or row.value != self._term:
+            now = None if row is None else row.value
+            raise Deposed(f"another server leads (its term is {now}, ours was {self._term}); nothing was written")
+        return str(row[0])
+
+    def _settle(self, doubt: CommitInDoubt) -> None:
+        """Learn what became of a commit; return if it was made.
+
+        Raises:
+            Unavailable: it was not made, or the database did not say in time.
+        """
+        deadline = time.monotonic() + _SETTLE_S
+        while (status := self._status()) is None and time.monotonic() < deadline:
+            time.sleep(_ASK_S)
+        if status is None:
+            raise doubt
+        self._doubt = None
+        if status != "committed":
+            raise Unavailable(f"the connection to the database was lost and nothing was written ({doubt})") from doubt
+
+    def _settle_before(self) -> None:
+        if self.diverged:
+            raise Diverged("the database is ahead of this server's memory; the server must start again")
+        if self._doubt is None:
+            return
+        status = self._status()
+        if status is None:
+            raise Unavailable("the database does not say yet whether the write before was made; try again")
+        self._doubt = None
+        if status == "committed":
+            self.diverged = True
+            self._settle_before()
+
+    def _status(self) -> str | None:
+        """Return `committed` or `aborted`; None if that cannot be known now."""
+        try:
+            with reading(self._engine) as connection:
+                status = connection.execute(_STATUS, {"xid": self._doubt}).scalar_one()
+        except Unavailable:
+            return None
+        return None if status == "in progress" else str(status)

@@ -1,0 +1,142 @@
+"""The registry of nouns and the audit log over a SQL database. Knows how a noun becomes JSON, no noun in particular."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, Final, Protocol
+
+from pydantic import TypeAdapter
+from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, update
+
+from pliant.core.errors import Conflict, NotFound, Stale
+from pliant.core.registry import AuditEntry, Kept, N
+from pliant.store.engine import advance_counter, bytewise, insert_new, reading
+from pliant.store.tables import AUDIT, COUNTERS, NOUNS
+
+_AUDIT_COUNTER: Final = "seq/audit"
+
+
+class Writing(Protocol):
+    """Begins a transaction that writes, one at a time in this process."""
+
+    def __call__(self) -> AbstractContextManager[Connection]: ...
+
+
+class SqlRegistry:
+    """A `Registry` in the table `nouns`."""
+
+    def __init__(self, engine: Engine, writing: Writing) -> None:
+        self._engine = engine
+        self._writing = writing
+
+    def get(self, kind: type[N], name: str) -> Kept[N] | None:
+        """Return a noun, or None if there is none of that name."""
+        with reading(self._engine) as connection:
+            row = connection.execute(select(NOUNS).where(*_is(kind, name))).mappings().first()
+        return None if row is None else _kept(kind, row)
+
+    def list(self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000) -> Sequence[Kept[N]]:
+        """Return nouns in the order of their names."""
+        name = bytewise(self._engine, NOUNS.c.name)
+        query = select(NOUNS).where(NOUNS.c.kind == kind.KIND, name > after).order_by(name).limit(limit)
+        if owner is not None:
+            query = query.where(NOUNS.c.owner == owner)
+        with reading(self._engine) as connection:
+            return tuple(_kept(kind, row) for row in connection.execute(query).mappings())
+
+    def add(self, noun: N, *, at: float) -> Kept[N]:
+        """Keep a new noun.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+        row = {"kind": noun.KIND, "name": noun.name, "owner": noun.owner, "revision": 1, "created_at": at}
+        with self._writing() as connection:
+            if not insert_new(connection, NOUNS, row | {"changed_at": at, "body": _body(noun)}):
+                raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
+        return Kept(noun=noun, revision=1, created_at=at, changed_at=at)
+
+    def replace(self, noun: N, *, at: float, revision: int | None = None) -> Kept[N]:
+        """Replace the noun of this name.
+
+        Raises:
+            NotFound: there is none.
+            Stale: it is not at `revision` any more.
+        """
+        with self._writing() as connection:
+            row = _present(connection, type(noun), noun.name, revision)
+            number = row["revision"] + 1
+            change = update(NOUNS).where(*_is(type(noun), noun.name))
+            connection.execute(change.values(owner=noun.owner, revision=number, changed_at=at, body=_body(noun)))
+        return Kept(noun=noun, revision=number, created_at=row["created_at"], changed_at=at)
+
+    def remove(self, kind: type[N], name: str, *, revision: int | None = None) -> None:
+        """Forget a noun.
+
+        Raises:
+            NotFound, Stale: as for `replace`.
+        """
+        with self._writing() as connection:
+            _present(connection, kind, name, revision)
+            connection.execute(delete(NOUNS).where(*_is(kind, name)))
+
+
+class SqlAudit:
+    """An `AuditLog` in the table `audit`."""
+
+    def __init__(self, engine: Engine, writing: Writing) -> None:
+        self._engine = engine
+        self._writing = writing
+
+    def append(self, entry: AuditEntry) -> AuditEntry:
+        """Write an entry; return it with its number."""
+        with self._writing() as connection:
+            return append_entry(connection, entry)
+
+    def entries(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> Sequence[AuditEntry]:
+        """Return entries, newest first."""
+        query = select(AUDIT).order_by(AUDIT.c.seq.desc()).limit(limit)
+        if before is not None:
+            query = query.where(AUDIT.c.seq < before)
+        if who is not None:
+            query = query.where(AUDIT.c.who == who)
+        with reading(self._engine) as connection:
+            return tuple(AuditEntry(**row) for row in connection.execute(query).mappings())
+
+
+def append_entry(connection: Connection, entry: AuditEntry) -> AuditEntry:
+    """Write an entry of the audit log; return it with its number."""
+    row = {name: getattr(entry, name) for name in AuditEntry.__dataclass_fields__}
+    row["seq"] = advance_counter(connection, COUNTERS, _AUDIT_COUNTER, 1)
+    connection.execute(insert(AUDIT).values(**row))
+    return AuditEntry(**row)
+
+
+def _is(kind: type[N], name: str) -> tuple[Any, ...]:
+    return NOUNS.c.kind == kind.KIND, NOUNS.c.name == name
+
+
+def _present(connection: Connection, kind: type[N], name: str, revision: int | None) -> RowMapping:
+    row = connection.execute(select(NOUNS).where(*_is(kind, name)).with_for_update()).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no {kind.KIND} {name!r}; list them to see which there are")
+    if revision is not None and row["revision"] != revision:
+        raise Stale(
+            f"the {kind.KIND} {name!r} was changed meanwhile: it is at revision {row['revision']}, not {revision}; "
+            f"read it again and repeat the change"
+        )
+    return row
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _body(noun: N) -> str:
+    return _adapter(type(noun)).dump_json(noun).decode()
+
+
+def _kept(kind: type[N], row: RowMapping) -> Kept[N]:
+    noun = _adapter(kind).validate_json(row["body"])
+    return Kept(noun=noun, revision=row["revision"], created_at=row["created_at"], changed_at=row["changed_at"])

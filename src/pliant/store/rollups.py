@@ -1,0 +1,113 @@
+"""Keeps what a chart needs of a long series: counts, extremes and sums of its points over spans of steps, in levels.
+
+A bucket of level 1 spans 32 steps, each level above 32 buckets of the one below. A bucket is computed anew from what
+lies under it whenever a point in it is written, so that a point which replaces another one is not counted twice.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, func, select
+
+from pliant.core.chart import Bucket
+from pliant.core.job import JobId, Metric
+from pliant.store.engine import upsert
+from pliant.store.tables import METRICS, ROLLUPS
+
+FAN: Final = 32
+"""Buckets (or steps) under one bucket."""
+NUM_LEVELS: Final = 3
+_MAX_READ: Final = 4
+"""Buckets read for one that is shown, at most; fewer would be coarser than what was asked for."""
+
+
+def refresh(connection: Connection, points: Sequence[Metric]) -> None:
+    """Compute the buckets anew that these points, written already, are in."""
+    touched = {(point.job_id, point.name, point.step) for point in points}
+    for level in range(1, NUM_LEVELS + 1):
+        touched = {(job_id, name, number // FAN) for job_id, name, number in touched}
+        rows = [_row(connection, level, *key) for key in sorted(touched)]
+        upsert(connection, ROLLUPS, rows)
+
+
+def _row(connection: Connection, level: int, job_id: JobId, name: str, bucket: int) -> dict[str, Any]:
+    query = _points() if level == 1 else _buckets(level - 1)
+    number = METRICS.c.step if level == 1 else ROLLUPS.c.bucket
+    table = METRICS if level == 1 else ROLLUPS
+    query = query.where(
+        table.c.job_id == job_id, table.c.name == name, number >= bucket * FAN, number < (bucket + 1) * FAN
+    )
+    found = connection.execute(query).mappings().one()
+    return {"job_id": job_id, "name": name, "level": level, "bucket": bucket, **found}
+
+
+def _points() -> Select[Any]:
+    value = METRICS.c.value
+    return select(
+        func.count().label("num_points"),
+        func.count(value).label("num_values"),
+        func.min(value).label("lowest"),
+        func.max(value).label("highest"),
+        func.coalesce(func.sum(value), 0.0).label("total"),
+        func.min(METRICS.c.step).label("first_step"),
+        func.max(METRICS.c.step).label("last_step"),
+        func.max(METRICS.c.epoch).label("epoch"),
+        func.max(METRICS.c.at).label("at"),
+    )
+
+
+def _buckets(level: int) -> Select[Any]:
+    of = ROLLUPS.c
+    return select(
+        func.sum(of.num_points).label("num_points"),
+        func.sum(of.num_values).label("num_values"),
+        func.min(of.lowest).label("lowest"),
+        func.max(of.highest).label("highest"),
+        func.coalesce(func.sum(of.total), 0.0).label("total"),
+        func.min(of.first_step).label("first_step"),
+        func.max(of.last_step).label("last_step"),
+        func.max(of.epoch).label("epoch"),
+        func.max(of.at).label("at"),
+    ).where(of.level == level)
+
+
+def names(connection: Connection, job_id: JobId) -> Sequence[str]:
+    """Return the series that a job has, in order."""
+    top = ROLLUPS.c.level == NUM_LEVELS
+    query = select(ROLLUPS.c.name).where(ROLLUPS.c.job_id == job_id, top).distinct().order_by(ROLLUPS.c.name)
+    return sorted(connection.execute(query).scalars())
+
+
+def extent(connection: Connection, job_id: JobId, name: str) -> tuple[int, int] | None:
+    """Return the first and the last step of a series; None if it has no point."""
+    top = (ROLLUPS.c.job_id == job_id, ROLLUPS.c.name == name, ROLLUPS.c.level == NUM_LEVELS)
+    query = select(func.min(ROLLUPS.c.first_step), func.max(ROLLUPS.c.last_step)).where(*top)
+    first, last = connection.execute(query).one()
+    return None if first is None else (first, last)
+
+
+def read(
+    connection: Connection, job_id: JobId, name: str, first_step: int, last_step: int, max_buckets: int
+) -> tuple[Bucket, ...]:
+    """Return these steps in `max_buckets` buckets at most, which the database makes of the finest level that suffices.
+
+    Law: it is what `pliant.core.chart.merged` makes of that level. Buckets at the ends reach beyond the steps asked for
+    where a level above the points is read.
+    """
+    level = 0
+    while level < NUM_LEVELS and (last_step - first_step) // FAN**level >= _MAX_READ * max_buckets:
+        level += 1
+    table = ROLLUPS if level else METRICS
+    number, begins = (ROLLUPS.c.bucket, ROLLUPS.c.first_step) if level else (METRICS.c.step, METRICS.c.step)
+    width = FAN**level
+    where = [table.c.job_id == job_id, table.c.name == name, number.between(first_step // width, last_step // width)]
+    if level:
+        where.append(ROLLUPS.c.level == level)
+    found = select(func.count(), func.min(begins), func.max(begins)).where(*where)
+    num_found, first, last = connection.execute(found).one()
+    span = -(-(last - first + 1) // max_buckets) if num_found > max_buckets else 1
+    together = (begins - (first or 0)) // span
+    query = (_buckets(level) if level else _points()).where(*where).group_by(together).order_by(func.min(begins))
+    rows = connection.execute(query)
+    fields = tuple(rows.keys())
+    return tuple(Bucket(**dict(zip(fields, row, strict=True))) for row in rows.all())

@@ -1,0 +1,128 @@
+"""An evaluation that all tasks share: batches are dealt out, their means summed in one order.
+
+The result is the same, bit for bit, for any number of tasks: every batch is computed alone, its values travel in a
+place of their own, and all tasks add them up in the same order.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset, default_collate
+
+from pliant.train.collectives import Group
+from pliant.train.errors import GenerationLost, TrainingError
+from pliant.train.fetcher import Collate
+from pliant.train.process import reseed
+from pliant.train.seeds import mix
+from pliant.train.sharding import cut
+from pliant.train.tally import NUM_METRICS
+
+Measure = Callable[[Any], Mapping[str, float | torch.Tensor]]
+"""Takes a batch, returns means over its samples."""
+_MOST_VALUES: Final = 1 + NUM_METRICS
+"""The loss and as many metrics as a step carries."""
+ALONE: Final = Group(number=0, rank=0, size=1, backend=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Evaluation:
+    """One pass over a map-style data set. Batches that were computed are not computed again after a loss."""
+
+    dataset: Any
+    measure: Measure
+    batch_size: int
+    collate: Collate
+    seed: int
+    _done: dict[int, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def num_batches(self) -> int:
+        return -(-len(self.dataset) // self.batch_size)
+
+    def run(self, group: Group, *, lost: Callable[[], bool]) -> dict[str, float]:
+        """Compute my share, exchange, and return the means over all samples.
+
+        Raises:
+            GenerationLost: call it again with the next generation's group.
+            TrainingError: the measure gives no values, too many, or different ones.
+        """
+        mine = cut(range(self.num_batches), group.size, group.rank)
+        for number in mine or range(1):  # who has none computes one, to know the names
+            if lost():
+                raise GenerationLost("the coordinator gave this generation up")
+            if number not in self._done:
+                self._done[number] = self._measured(number)
+        table = torch.zeros(self.num_batches, 1 + _MOST_VALUES, dtype=torch.float64)
+        for number in mine:
+            values = sorted(self._done[number].items())
+            row = [_mark([name for name, _ in values]), *(value for _, value in values)]
+            table[number, : len(row)] = torch.tensor(row, dtype=torch.float64)
+        group.all_reduce([table], lost=lost)
+        return self._means(table.tolist())
+
+    def _means(self, rows: list[list[float]]) -> dict[str, float]:
+        names = sorted(next(iter(self._done.values())))
+        if any(row[0] != _mark(names) for row in rows):
+            raise TrainingError(
+                f"the evaluation gave the values {names} for one batch and others for another; give the same always"
+            )
+        counts = [len(self._positions(number)) for number in range(self.num_batches)]
+        sums = [sum(row[1 + place] * n for row, n in zip(rows, counts, strict=True)) for place in range(len(names))]
+        return {name: total / len(self.dataset) for name, total in zip(names, sums, strict=True)}
+
+    def _positions(self, number: int) -> range:
+        return range(number * self.batch_size, min((number + 1) * self.batch_size, len(self.dataset)))
+
+    def _measured(self, number: int) -> dict[str, float]:
+        reseed(mix(self.seed, number))
+        samples = [self.dataset[index] for index in self._positions(number)]
+        values = {name: float(value) for name, value in self.measure(self.collate(samples)).items()}
+        if not 0 < len(values) <= _MOST_VALUES:
+            raise TrainingError(f"an evaluation gives 1 to {_MOST_VALUES} values by name; this gave {sorted(values)}")
+        return values
+
+
+def evaluation_of(
+    data: Any, measure: Measure, *, batch_size: int | None, collate: Collate | None, usual: int, seed: int
+) -> Evaluation:
+    """Return the evaluation of a map-style data set, or of the one behind a DataLoader, in its batches.
+
+    `usual` is the size of a batch where nothing else is said.
+
+    Raises:
+        TrainingError: the data set has no length, no samples, or cannot be indexed.
+    """
+    if isinstance(data, DataLoader):
+        batch_size, collate, data = batch_size or data.batch_size, collate or data.collate_fn, data.dataset
+    if isinstance(data, IterableDataset) or not isinstance(data, Sized) or not hasattr(data, "__getitem__"):
+        raise TrainingError(
+            f"evaluate() got a {type(data).__name__}, which has no length or cannot be indexed; give a map-style data "
+            f"set (__len__ and __getitem__), or a DataLoader of one"
+        )
+    if len(data) == 0:
+        raise TrainingError("evaluate() got a data set without samples, over which there is no mean")
+    return Evaluation(
+        dataset=data, measure=measure, batch_size=batch_size or usual, collate=collate or default_collate, seed=seed
+    )
+
+
+@contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Put every module in evaluation mode, and keep no graphs, meanwhile."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
+def _mark(names: list[str]) -> float:
+    """Return a number that tells sets of names apart, never 0."""
+    return 1.0 + zlib.crc32("\n".join(names).encode())

@@ -1,0 +1,33 @@
+"""How whoever speaks to a server checks its certificate: the Python client and the control links do the same."""
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from pliant.core.errors import InvalidInput, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Which server is believed to be the right one. Nothing here can turn the check off."""
+
+    certificate: Path | None = None
+    """PEM: the server's own certificate, or its authority's; None: the authorities that this machine trusts."""
+    server_name: str | None = None
+    """The name that must stand in the server's certificate; None: the host in its URL."""
+
+    def context(self) -> ssl.SSLContext:
+        """Return what checks the certificate and its name, over TLS 1.2 or newer. Reads the file anew.
+
+        Raises:
+            InvalidInput: the file cannot be read, or holds no certificate.
+        """
+        try:
+            context = ssl.create_default_context(cafile=None if self.certificate is None else str(self.certificate))
+        except OSError as error:
+            message = f"the certificate {self.certificate} cannot be used ({error}); give the one that the server names"
+            raise InvalidInput(Problem(field="PLIANT_CA", message=message)) from error
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.certificate is not None:
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate is enough
+        return context

@@ -1,0 +1,105 @@
+"""A house of environments for tests: real builders, which know of no packages but the wheels that tests make."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+from tests.catalog.wheels import offline, tiny_wheel
+from uv import find_uv_bin
+
+from pliant.catalog.environment_builds import Builds
+from pliant.catalog.environment_workshop import Limits
+from pliant.catalog.environments import Environments
+from pliant.core.access import Principal, Role
+from pliant.core.job import Job, JobId, JobSpec
+from pliant.core.lifecycle import JobState
+from pliant.core.preparation import Broken, Preparation, Ready, Waiting
+from pliant.entry.clock import SystemClock
+from pliant.entry.environments import shared
+from pliant.store.sql import SqlStore
+
+ADA, BOB = (Principal(name=name, role=Role.USER) for name in ("ada", "bob"))
+PATIENCE_S = 50.0
+
+
+class House:
+    """Environments in a folder, with a store of their own; may be opened again after an end."""
+
+    def __init__(self, folder: Path, *, uv: bool = False) -> None:
+        self.folder = folder
+        self.wheels = folder / "wheels"
+        self.code = folder / "code"
+        self.clock = SystemClock()
+        self.store = SqlStore(f"sqlite:///{folder / 'pliant.db'}")
+        self.num_jobs = 0
+        tiny_wheel(self.wheels)
+        self.code.mkdir(exist_ok=True)
+        self.env = {**os.environ, **offline(self.wheels), "SOME_URL": "https://bob:hunter2@example.org/simple"}
+        self.env["PIP_FIND_LINKS"] += f" {self.wheels / 'more'}"
+        tiny_wheel(self.wheels / "more", name="otherthing")
+        self.env |= {"PATH": path_with(uv=uv), "UV_CACHE_DIR": str(folder / "cache"), "UV_NO_CONFIG": "1"}
+        self.open()
+
+    def open(self) -> None:
+        self.done = threading.Event()
+        self.builds = Builds(
+            registry=self.store.registry,
+            folder=self.folder / "environments",
+            clock=self.clock,
+            env=self.env,
+            shared=shared(),
+            limits=Limits(),
+        )
+        self.environments = Environments(
+            registry=self.store.registry,
+            clock=self.clock,
+            env=self.env,
+            builds=self.builds,
+            strangers=lambda names: [name for name in names if name not in ("ada", "bob")],
+        )
+        self.environments.watch(self.done.set)
+        self.builds.start()
+
+    def close(self) -> None:
+        self.builds.close()
+        self.store.close()
+
+    def job(self, environment: str, owner: str = "ada") -> Job:
+        self.num_jobs += 1
+        spec = JobSpec(name="x", script="train.py", virtual_workers=1, environment=environment)
+        return Job(
+            id=JobId(f"job-{self.num_jobs}"),
+            spec=spec,
+            owner=owner,
+            state=JobState.PENDING,
+            priority=1,
+            min_tasks=1,
+            max_tasks=1,
+            submitted_at=self.clock.now(),
+        )
+
+    def requirements(self, text: str, name: str = "requirements.txt") -> str:
+        (self.code / name).write_text(text)
+        return f"requirements:{name}"
+
+    def status(self, job: Job) -> Preparation:
+        return self.environments.status(job, str(self.code))
+
+    def until_known(self, job: Job) -> Ready | Broken:
+        """Ask whenever something is done, as control does."""
+        deadline = time.monotonic() + PATIENCE_S
+        while isinstance(found := self.status(job), Waiting):
+            assert time.monotonic() < deadline, found
+            self.done.wait(0.2)
+            self.done.clear()
+        return found
+
+    def folders(self) -> list[Path]:
+        return sorted((self.folder / "environments").iterdir())
+
+
+def path_with(*, uv: bool) -> str:
+    """Return the search path with the uv of the tests in front, or without any."""
+    rest = [folder for folder in os.get_exec_path() if not (Path(folder) / "uv").exists()]
+    return os.pathsep.join([str(Path(find_uv_bin()).parent), *rest] if uv else rest)

@@ -1,0 +1,56 @@
+"""What a task says a second time, because the server died after storing it and before saying so."""
+
+import pytest
+from tests.control.conftest import World
+
+from pliant.core.link import EpochFinished, FromTask, Note, Saved, SaveFailed
+from pliant.core.ports import EventFilter
+
+NEWS: tuple[FromTask, ...] = (
+    EpochFinished(epoch=0, step=10, samples=640),
+    Saved(what="checkpoint", step=10, epoch=1, path="checkpoint/a", num_bytes=1, seconds=0.1),
+    SaveFailed(step=10, error="the disk is full"),
+    Note(message="mind this"),
+)
+
+
+@pytest.mark.parametrize("news", NEWS, ids=lambda news: news.kind)
+def test_what_was_stored_and_not_acknowledged_is_one_event(world: World, news: FromTask) -> None:
+    job_id = world.submit(max_tasks=1)
+    world.settle(3)
+    task_id = world.members(job_id)[0]
+
+    def told() -> int:
+        """Return how many events were made of what the task said."""
+        events = world.store.events(EventFilter(job_id=job_id))
+        return sum(event.task_id == task_id for event in events) - num_before
+
+    num_before = 0
+    num_before = told()
+    world.say(task_id, news, 7)
+    world.settle(0.1)
+    world.restart()
+    world.say(task_id, news, 7)
+    world.settle(0.1)
+    assert told() == 1
+    world.say(task_id, news, 8)
+    world.settle(0.1)
+    assert told() == 2
+
+
+def test_a_message_that_could_not_be_written_is_still_news(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = world.submit(max_tasks=1)
+    world.settle(3)
+    with monkeypatch.context() as broken:
+        broken.setattr(world.store, "write", _fail)
+        world.say(world.members(job_id)[0], NEWS[0], 7)
+        with pytest.raises(OSError, match="the disk is gone"):
+            world.control.tick()
+    world.restart()
+    world.say(world.store.tasks(job_id)[0].id, NEWS[0], 7)
+    world.settle(0.1)
+    assert sum("epoch 0 is finished" in event.message for event in world.store.events(EventFilter())) == 1
+
+
+def _fail(writes: object) -> None:
+    raise OSError("the disk is gone")

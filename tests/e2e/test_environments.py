@@ -1,0 +1,71 @@
+"""Jobs that name their environment, through a real server: built once, reused, and refused before a slot is taken."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.catalog.wheels import offline, tiny_wheel
+from tests.e2e.pool import HERE, Pool
+
+from pliant.core.event import EventKind
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+WAIT_S = 180.0
+
+
+@pytest.fixture
+def offline_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
+    tiny_wheel(tmp_path / "wheels")
+    for name, value in offline(tmp_path / "wheels").items():
+        monkeypatch.setenv(name, value)
+    server = Pool(tmp_path / "home", slots=2)
+    server.up()
+    yield server
+    server.close()
+
+
+def project(folder: Path, requirements: str) -> Path:
+    """Return an elastic training that needs what it does not bring."""
+    folder.mkdir()
+    says = "import tinything, sys\nprint('tinything', tinything.ANSWER, sys.prefix, flush=True)\n"
+    (folder / "train.py").write_text(says + (HERE / "paced.py").read_text())
+    (folder / "requirements.txt").write_text(requirements)
+    (folder / "pace").write_text("0")
+    return folder
+
+
+def test_a_job_brings_its_requirements(offline_pool: Pool, tmp_path: Path) -> None:
+    pool = offline_pool
+    code = project(tmp_path / "project", "tinything >= 1.0\n")
+    training = ("--max", "2", "--requirements", "requirements.txt", "--script", "train.py")
+    args = ("--pace", str(code / "pace"), "--epochs", "2")
+    with pool.client() as client:
+        first = pool.submit(code, *training, args=args)
+        pool.until(
+            lambda: client.why(first).sentence.startswith("waits for its environment: "), "it says what it waits for"
+        )
+        assert client.job(first).tasks == ()
+        job = client.wait(first, timeout_s=WAIT_S)
+        assert job.state == "completed", job.reason
+        (view,) = client.environments.list()
+        venv = pool.home / "environments" / view.key / "venv"
+        assert f"tinything 1.0 {venv}" in "\n".join(client.read_log(first, f"{first}.1", "stdout"))
+
+        (code / "requirements.txt").write_text("# the same\ntinything>=1.0")
+        second = pool.submit(code, *training, args=args)
+        assert client.wait(second, timeout_s=WAIT_S).state == "completed"
+        said = [event.message for event in client.events(job_id=second).events if event.kind is EventKind.JOB_PREPARED]
+        assert said == [], "it did not have to wait"
+        assert [found.key for found in client.environments.list()] == [view.key]
+        assert "tinything" in pool.cli("env", "log", view.name)
+
+        (code / "requirements.txt").write_text("tinything==9\n")
+        third = pool.submit(code, *training, args=args)
+        broken = client.wait(third, timeout_s=WAIT_S)
+        assert (broken.state, broken.started_at) == ("failed", None)
+        assert client.job(third).tasks == ()
+        assert client.usage(job_id=third).points == ()
+        shown = " ".join(pool.cli("show", third).split())
+        assert "and no slot was taken" in shown
+        assert "tinything==9" in shown

@@ -1,0 +1,161 @@
+"""Checkpoints that are torn, interrupted or find no room, and a server whose disk is full: training goes on."""
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.e2e.pool import Pool
+from tests.e2e.trial import BACK_AFTER_KILL_S, STEPS_PER_EPOCH, Trial
+
+from pliant.client import Client
+from pliant.core.event import Event
+from pliant.testing.faults import Act, Fault, Place
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+WIDE = 3000
+"""A model of 180 kB, checkpoints of 360 kB: larger than what else a task writes."""
+
+
+def drafts(job: Trial) -> list[Path]:
+    return [path for path in (job.result / "checkpoint").iterdir() if path.name.startswith(".")]
+
+
+def step_of(path: Path) -> int:
+    return int(path.stem.removeprefix("step-"))
+
+
+def saved(job: Trial) -> list[Event]:
+    return job.events("checkpoint.saved")
+
+
+def kill_all(job: Trial) -> None:
+    """Kill every worker, and hold those that come after it until the fault `hold` is lifted by itself."""
+    job.hurt(Fault(id="hold", place=Place.START, act=Act.PAUSE, value=1.0, times=3))
+    job.kill(*job.training())
+    job.until_claimed("hold")
+
+
+@pytest.mark.parametrize("left", [0.5, 0.0], ids=["half of it is left", "nothing of it is left"])
+def test_a_torn_checkpoint_is_skipped_for_the_one_before_it(
+    fault_pool: Pool, fault_client: Client, tmp_path: Path, left: float
+) -> None:
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job.until_size(3)
+    job.until(lambda: len(saved(job)) >= 2, "two checkpoints")
+    kill_all(job)
+    before, newest = job.checkpoints()
+    for torn in (newest, *job.memory_checkpoints()):
+        with torn.open("r+b") as file:
+            file.truncate(int(torn.stat().st_size * left))
+    job.until(lambda: len(job.starts()) == 2, "it starts again")
+    assert job.starts()[1].data["step"] == step_of(before)
+    job.end()
+
+
+@pytest.mark.parametrize("place", [Place.SAVING, Place.NAMING], ids=str)
+def test_a_leader_killed_while_it_writes_a_checkpoint_leaves_the_one_before_it(
+    fault_pool: Pool, fault_client: Client, tmp_path: Path, place: Place
+) -> None:
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job.until_size(3)
+    job.until(lambda: saved(job), "a checkpoint")
+    job.hurt(Fault(id="kill", place=place, act=Act.KILL))
+    (killed,) = job.until_claimed("kill")
+    job.assert_back_within(BACK_AFTER_KILL_S, killed.at)
+    job.until(lambda: saved(job)[-1].at > killed.at, "another leader saves")
+    assert job.end().num_redone_steps <= 1
+    assert len(job.starts()) == 1
+    assert not drafts(job)
+
+
+def test_all_killed_while_a_checkpoint_is_written_go_on_from_the_one_before_it(
+    fault_pool: Pool, fault_client: Client, tmp_path: Path
+) -> None:
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job.until_size(3)
+    job.until(lambda: saved(job), "a checkpoint")
+    job.hurt(Fault(id="writing", place=Place.NAMING, act=Act.HANG))
+    (writing,) = job.until_claimed("writing")
+    job.until_trains_after(writing.at)
+    whole = max(step_of(path) for path in (*job.checkpoints(), *job.memory_checkpoints()))
+    kill_all(job)
+    job.until(lambda: len(job.starts()) == 2, "it starts again")
+    assert job.starts()[1].data["step"] == whole
+    job.end()
+    assert not drafts(job)
+
+
+def test_a_full_disk_costs_checkpoints_and_no_steps(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1, width=WIDE)
+    job.until_size(3)
+    job.until(lambda: saved(job), "a checkpoint")
+    job.hurt(Fault(id="full", place=Place.STEP, act=Act.FULL, value=250_000, times=3))
+    (failed, *_) = job.until(lambda: job.events("checkpoint.failed"), "a checkpoint cannot be written")
+    assert "File too large" in failed.message
+    job.assert_back_within(0, failed.at)
+    newest = job.checkpoints()[-1]
+    kill_all(job)
+    job.until(lambda: len(job.starts()) == 2, "it starts again")
+    assert job.starts()[1].data["step"] in [step_of(path) for path in (newest, *job.memory_checkpoints())]
+    job.until(lambda: saved(job)[-1].at > failed.at, "there is room again for those that came after")
+    job.end()
+
+
+def test_a_disk_without_any_room_costs_logs_and_no_steps(
+    fault_pool: Pool, fault_client: Client, tmp_path: Path
+) -> None:
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job.until_size(3)
+    job.hurt(Fault(id="full", place=Place.STEP, act=Act.FULL, value=0, times=3))
+    full = job.until_claimed("full")[0]
+    job.until(lambda: job.events("checkpoint.failed"), "a checkpoint cannot be written")
+    step = job.until_step((full.step or 0) + 5 * STEPS_PER_EPOCH)
+    job.hurt(Fault(id="room", place=Place.STEP, act=Act.FULL, value=-1, times=3, step=step))
+    job.until(lambda: any(step_of(path) > step for path in job.checkpoints()), "there is room again")
+    done = job.end(samples=False)
+    assert done.num_redone_steps == 0
+    assert "the audit may have holes" in " ".join(event.message for event in job.events("warning"))
+
+
+def test_a_server_whose_disk_is_full_decides_again_when_there_is_room(
+    fault_pool: Pool, fault_client: Client, tmp_path: Path
+) -> None:
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+    tasks = job.until_size(3)
+    with full_disk(fault_pool):
+        job.kill(tasks[1])
+        time.sleep(1.5)  # longer than the loop waits until it tries again
+    roomy_at = time.time()
+    job.assert_trains_within(BACK_AFTER_KILL_S + 1.0, roomy_at)  # it tries again once a second
+    job.until_size(3)
+    assert job.end().num_redone_steps <= 1
+    assert not saved(job)
+
+
+def test_a_server_whose_disk_is_full_holds_up_no_training(
+    fault_pool: Pool, fault_client: Client, tmp_path: Path
+) -> None:
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+    job.until_size(3)
+    with full_disk(fault_pool):
+        full_at = time.time()
+        job.until_trains_after(full_at + 3.0)
+    job.assert_back_within(0, full_at)
+    assert job.end().num_redone_steps == 0
+    assert not job.events("task.lost")
+
+
+@contextmanager
+def full_disk(pool: Pool) -> Iterator[None]:
+    """Let the server make no file longer, as on a full disk."""
+    assert pool.process is not None
+    soft, hard = resource.prlimit(pool.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pool.process.pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(pool.process.pid, resource.RLIMIT_FSIZE, (soft, hard))

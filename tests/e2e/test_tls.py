@@ -1,0 +1,60 @@
+"""An elastic training over TLS from end to end: control links, client, and a server that is killed meanwhile."""
+
+import json
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.e2e.pool import HERE, Pool
+from tests.train.test_elastic import samples_by_epoch
+
+from pliant.client import Client
+from pliant.client.home import read_record
+from pliant.core.errors import Unavailable
+from pliant.wire.api import JobPatch
+from pliant.wire.trust import Trust
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 8, 10, 500
+
+
+def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Path, pace: Path) -> None:
+    pool = Pool(tmp_path / "home", slots=3, options=("--tls",))
+    pool.up()
+    record = json.loads((pool.home / "server.json").read_text())
+    assert record["url"].startswith("https://127.0.0.1:")
+    assert f"SHA-256 {record['fingerprint']}" in pool.log()
+    assert (pool.home / "tls" / "key.pem").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
+        httpx.get(f"{record['url']}/v1/healthz")
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(f"{record['url'].replace('https', 'http')}/v1/healthz")
+
+    args = ("--epochs", str(EPOCHS), "--pace", str(pace))
+    job_id = pool.submit(HERE / "paced.py", "--max", "3", "--audit", args=args)
+    with pool.client() as client:
+        pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
+        before = {task.id: task.pid for task in pool.training(client, job_id)}
+    pace.write_text("0.5")  # so that it lasts until the next server is there
+    pool.signal(signal.SIGKILL)
+
+    pool.up()
+    again = read_record(pool.home)
+    assert again.fingerprint == record["fingerprint"], "the certificate is made once"
+    with pool.client() as client:
+        pool.until(lambda: len(pool.training(client, job_id)) == 3, "the next server knows them")
+        assert {task.id: task.pid for task in pool.training(client, job_id)} == before
+        client.change(job_id, JobPatch(max_tasks=2))
+        pool.until(lambda: len(pool.training(client, job_id)) == 2, "and resizes them over their links")
+        pace.write_text("0")
+        job = client.wait(job_id, timeout_s=90)
+    assert (job.state, job.reason) == ("completed", job.reason)
+    assert "(admin) at https://127.0.0.1:" in pool.cli("whoami")
+    with Client(again.url, None, trust=Trust()) as stranger, pytest.raises(Unavailable, match="cannot be trusted"):
+        stranger.people.me()
+    pool.close()
+    epochs, steps = samples_by_epoch(pool.home / "jobs" / job_id / "result")
+    assert steps == set(range(EPOCHS * STEPS_PER_EPOCH))
+    assert all(sorted(epochs[epoch]) == list(range(NUM_SAMPLES)) for epoch in range(EPOCHS))

@@ -1,0 +1,112 @@
+"""The first administrator of a new server, and a new password for one who forgot it."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.entry.test_server import client, command, running
+
+from pliant.core.errors import NotFound
+from pliant.entry.clock import SystemClock
+from pliant.entry.home import Home
+from pliant.entry.people import opened_people, reset_administrator, tell
+from pliant.store.sql import SqlStore
+
+PASSWORD = re.compile(r"^  password  ([0-9a-f-]{24})$", re.MULTILINE)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "token").write_text("file-token")
+    return Home(path=tmp_path / "home", token="file-token", secret=b"s" * 32)
+
+
+def database(home: Home) -> str:
+    return f"sqlite:///{home.path}/pliant.db"
+
+
+def told_at_start(home: Home) -> str:
+    """Return what a server tells about its people when it starts."""
+    reading, writing = os.pipe()
+    store = SqlStore(database(home))
+    try:
+        opened_people(store.registry, SystemClock(), home, url="http://127.0.0.1:1", login_fd=writing)
+        with os.fdopen(reading) as file:
+            return file.read()
+    finally:
+        store.close()
+
+
+def test_a_new_server_tells_once_how_to_log_on(home: Home) -> None:
+    said = told_at_start(home)
+    (password,) = PASSWORD.findall(said)
+    assert "address   http://127.0.0.1:1\n  user      admin\n" in said
+    assert told_at_start(home) == ""
+    for file in home.path.rglob("*"):
+        assert password.encode() not in file.read_bytes(), file
+
+
+def test_without_a_descriptor_it_is_told_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    tell("one line\n" * 10_000, None)
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("", "one line\n" * 10_000)
+
+
+def test_a_reader_that_is_gone_is_no_matter(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    tell("secret", writing)
+    assert "--reset-admin gives a new one" in caplog.text
+    assert "secret" not in caplog.text
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.close(writing)
+
+
+def test_a_folder_that_is_no_home_is_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="is not the state folder of a server"):
+        reset_administrator(tmp_path / "nowhere", f"sqlite:///{tmp_path}/nowhere/pliant.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with running(home) as server:
+        log = tmp_path / "server.log"
+        (first,) = PASSWORD.findall(log.read_text())
+        with client(home) as http:
+            assert http.get("/me").json()["by"] == "file"
+            url = str(http.base_url)
+        assert httpx.get(f"{url}me", auth=("admin", first)).json()["role"] == "admin"
+        session = httpx.post(f"{url}logon", json={"name": "admin", "password": first}).json()["token"]
+        done = subprocess.run(command(home, "--reset-admin"), capture_output=True, text=True, timeout=50, check=True)
+        (second,) = PASSWORD.findall(done.stderr)
+        assert (first == second, done.stdout) == (False, "")
+        assert httpx.get(f"{url}me", auth=("admin", first)).status_code == 401
+        assert httpx.get(f"{url}me", headers={"X-Auth-Token": session}).status_code == 401
+        assert httpx.get(f"{url}me", auth=("admin", second)).json()["by"] == "password"
+        with client(home) as http:
+            entries = http.get("/audit").json()["entries"]
+        assert [(entry["action"], entry["status"]) for entry in entries] == [
+            ("log on", 200),
+            ("GET /v1/me", 401),
+            ("GET /v1/me", 401),
+            ("log on", 401),
+            ("log on", 200),
+            ("log on", 200),
+        ]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(45) == 0
+    before = log.read_text()
+    with running(home):
+        assert "password" not in log.read_text().removeprefix(before)
+    refused = subprocess.run(
+        command(tmp_path / "nowhere", "--reset-admin"), capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (refused.returncode, (tmp_path / "nowhere").exists()) == (2, False)
+    assert "is not the state folder of a server" in refused.stderr

@@ -1,0 +1,156 @@
+"""A backup of one server becomes another one."""
+
+import json
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pliant.control.backup import Backup
+from pliant.core.errors import Conflict, InvalidInput
+from pliant.core.job import JobId
+from pliant.core.ports import EventFilter, Writes
+from pliant.core.registry import AuditEntry
+from pliant.entry.restore import main, restored
+from pliant.sim.clock import VirtualClock
+from pliant.store.sql import SqlStore
+from pliant.testing.registry import Thing
+from pliant.testing.store import a_job, a_metric, a_task, an_event
+
+FILES = {
+    "secret": "s" * 32,
+    "token": "t",
+    "jobs/job-1/code/train.py": "print()",
+    "jobs/job-1/result/model/model.pt": "weights",
+    "jobs/job-1/result/checkpoint/step-1.ckpt": "checkpoint",
+    "data/digits/1.png": "an image",
+    "environments/abc/bin/python": "can be built again",
+    "agent/records": "of this machine",
+    "uploads/half": "half",
+    "server.log": "lines",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "old home"
+    for name, text in FILES.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    return home
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[SqlStore]:
+    opened = SqlStore(f"sqlite:///{home / 'pliant.db'}")
+    weights = str(home / "jobs/job-1/result/model/model.pt")
+    job = replace(a_job(), spec=replace(a_job().spec, weights=weights))
+    points = tuple(a_metric(step, value=float("nan") if step == 3 else step / 7) for step in range(100))
+    opened.write(Writes(jobs=(job,), tasks=(a_task(),), events=(an_event("größer"),), metrics=points))
+    opened.registry.add(Thing(name="one", size=3), at=1.0)
+    opened.audit.append(AuditEntry(at=1.0, who="ada", action="POST /v1/jobs", status=201))
+    assert opened.next_id("job") == 1
+    yield opened
+    opened.close()
+
+
+def backed_up(store: SqlStore, home: Path, to: Path, *, results: bool = True, data: bool = True) -> Path:
+    chunks = Backup(dumps=store.records, home=home, clock=VirtualClock(5.0))(results=results, data=data)
+    with to.open("wb") as out:
+        out.writelines(chunks)
+    assert not list(home.glob(".backup*"))
+    return to
+
+
+def names(archive: Path) -> set[str]:
+    with tarfile.open(archive) as tar:
+        return {name.removeprefix("home/") for name in tar.getnames() if name.startswith("home/")}
+
+
+def test_everything_comes_back_in_another_folder(
+    store: SqlStore, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PLIANT_DATABASE", raising=False)
+    archive, new = backed_up(store, home, tmp_path / "b.tar.gz"), tmp_path / "new"
+    assert main([str(archive), "--home", str(new)]) == 0
+    assert "start it with `pliant up`" in capsys.readouterr().out
+    again = SqlStore(f"sqlite:///{new / 'pliant.db'}")
+    job = again.job(JobId("job-1"))
+    assert job is not None
+    assert job.spec.weights == str(new / "jobs/job-1/result/model/model.pt")
+    old = store.job(JobId("job-1"))
+    assert old is not None
+    assert replace(job, spec=old.spec) == old
+    assert again.tasks() == store.tasks()
+    assert again.events(EventFilter()) == store.events(EventFilter())
+    assert repr(again.metrics(job.id)) == repr(store.metrics(job.id))
+    assert again.chart(job.id) == store.chart(job.id)
+    assert again.registry.get(Thing, "one") == store.registry.get(Thing, "one")
+    assert again.audit.entries() == store.audit.entries()
+    assert again.next_id("job") == 2
+    again.close()
+    kept = {name for name in FILES if not name.startswith(("environments", "agent", "uploads", "server.log"))}
+    found = {
+        p.relative_to(new).as_posix() for p in new.rglob("*") if p.is_file() and not p.name.startswith("pliant.db")
+    }
+    assert found == kept
+    assert stat.S_IMODE((new / "secret").stat().st_mode) == 0o600
+    assert stat.S_IMODE(new.stat().st_mode) == 0o700
+    assert not list(tmp_path.glob(".new*"))
+
+
+def test_results_and_data_can_be_left_out(store: SqlStore, home: Path, tmp_path: Path) -> None:
+    archive = backed_up(store, home, tmp_path / "b.tar.gz", results=False, data=False)
+    assert names(archive) == {"secret", "token", "jobs/job-1/code/train.py"}
+
+
+def test_nothing_is_overwritten(store: SqlStore, home: Path, tmp_path: Path) -> None:
+    archive = backed_up(store, home, tmp_path / "b.tar.gz")
+    with pytest.raises(Conflict, match="is not empty"):
+        restored(archive, home, None)
+    with pytest.raises(Conflict, match="is not empty"):
+        restored(archive, tmp_path / "new", f"sqlite:///{home / 'pliant.db'}")
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_no_whole_backup_is_refused_and_leaves_nothing(store: SqlStore, home: Path, tmp_path: Path) -> None:
+    archive, new = backed_up(store, home, tmp_path / "b.tar.gz"), tmp_path / "new"
+    cut = tmp_path / "cut.tar.gz"
+    cut.write_bytes(archive.read_bytes()[:-100])
+    other = tmp_path / "other.tar.gz"
+    with tarfile.open(other, "w:gz") as tar:
+        tar.add(home / "token", "token")
+    changed = tmp_path / "changed.tar.gz"
+    with tarfile.open(archive) as source, tarfile.open(changed, "w:gz") as out:
+        for member in source:
+            content = source.extractfile(member)
+            assert content is not None
+            if member.name == "tables/jobs.jsonl":
+                (tmp_path / "jobs").write_bytes(content.read().replace(b"digits", b"figure"))
+                out.add(tmp_path / "jobs", member.name)
+            else:
+                out.addfile(member, content)
+    for broken, message in ((cut, "not a whole"), (other, "no backup of Pliant"), (changed, "not as it was written")):
+        with pytest.raises(InvalidInput, match=message):
+            restored(broken, new, None)
+        assert not new.exists()
+
+
+def test_a_backup_of_a_newer_server_is_refused(store: SqlStore, home: Path, tmp_path: Path) -> None:
+    archive = backed_up(store, home, tmp_path / "b.tar.gz")
+    newer = tmp_path / "newer.tar.gz"
+    with tarfile.open(archive) as source, tarfile.open(newer, "w:gz") as out:
+        for member in source:
+            content = source.extractfile(member)
+            assert content is not None
+            if member.name == "manifest.json":
+                manifest = json.loads(content.read()) | {"revision": "9999"}
+                (tmp_path / "m").write_text(json.dumps(manifest))
+                out.add(tmp_path / "m", member.name)
+            else:
+                out.addfile(member, content)
+    with pytest.raises(InvalidInput, match="a newer one made it"):
+        restored(newer, tmp_path / "new", None)

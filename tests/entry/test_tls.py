@@ -1,0 +1,283 @@
+"""The server's certificate: made, kept, renewed, or given and checked; and what is served with it."""
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+from cryptography.x509.oid import NameOID
+
+from pliant.client.connection import Connection
+from pliant.core.errors import InvalidInput, Unavailable
+from pliant.entry.front import Front, open_front
+from pliant.entry.settings import ServerSettings, read_settings
+from pliant.entry.tls import RENEWED_BEFORE, VALID, Tls, TlsSettings, prepare
+from pliant.wire.trust import Trust
+
+NOW = time.time()
+DAY_S = 86400.0
+
+
+def made(home: Path, *names: str, now: float = NOW) -> Tls:
+    return prepare(TlsSettings(names=names), home, now=now)
+
+
+def given(folder: Path, *names: str, days: float = 90, authority: bool = False) -> TlsSettings:
+    """Make a certificate as a company would: for these names, from an authority of its own if asked."""
+    key, at = ec.generate_private_key(ec.SECP384R1()), datetime.fromtimestamp(NOW, UTC)
+    signer, issuer = key, x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
+    subject = issuer
+    chain = b""
+    if authority:
+        signer, issuer = (
+            ec.generate_private_key(ec.SECP256R1()),
+            x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")]),
+        )
+        root = _certificate(signer, signer, issuer, issuer, at, 90)
+        root = root.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        chain = root.sign(signer, SHA256()).public_bytes(Encoding.PEM)
+        (folder / "ca.pem").write_bytes(chain)
+    builder = _certificate(key, signer, subject, issuer, at, days)
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(n) for n in names]), critical=False)
+    own = builder.sign(signer, SHA256()).public_bytes(Encoding.PEM)
+    (folder / "cert.pem").write_bytes(own + chain)
+    (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return TlsSettings(certificate=folder / "cert.pem", key=folder / "key.pem")
+
+
+def _certificate(
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
+    subject: x509.Name,
+    issuer: x509.Name,
+    at: datetime,
+    days: float,
+) -> x509.CertificateBuilder:
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    builder = x509.CertificateBuilder(subject_name=subject, issuer_name=issuer, public_key=key.public_key())
+    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(at - timedelta(days=200))
+    builder = builder.not_valid_after(at + timedelta(days=days)).add_extension(authority, critical=False)
+    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+
+
+def test_a_certificate_is_made_once_for_this_machine_and_the_names_asked_for(tmp_path: Path) -> None:
+    first = made(tmp_path, "pool.example.org", "10.1.2.3")
+    own = x509.load_pem_x509_certificate(first.certificate.read_bytes())
+    assert {"localhost", "127.0.0.1", "::1", socket.gethostname(), "pool.example.org", "10.1.2.3"} == set(first.names)
+    assert isinstance(own.public_key(), ec.EllipticCurvePublicKey)
+    assert own.public_key().curve.name == "secp256r1"  # type: ignore[union-attr]
+    assert own.not_valid_after_utc - own.not_valid_before_utc <= VALID + timedelta(hours=2)
+    assert first.fingerprint == own.fingerprint(SHA256()).hex(":").upper()
+    for path in (first.key, first.certificate, first.trusted):
+        assert path.stat().st_mode & 0o777 == 0o600, path
+    assert first.key.parent.stat().st_mode & 0o777 == 0o700
+    assert b"PRIVATE" not in first.trusted.read_bytes()
+    assert made(tmp_path, now=NOW + 300 * DAY_S) == first, "it lasts, and a name that is not asked for does no harm"
+
+
+@pytest.mark.parametrize("days", [VALID.days - RENEWED_BEFORE.days, 400, -2])
+def test_a_certificate_that_ends_within_thirty_days_is_renewed(tmp_path: Path, days: int) -> None:
+    first = made(tmp_path)
+    renewed = made(tmp_path, now=NOW + days * DAY_S)
+    assert renewed.fingerprint != first.fingerprint
+    assert made(tmp_path, now=NOW + days * DAY_S) == renewed
+
+
+def test_a_certificate_that_lacks_a_name_or_its_key_is_replaced(tmp_path: Path) -> None:
+    first = made(tmp_path)
+    named = made(tmp_path, "pool.example.org")
+    assert first.fingerprint != named.fingerprint
+    named.key.write_text("not a key")
+    mended = made(tmp_path, "pool.example.org")
+    assert mended.fingerprint != named.fingerprint
+    (tmp_path / "other").mkdir()
+    mended.key.write_bytes(made(tmp_path / "other").key.read_bytes())
+    assert made(tmp_path, "pool.example.org").fingerprint != mended.fingerprint
+
+
+def problems(settings: TlsSettings, home: Path) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        prepare(settings, home, now=NOW)
+    return [f"{problem.field}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_what_is_wrong_with_a_given_certificate_is_told_all_at_once(tmp_path: Path) -> None:
+    nothing = TlsSettings(certificate=tmp_path / "no-cert", key=tmp_path / "no-key")
+    said = problems(nothing, tmp_path)
+    assert ["no-cert is no readable certificate" in said[0], "no-key is no readable private key" in said[1]] == [
+        True,
+        True,
+    ]
+    old = given(tmp_path, days=-1)
+    said = problems(old, tmp_path)
+    assert ["ended on" in said[0], "names no host" in said[1]] == [True, True]
+    (tmp_path / "other").mkdir()
+    other = given(tmp_path / "other", "pool.example.org")
+    said = problems(TlsSettings(certificate=other.certificate, key=old.key), tmp_path)
+    assert len(said) == 1
+    assert said[0].startswith("--tls-key: the key")
+    locked = ec.generate_private_key(ec.SECP256R1())
+    secret = locked.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))
+    (tmp_path / "locked.pem").write_bytes(secret)
+    assert (
+        "has a passphrase"
+        in problems(TlsSettings(certificate=other.certificate, key=tmp_path / "locked.pem"), tmp_path)[0]
+    )
+
+
+def settings_of(home: Path, *args: str) -> ServerSettings:
+    return read_settings(["--home", str(home), "--port", "0", *args], {})
+
+
+@pytest.mark.parametrize(
+    ("args", "fields"),
+    [
+        (["--host", "0.0.0.0"], ["--host"]),
+        (["--host", "pool.example.org"], ["--host"]),
+        (["--tls-cert", "c"], ["--tls-cert"]),
+        (["--tls-key", "k"], ["--tls-key"]),
+        (["--tls", "--tls-cert", "c", "--tls-key", "k"], ["--tls"]),
+        (["--tls-name", "a"], ["--tls-name"]),
+        (["--tls", "--tls-name", "a b", "--tls-name=-x"], ["--tls-name", "--tls-name"]),
+        (["--host", "::", "--tls-name", "a/b", "--port", "70000"], ["--host", "--tls-name", "--tls-name", "--port"]),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path: Path, args: list[str], fields: list[str]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        settings_of(tmp_path, *args)
+    assert sorted(problem.field for problem in caught.value.problems) == sorted(fields)
+
+
+def test_beyond_this_machine_the_server_listens_with_tls_only(tmp_path: Path) -> None:
+    assert settings_of(tmp_path, "--host", "0.0.0.0", "--tls").tls == TlsSettings()
+    assert settings_of(tmp_path, "--host", "10.0.0.7", "--tls", "--tls-name", "a").tls == TlsSettings(
+        names=("a", "10.0.0.7")
+    )
+    files = ["--tls-cert", str(tmp_path / "c"), "--tls-key", str(tmp_path / "k")]
+    expected = TlsSettings(certificate=tmp_path / "c", key=tmp_path / "k")
+    assert settings_of(tmp_path, "--host", "0.0.0.0", *files).tls == expected
+    assert settings_of(tmp_path).tls is None
+
+
+async def hello(scope: dict[str, Any], receive: Callable[..., Any], send: Callable[..., Any]) -> None:
+    assert scope["type"] == "http"
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+@contextmanager
+def served(front: Front) -> Iterator[Front]:
+    """Serve something at a front until the end of the block."""
+    server = uvicorn.Server(front.config(hello, lifespan="off"))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[front.listener])), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while not server.started:
+        assert time.monotonic() < deadline, "it does not listen"
+        time.sleep(0.005)
+    try:
+        yield front
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        front.close()
+
+
+def healthy(url: str, trust: Trust) -> bool:
+    """Ask the server; raise what keeps us from asking."""
+    connection = Connection(url, None, 5.0, trust=trust)
+    try:
+        connection.call("GET", "/healthz")
+    finally:
+        connection.close()
+    return True
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """A server with a certificate that it made."""
+    home = tmp_path_factory.mktemp("own")
+    with served(open_front(settings_of(home, "--tls", "--host", "0.0.0.0"), now=NOW)) as front:
+        yield front
+
+
+def test_clients_trust_the_servers_certificate_and_no_other(own: Front, tmp_path: Path) -> None:
+    assert own.url.startswith("https://127.0.0.1:")
+    assert own.trust.server_name is None
+    assert healthy(own.url, own.trust)
+    assert healthy(own.url.replace("127.0.0.1", "localhost"), own.trust)
+    with pytest.raises(Unavailable, match="cannot be trusted: self-signed certificate; give its certificate with --ca"):
+        healthy(own.url, Trust())
+    with pytest.raises(Unavailable, match="cannot be trusted"):
+        healthy(own.url, Trust(certificate=made(tmp_path).trusted))
+    with pytest.raises(Unavailable, match="cannot be trusted: Hostname mismatch"):
+        healthy(own.url, Trust(certificate=own.trust.certificate, server_name="elsewhere.example.org"))
+    with pytest.raises(InvalidInput, match=r"PLIANT_CA: the certificate .*nowhere\.pem cannot be used"):
+        healthy(own.url, Trust(certificate=tmp_path / "nowhere.pem"))
+
+
+def test_nothing_older_than_tls_1_2_is_spoken(own: Front) -> None:
+    for version, spoken in ((ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)):
+        context = own.trust.context()
+        context.minimum_version = context.maximum_version = version
+        assert _shakes_hands(own, context) is spoken
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1"):
+        old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    assert not _shakes_hands(own, old)
+    assert own.trust.context().minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+def _shakes_hands(front: Front, context: ssl.SSLContext) -> bool:
+    address = ("127.0.0.1", front.listener.getsockname()[1])
+    with socket.create_connection(address, timeout=5) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname="localhost"):
+                return True
+        except (ssl.SSLError, ConnectionError):
+            return False
+
+
+def test_who_speaks_the_other_protocol_is_told(own: Front, tmp_path: Path) -> None:
+    with pytest.raises(Unavailable):
+        healthy(own.url.replace("https", "http"), Trust())
+    with served(open_front(settings_of(tmp_path), now=NOW)) as plain:
+        assert plain.url.startswith("http://127.0.0.1:")
+        with pytest.raises(Unavailable, match="it does not speak TLS"):
+            healthy(plain.url.replace("http", "https"), own.trust)
+
+
+@pytest.mark.parametrize("name", ["pool.example.org", "*.example.org"])
+def test_a_given_certificate_for_another_name_is_checked_by_that_name(tmp_path: Path, name: str) -> None:
+    settings = given(tmp_path, name, authority=True)
+    files = ["--tls-cert", str(settings.certificate), "--tls-key", str(settings.key)]
+    with served(open_front(settings_of(tmp_path, *files), now=NOW)) as front:
+        assert front.trust.server_name in ("pool.example.org", "pliant.example.org")
+        assert front.told().keys() == {"certificate", "fingerprint", "server_name"}
+        assert front.trust.certificate is not None
+        assert front.trust.certificate.read_bytes().count(b"BEGIN CERTIFICATE") == 1, "not its authority's"
+        assert healthy(front.url, front.trust)
+        authority = Trust(certificate=tmp_path / "ca.pem", server_name="pool.example.org")
+        assert healthy(front.url, authority)
+        with pytest.raises(Unavailable, match="IP address mismatch"):
+            healthy(front.url, Trust(certificate=tmp_path / "ca.pem"))

@@ -1,0 +1,45 @@
+"""People over a real registry, a clock that tests move, and hashes that take no time."""
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pliant.core.access import Role
+from pliant.core.registry import Registry
+from pliant.people.passwords import Cost
+from pliant.people.people import People, make_people
+from pliant.sim.clock import VirtualClock
+from pliant.store.sql import SqlStore
+from pliant.wire.people import UserRequest
+
+CHEAP = Cost(num_passes=1, memory_kib=8, num_lanes=1)
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(1_000_000.0)
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    store = SqlStore(f"sqlite:///{tmp_path}/pliant.db")
+    yield store.registry
+    store.close()
+
+
+@pytest.fixture
+def people(registry: Registry, clock: VirtualClock) -> People:
+    return make_people(registry, clock, file_token="of-the-file", token_hex=secrets.token_hex, cost=CHEAP)
+
+
+@pytest.fixture
+def add(people: People) -> Callable[..., None]:
+    """Adds a user with the password `correct horse`."""
+
+    def add(name: str, role: Role = Role.USER) -> None:
+        people.accounts.add(UserRequest(name=name, role=role, password=PASSWORD))
+
+    return add

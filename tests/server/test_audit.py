@@ -1,0 +1,206 @@
+"""Who did or tried what is written down, without secrets."""
+
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.server.conftest import PASSWORD, TOKEN, Served
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from pliant.core.access import Role
+from pliant.core.errors import Unavailable
+from pliant.core.registry import AuditEntry
+from pliant.people.throttle import NUM_FREE
+
+
+@pytest.fixture
+def server(module_server: Served) -> Iterator[Served]:
+    module_server.http.post("/nowhere/begin")
+    yield module_server
+    module_server.forget_people()
+
+
+def entries(server: Served) -> list[tuple[str, str, str, int]]:
+    """Return what the log holds of this test, oldest first: who, action, target, status."""
+    found: list[tuple[str, str, str, int]] = []
+    for entry in server.store.audit.entries(limit=1000):
+        if entry.action == "POST /v1/nowhere/begin":
+            break
+        assert (entry.address, entry.at <= server.clock.now()) == ("127.0.0.1", True)
+        found.insert(0, (entry.who, entry.action, entry.target, entry.status))
+    return found
+
+
+def basic(name: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + b64encode(f"{name}:{password}".encode()).decode()}
+
+
+def test_what_changes_something_is_written_and_what_reads_is_not(server: Served) -> None:
+    job = server.submit().json()["id"]
+    server.http.get("/jobs")
+    server.http.patch(f"/jobs/{job}", json={"priority": 0}, params={"key": "secret"})
+    server.http.delete(f"/jobs/{job}")
+    server.http.post("/nowhere%20at/all", content=b"secret")
+    assert entries(server) == [
+        ("admin", "POST /v1/jobs", "", 201),
+        ("admin", f"PATCH /v1/jobs/{job}", "", 422),
+        ("", f"DELETE /v1/jobs/{job}", "", 405),
+        ("", "POST /v1/nowhere%20at/all", "", 404),
+    ]
+
+
+def test_log_ons_are_written_whether_they_succeed_or_not(server: Served) -> None:
+    server.add_user("ada")
+    with server.client() as client:
+        client.post("/logon", json={"name": "ada", "password": PASSWORD})
+        client.post("/logon", json={"name": "ada", "password": "wrong"})
+        client.post("/logon", json={"name": "my-password-by-mistake", "password": "ada"})
+        client.post("/logon", json={"name": "ada"})
+    assert entries(server) == [
+        ("ada", "log on", "ada", 200),
+        ("", "log on", "ada", 401),
+        ("", "log on", "", 401),
+        ("", "POST /v1/logon", "", 422),
+    ]
+
+
+def test_a_password_sent_with_a_request_is_a_log_on_once_it_is_compared(server: Served) -> None:
+    server.add_user("ada")
+    with server.client(basic("ada", PASSWORD)) as ada:
+        for _ in range(3):
+            ada.get("/me")
+        ada.post("/logoff")
+        ada.get("/users")
+    with server.client(basic("ada", "wrong")) as wrong:
+        wrong.get("/me")
+        wrong.post("/jobs")
+    assert entries(server) == [
+        ("ada", "log on", "ada", 200),
+        ("ada", "POST /v1/logoff", "", 409),
+        ("ada", "GET /v1/users", "", 403),
+        ("", "log on", "ada", 401),
+        ("", "GET /v1/me", "", 401),
+        ("", "log on", "ada", 401),
+        ("", "POST /v1/jobs", "", 401),
+    ]
+
+
+def test_refusals_are_written_also_those_who_have_to_wait(server: Served) -> None:
+    server.add_user("ada", Role.VIEWER)
+    with server.client() as nobody, server.client_of("ada") as ada:
+        nobody.get("/jobs")
+        ada.get("/audit")
+        for _ in range(NUM_FREE + 1):
+            nobody.post("/logon", json={"name": "ada", "password": "wrong"})
+    assert entries(server) == [
+        ("", "GET /v1/jobs", "", 401),
+        ("ada", "GET /v1/audit", "", 403),
+        *[("", "log on", "ada", 401)] * NUM_FREE,
+        ("", "log on", "ada", 429),
+    ]
+
+
+def test_a_body_that_is_too_long_and_a_bug_are_written(server: Served) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    server.app.add_api_route("/v1/bug", fail, methods=["POST"])
+    assert server.http.post("/logoff", content=b"x" * (2 << 20)).status_code == 413
+    assert server.http.post("/bug", headers={"Connection": "close"}).status_code == 500  # the server closes it anyway
+    assert entries(server) == [("", "POST /v1/logoff", "", 413), ("", "POST /v1/bug", "", 500)]
+
+
+def test_a_control_link_that_is_refused_is_written_and_one_that_opens_is_not(server: Served) -> None:
+    with connect(server.link_url("job-1.1"), additional_headers=server.link_headers("job-1")):
+        pass
+    for task, headers in (("job-1.1", server.link_headers("job-2")), ("job-1.1", {}), ("%00secret", {})):
+        with pytest.raises(InvalidStatus), connect(server.link_url(task), additional_headers=headers):
+            pass
+    with pytest.raises(InvalidStatus), connect(f"ws://{server.address}/v1/elsewhere?task=job-1.1"):
+        pass
+    assert entries(server) == [
+        ("", "LINK /v1/link", "job-1.1", 401),
+        ("", "LINK /v1/link", "job-1.1", 401),
+        ("", "LINK /v1/link", "", 401),
+        ("", "LINK /v1/elsewhere", "job-1.1", 403),
+    ]
+
+
+def test_no_secret_is_in_the_log(server: Served) -> None:
+    server.http.post("/users", json={"name": "ada", "role": "user", "password": PASSWORD})
+    with server.client() as client:
+        session = client.post("/logon", json={"name": "ada", "password": PASSWORD}).json()["token"]
+    with server.client({"Authorization": f"Bearer {session}"}) as ada:
+        made = ada.post("/tokens", json={"label": "ci"}).json()["token"]
+        ada.put("/me/password", json={"old_password": PASSWORD, "new_password": "battery staple"})
+        ada.post("/jobs", params={"token": made})
+    written = repr(server.store.audit.entries())
+    for secret in (PASSWORD, "battery staple", session, made, TOKEN):
+        assert secret not in written
+        assert secret.split("_")[-1] not in written
+
+
+def test_administrators_read_the_log_in_pages(server: Served) -> None:
+    server.add_user("ada")
+    with server.client_of("ada") as ada:
+        for _ in range(3):
+            ada.post("/logoff")
+        assert ada.get("/audit").status_code == 403
+    server.http.post("/logoff")
+    page = server.http.get("/audit", params={"limit": 2}).json()
+    assert [(entry["who"], entry["action"]) for entry in page["entries"]] == [
+        ("admin", "POST /v1/logoff"),
+        ("ada", "GET /v1/audit"),
+    ]
+    rest = server.http.get("/audit", params={"before": page["next"]}).json()
+    assert [entry["seq"] for entry in rest["entries"][:3]] == [page["next"] - back for back in (1, 2, 3)]
+    assert rest["entries"][0] == {
+        "at": server.clock.now(),
+        "who": "ada",
+        "action": "POST /v1/logoff",
+        "target": "",
+        "status": 409,
+        "address": "127.0.0.1",
+        "seq": page["next"] - 1,
+    }
+    assert (rest["next"], rest["entries"][-1]["seq"]) == (None, 1)
+    mine = server.http.get("/audit", params={"who": "ada", "limit": 4}).json()
+    assert ({entry["who"] for entry in mine["entries"]}, len(mine["entries"])) == ({"ada"}, 4)
+    for wrong in ({"limit": 0}, {"before": 0}, {"before": 2**40}, {"who": "\x00"}):
+        assert server.http.get("/audit", params=wrong).status_code == 422
+
+
+def test_every_entry_is_there_when_its_answer_is(server: Served) -> None:
+    before = len(entries(server))
+    server.add_user("ada")
+
+    def work(wrong: list[Any]) -> None:
+        with server.client_of("ada") as client:
+            for _ in range(10):
+                answer = client.post("/logoff")
+                if answer.status_code != 409:
+                    wrong.append(answer)
+
+    wrong: list[Any] = []
+    threads = [threading.Thread(target=work, args=(wrong,)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert entries(server)[before:] == [("ada", "POST /v1/logoff", "", 409)] * 50
+
+
+def test_a_log_that_cannot_be_written_does_not_hide_what_was_done(
+    server: Served, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(entry: AuditEntry) -> AuditEntry:
+        raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(server.store.audit, "append", full)
+    assert server.http.post("/logoff").status_code == 409
+    (record,) = [record for record in caplog.records if record.name == "pliant.server.audit"]
+    assert "POST /v1/logoff" in record.getMessage()

@@ -1,0 +1,45 @@
+"""`python -m tests.soak [--minutes 30] [--seed N]`: random faults and resizes over several jobs at once.
+
+Prints one line per move and a table at the end; ends with code 1 if anything was wrong, and keeps the folder then. The
+same seed makes the same moves; what they meet depends on the machine's speed as well.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.soak.play import Soak
+from tests.soak.record import Record
+from tests.soak.script import WEIGHTS
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long jobs are hurt (%(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="of the moves; drawn and printed if left out")
+    parser.add_argument("--jobs", type=int, default=3, help="that train side by side (%(default)s)")
+    parser.add_argument("--without", action="append", default=[], choices=WEIGHTS, help="leave out this kind of move")
+    given = parser.parse_args()
+    seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
+    folder = Path(tempfile.mkdtemp(prefix=f"pliant-soak-{seed}-"))
+    record = Record(say=lambda text: print(text, flush=True))
+    record.tell(f"seed {seed}, {given.minutes:g} minutes, {given.jobs} jobs; files in {folder}")
+    without = frozenset(given.without)
+    with (folder / "moves.txt").open("w") as script:
+        soak = Soak(folder=folder, seed=seed, num_jobs=given.jobs, without=without, record=record, script=script)
+        soak.play(given.minutes)
+    print(record.table())
+    if record.wrong:
+        print(f"{len(record.wrong)} things were wrong; see {folder}, play it again with --seed {seed}:")
+        print("\n".join(record.wrong))
+        return 1
+    print("nothing was wrong")
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""The registry and the audit log on SQLite."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pliant.store.sql import SqlStore
+from pliant.testing.registry import AuditContract, RegistryContract
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqlStore]:
+    opened = SqlStore(f"sqlite:///{tmp_path}/pliant.db")
+    yield opened
+    opened.close()
+
+
+class TestSqliteRegistry(RegistryContract):
+    """SQLite keeps the contract."""
+
+
+class TestSqliteAudit(AuditContract):
+    """SQLite keeps the contract."""

@@ -1,0 +1,124 @@
+"""Exact mode: bitwise the same result for any number of workers."""
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from tests.train.crew import run_in
+from tests.train.zoo import MODELS, train
+from torch.utils.data import TensorDataset
+
+from pliant.train import Run
+from pliant.train.ambient import SURROUNDINGS
+
+pytestmark = pytest.mark.timeout(180)
+
+SIZES = (1, 2, 3, 4, 8)
+
+
+def train_all(**arguments: Any) -> dict[str, str]:
+    return {name: train(name, num_epochs=2, **arguments) for name in MODELS}
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, str]:
+    """What one worker makes of the three trainings."""
+    found: dict[str, str] = run_in(1, train_all)[0]
+    assert all(result.startswith("exact ") for result in found.values()), found
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+def test_parameters_buffers_optimizer_state_and_loss_are_the_same_bits(size: int, expected: dict[str, str]) -> None:
+    assert run_in(size, train_all) == [expected] * size
+
+
+def test_so_are_those_of_parts_in_pieces() -> None:
+    [alone] = run_in(1, train_all, accumulate=2)
+
+    assert run_in(3, train_all, accumulate=2) == [alone] * 3
+
+
+def test_fast_mode_agrees_within_rounding_errors_and_says_that_it_is_not_exact() -> None:
+    results = run_in(2, train_all, mode="fast")
+
+    assert results[0] == results[1]
+    assert all(result.startswith("fast ") for result in results[0].values())
+    [alone] = run_in(1, train_all, mode="fast", virtual_workers=1)
+    for name in ("mlp",):  # without dropout and BatchNorm the parts do not matter
+        assert float(results[0][name].split()[1]) == pytest.approx(float(alone[name].split()[1]), rel=1e-4)
+
+
+def test_another_number_of_virtual_workers_is_another_sum(expected: dict[str, str]) -> None:
+    [other] = run_in(1, train_all, virtual_workers=4)
+
+    assert all(other[name] != expected[name] for name in MODELS)
+
+
+def train_on_different_systems() -> str:
+    if SURROUNDINGS.get().session.task_id.endswith(".1"):
+        torch.set_num_threads(2)
+    return train("mlp", num_epochs=1)
+
+
+def test_tasks_on_different_systems_train_together_and_claim_less(expected: dict[str, str]) -> None:
+    first, second = run_in(2, train_on_different_systems)
+
+    assert first == second
+    assert first.split()[0] == "statistical"
+
+
+def train_without_a_deterministic_kernel() -> list[str]:
+    torch.set_num_threads(1)
+    data = TensorDataset(torch.arange(32), torch.arange(32) % 3)
+    model = torch.nn.Embedding(32, 3)
+    run = Run(model, torch.optim.SGD(model.parameters(), lr=0.1), data, batch_size=16, virtual_workers=2)
+    for _ in run.epochs(1):
+        for x, y in run:
+            warnings.warn(KERNEL, stacklevel=1)
+            run.step(torch.nn.functional.cross_entropy(model(x), y))
+    return [run.claim, SURROUNDINGS.get().session.task_id]
+
+
+KERNEL = (
+    "some_kernel does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True, "
+    "warn_only=True)'."
+)
+"""As torch words it; whether a kernel of its own warns depends on the device."""
+
+
+def test_an_operation_without_a_deterministic_kernel_makes_the_claim_statistical() -> None:
+    assert run_in(1, train_without_a_deterministic_kernel) == [["statistical", "crew.0"]]
+
+
+def pledge_in_a_crowd() -> list[float]:
+    """Three tasks, two virtual workers: one of the tasks has none."""
+    me = int(SURROUNDINGS.get().session.task_id.rpartition(".")[2])
+    data = TensorDataset(torch.arange(8.0)[:, None], torch.zeros(8, 1))
+    model = torch.nn.Linear(1, 1)
+    run = Run(model, torch.optim.SGD(model.parameters(), lr=0.1), data, batch_size=4, virtual_workers=2)
+    sums: list[float] = []
+    finish = run._engine.reducer.finish
+    begin = run._engine.reducer.begin
+
+    def begin_and_pledge(*args: Any, **named: Any) -> None:
+        begin(*args, **named)
+        run._engine.reducer.control[3] = 1.0 + me
+
+    def finish_and_note(**named: Any) -> list[float]:
+        sums[:] = finish(**named)
+        return [0.0 if place < 4 else value for place, value in enumerate(sums)]
+
+    run._engine.reducer.begin, run._engine.reducer.finish = begin_and_pledge, finish_and_note  # type: ignore[method-assign]
+    for _ in run.epochs(1):
+        for x, y in run:
+            run.step(torch.nn.functional.mse_loss(model(x), y))
+    return [sums[3], run.last["loss"]]
+
+
+def test_control_elements_of_tasks_without_a_virtual_worker_count_too() -> None:
+    first, second, third = run_in(3, pledge_in_a_crowd)
+
+    assert first == second == third
+    assert first[0] == 6.0
