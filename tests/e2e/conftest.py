@@ -2,6 +2,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.pace import Pace
 from tests.e2e.pool import Pool
 
 from pliant.client import Client
@@ -17,11 +18,9 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
 
 
 @pytest.fixture
-def pace(tmp_path: Path) -> Path:
-    """A file that says how long `paced.py` sleeps before every batch."""
-    path = tmp_path / "pace"
-    path.write_text("0.05")
-    return path
+def pace(tmp_path: Path) -> Pace:
+    """How long `paced.py` sleeps before every batch; its text is the path of the file."""
+    return Pace(tmp_path / "pace", 0.05)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A server of a test's own, driven through the command line and the client as a person would."""
 
+import itertools
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from pliant.core.job import Task
 
 HERE = Path(__file__).parent
 START_S = 60.0
+_numbers = itertools.count(31 * os.getpid())  # so that two runs of the tests side by side hardly meet
 
 
 class Pool:
@@ -112,8 +115,15 @@ PLIANT = (sys.executable, "-m", "pliant.cli.app")
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """Return a port that nobody listens on, and that nobody else is given while a server of it is down.
+
+    Ports that Linux picks by itself are above 32767; every worker of a run of the tests has a thousand below to itself.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    while True:
+        port = 10000 + 1000 * (worker % 10) + next(_numbers) % 1000
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def clean_env() -> dict[str, str]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool, clean_env
 from tests.train.test_elastic import samples_by_epoch
 from tests.train.zoo import MODELS, NUM_SAMPLES
@@ -72,19 +73,19 @@ def undisturbed(code: Path, model: str) -> str:
 
 
 def test_resizes_and_kills_change_neither_samples_nor_steps_nor_one_bit_of_the_result(
-    pool: Pool, pace: Path, code: Path, tmp_path: Path
+    pool: Pool, pace: Pace, code: Path, tmp_path: Path
 ) -> None:
     dice = random.Random(20)
     with pool.client() as client:
         for model in MODELS:
-            pace.write_text("0.3")
+            pace.set(0.3)
             script = ("--script", "shuffled.py", "--max", "2", "--virtual-workers", "8", "--audit")
             args = (model, "--epochs", str(EPOCHS), "--pace", str(pace))
             job_id = pool.submit(code, *script, args=args)
             pool.until(lambda job_id=job_id: reached(client, job_id) > 0, "it trains")  # type: ignore[misc]
             while changes(client, job_id) < NUM_CHANGES and not ended(client, job_id):
                 disturb(pool, client, job_id, dice)
-            pace.write_text("0")
+            pace.set(0)
             job = client.wait(job_id, timeout_s=120)
             assert job.state == "completed", job.reason
             assert changes(client, job_id) >= NUM_CHANGES, "it ended before it was disturbed enough to prove anything"

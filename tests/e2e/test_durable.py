@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.databases import new_database
 from tests.e2e.load import Acknowledged, Load
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 
 from pliant.client import Client
@@ -55,10 +56,10 @@ def with_password(url: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_server_that_is_killed_at_random_moments_loses_nothing(pool: Pool, tmp_path: Path, pace: Path) -> None:
+def test_a_server_that_is_killed_at_random_moments_loses_nothing(pool: Pool, tmp_path: Path, pace: Pace) -> None:
     chance, starts = random.Random(20_260_721), tmp_path / "starts"
     starts.mkdir()
-    pace.write_text("0.3")  # longer than the time between two reports, so that every step has a point
+    pace.set(0.3)  # longer than the time between two reports, so that every step has a point
     pool.up()
     training = pool.submit(
         HERE / "paced.py", "--min", "2", "--max", "2", args=("--epochs", "1000", "--pace", str(pace))

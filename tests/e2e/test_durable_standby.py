@@ -15,6 +15,7 @@ import httpx
 import pytest
 from psycopg import sql
 from tests.databases import cut_all, execute, new_database, server_url
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.e2e.test_durable import pids_of, progress, with_password
 
@@ -52,8 +53,8 @@ def standby_of(home: Path, database: str | None) -> Standby:
     return Standby(home, slots=2, options=("--port", "0", "--standby"), database=database)
 
 
-def begin_training(pool: Pool, pace: Path) -> tuple[str, set[int]]:
-    pace.write_text("0.3")  # longer than the time between two reports, so that every step has a point
+def begin_training(pool: Pool, pace: Pace) -> tuple[str, set[int]]:
+    pace.set(0.3)  # longer than the time between two reports, so that every step has a point
     script = HERE / "paced.py"
     job_id = pool.submit(script, "--min", "2", "--max", "2", args=("--epochs", "1000", "--pace", str(pace)))
     with pool.client() as client:
@@ -88,7 +89,7 @@ def assert_no_gap(pool: Pool, job_id: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_stopped_leader_is_replaced_and_then_a_killed_one(tmp_path: Path, database: str, pace: Path) -> None:
+def test_a_stopped_leader_is_replaced_and_then_a_killed_one(tmp_path: Path, database: str, pace: Pace) -> None:
     database = with_password(database)
     first = leader_of(tmp_path, database)
     second, third = standby_of(first.home, database), standby_of(tmp_path / "elsewhere", database)
@@ -120,7 +121,7 @@ def test_a_stopped_leader_is_replaced_and_then_a_killed_one(tmp_path: Path, data
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_standby_of_another_folder_shows_the_certificate_that_others_trust(
-    tmp_path: Path, database: str, pace: Path
+    tmp_path: Path, database: str, pace: Pace
 ) -> None:
     first, second = leader_of(tmp_path, database), standby_of(tmp_path / "elsewhere", database)
     for pool in (first, second):
@@ -144,7 +145,7 @@ def test_a_standby_of_another_folder_shows_the_certificate_that_others_trust(
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_second_server_on_a_folder_takes_over_when_the_first_is_killed(tmp_path: Path, pace: Path) -> None:
+def test_a_second_server_on_a_folder_takes_over_when_the_first_is_killed(tmp_path: Path, pace: Pace) -> None:
     first = leader_of(tmp_path, None)
     second, third = standby_of(first.home, None), standby_of(first.home, None)
     try:
@@ -166,7 +167,7 @@ def test_a_second_server_on_a_folder_takes_over_when_the_first_is_killed(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_database_that_goes_away_stops_requests_but_no_training(tmp_path: Path, database: str, pace: Path) -> None:
+def test_a_database_that_goes_away_stops_requests_but_no_training(tmp_path: Path, database: str, pace: Pace) -> None:
     pool = leader_of(tmp_path, database)
     try:
         pool.up()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 
 from pliant.client import Client
@@ -116,7 +117,7 @@ def test_a_script_that_raises_is_tried_again_and_then_fails_with_its_last_line(
 
 
 def test_it_waits_for_all_its_slots_beside_an_elastic_job_and_cannot_be_resized(
-    small_pool: Pool, client: Client, pace: Path
+    small_pool: Pool, client: Client, pace: Pace
 ) -> None:
     args = ("--pace", str(pace), "--epochs", "200")
     elastic = small_pool.submit(HERE / "paced.py", "--max", "3", args=args)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
@@ -52,7 +53,7 @@ def client(pool: Pool) -> Iterator[Client]:
         yield client
 
 
-def training(pool: Pool, client: Client, pace: Path, num: int = 3) -> str:
+def training(pool: Pool, client: Client, pace: Pace, num: int = 3) -> str:
     """Start a paced training and wait until so many tasks train."""
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
     job_id = pool.submit(HERE / "paced.py", "--max", str(num), "--audit", args=args)
@@ -72,9 +73,9 @@ def members(client: Client, job_id: str) -> list[Task]:
     return [tasks[task_id] for task_id in active[-1].members]
 
 
-def completed(pool: Pool, client: Client, job_id: str, pace: Path) -> Job:
+def completed(pool: Pool, client: Client, job_id: str, pace: Pace) -> Job:
     """Let a job run to its end; check that every sample of every epoch was used once."""
-    pace.write_text("0")
+    pace.set(0)
     job = client.wait(job_id, timeout_s=120)
     assert (job.state, job.reason) == ("completed", job.reason)
     epochs, steps = samples_by_epoch(pool.home / "jobs" / job_id / "result")
@@ -85,7 +86,7 @@ def completed(pool: Pool, client: Client, job_id: str, pace: Path) -> Job:
 
 @pytest.mark.parametrize("rank", [2, 0], ids=["worker", "leader"])
 def test_a_stopped_worker_is_replaced_and_the_others_train_within_the_lease_and_a_second(
-    pool: Pool, client: Client, pace: Path, rank: int
+    pool: Pool, client: Client, pace: Pace, rank: int
 ) -> None:
     job_id = training(pool, client, pace)
     victim = members(client, job_id)[rank]
@@ -120,7 +121,7 @@ def brisk_pool(tmp_path: Path) -> Iterator[Pool]:
 
 
 def test_a_newcomer_that_is_stopped_while_it_warms_disturbs_nobody(
-    brisk_pool: Pool, pace: Path, tmp_path: Path
+    brisk_pool: Pool, pace: Pace, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     script = tmp_path / "code" / "train.py"
@@ -151,7 +152,7 @@ def test_a_newcomer_that_is_stopped_while_it_warms_disturbs_nobody(
         assert completed(brisk_pool, client, job_id, pace).num_redone_steps == 0
 
 
-def test_a_server_that_was_stopped_for_twice_the_lease_kills_nobody(pool: Pool, client: Client, pace: Path) -> None:
+def test_a_server_that_was_stopped_for_twice_the_lease_kills_nobody(pool: Pool, client: Client, pace: Pace) -> None:
     job_id = training(pool, client, pace)
     before = {task.id: task.pid for task in pool.training(client, job_id)}
     assert pool.process is not None

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
@@ -20,9 +21,9 @@ def folder_of(pool: Pool, job_id: str) -> Path:
 
 
 def test_all_tasks_killed_in_the_middle_of_an_epoch_cost_seconds_and_nothing_stays_behind(
-    pool: Pool, pace: Path
+    pool: Pool, pace: Pace
 ) -> None:
-    pace.write_text("0.2")
+    pace.set(0.2)
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
     job_id = pool.submit(HERE / "paced.py", "--max", "2", "--audit", "--checkpoint-freq", "0", args=args)
     folder = folder_of(pool, job_id)
@@ -36,7 +37,7 @@ def test_all_tasks_killed_in_the_middle_of_an_epoch_cost_seconds_and_nothing_sta
         newest = checkpoint.newest(folder)
         for pid in killed:
             os.kill(pid or 0, signal.SIGKILL)
-        pace.write_text("0")
+        pace.set(0)
         job = client.wait(job_id, timeout_s=90)
         events = client.events(job_id=job_id, limit=10_000).events
         client.result(job_id, pool.home.parent / "fetched")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e import pool as pools
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 
 from pliant.client import Client
@@ -26,11 +27,11 @@ def held(client: Client, *jobs: str) -> list[int]:
     return [client.job(job_id).job.num_slots for job_id in jobs]
 
 
-def submit(pool: Pool, pace: Path, queue: str, most: int) -> str:
+def submit(pool: Pool, pace: Pace, queue: str, most: int) -> str:
     return pool.submit(PACED, "--queue", queue, "--max", str(most), args=("--epochs", "200", "--pace", str(pace)))
 
 
-def test_two_queues_over_disjoint_groups_outlive_the_server(tmp_path: Path, pace: Path) -> None:
+def test_two_queues_over_disjoint_groups_outlive_the_server(tmp_path: Path, pace: Pace) -> None:
     pool = Pool(tmp_path / "home", slots=5, options=("--label", "kind=test"))
     pool.up()
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -26,7 +27,7 @@ def kinds(told: list[dict[str, Any]]) -> set[tuple[str, str]]:
     return {(event["kind"], event["task_id"]) for event in told}
 
 
-def test_two_trainings_share_eight_slots(pool: Pool, pace: Path, tmp_path: Path) -> None:
+def test_two_trainings_share_eight_slots(pool: Pool, pace: Pace, tmp_path: Path) -> None:
     script = HERE / "paced.py"
     # Batches of the first sleep as the file says, until the stage that needs it to end.
     first = pool.submit(script, "--max", "8", "--name", "first", args=("--pace", str(pace), "--epochs", "60"))
@@ -48,7 +49,7 @@ def test_two_trainings_share_eight_slots(pool: Pool, pace: Path, tmp_path: Path)
     assert after["progress"]["step"] >= before["progress"]["step"]
     assert after["num_redone_steps"] <= 1
 
-    pace.write_text("0")
+    pace.set(0)
     pool.until(lambda: pool.json("show", first)["job"]["state"] == "completed", "the first ends", 90)
     pool.until(lambda: pool.json("show", second)["job"]["state"] == "completed", "the second ends", 90)
     grown = [e["data"]["size"] for e in events(pool, second) if e["kind"] == "generation.switched"]

@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
@@ -14,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 12, 10, 500
 
 
-def test_a_killed_server_is_missed_by_nobody_and_the_next_one_takes_over(tmp_path: Path, pace: Path) -> None:
+def test_a_killed_server_is_missed_by_nobody_and_the_next_one_takes_over(tmp_path: Path, pace: Pace) -> None:
     pool = Pool(tmp_path / "home", slots=3)
     pool.up()
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
@@ -33,7 +34,7 @@ def test_a_killed_server_is_missed_by_nobody_and_the_next_one_takes_over(tmp_pat
         assert {task.id: task.pid for task in pool.training(client, job_id)} == before
         client.change(job_id, JobPatch(max_tasks=2))
         pool.until(lambda: len(pool.training(client, job_id)) == 2, "and can still resize them")
-        pace.write_text("0")
+        pace.set(0)
         job = client.wait(job_id, timeout_s=90)
     pool.close()
     assert (job.state, job.reason) == ("completed", job.reason)
@@ -44,7 +45,7 @@ def test_a_killed_server_is_missed_by_nobody_and_the_next_one_takes_over(tmp_pat
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_signal_to_up_saves_at_a_step_boundary_and_the_next_up_goes_on(
-    tmp_path: Path, pace: Path, number: signal.Signals
+    tmp_path: Path, pace: Pace, number: signal.Signals
 ) -> None:
     pool = Pool(tmp_path / "home", slots=3)
     pool.up()
@@ -56,7 +57,7 @@ def test_a_signal_to_up_saves_at_a_step_boundary_and_the_next_up_goes_on(
     assert pool.signal(number) == 0, pool.log()
     assert not [pid for pid in tasks if pid is not None and Path(f"/proc/{pid}/comm").exists()]
 
-    pace.write_text("0")
+    pace.set(0)
     pool.up()
     with pool.client() as client:
         job = client.wait(job_id, timeout_s=90)

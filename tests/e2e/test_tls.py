@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 8, 10, 500
 
 
-def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Path, pace: Path) -> None:
+def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Path, pace: Pace) -> None:
     pool = Pool(tmp_path / "home", slots=3, options=("--tls",))
     pool.up()
     record = json.loads((pool.home / "server.json").read_text())
@@ -37,7 +38,7 @@ def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Pat
     with pool.client() as client:
         pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
         before = {task.id: task.pid for task in pool.training(client, job_id)}
-    pace.write_text("0.5")  # so that it lasts until the next server is there
+    pace.set(0.5)  # so that it lasts until the next server is there
     pool.signal(signal.SIGKILL)
 
     pool.up()
@@ -48,7 +49,7 @@ def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Pat
         assert {task.id: task.pid for task in pool.training(client, job_id)} == before
         client.change(job_id, JobPatch(max_tasks=2))
         pool.until(lambda: len(pool.training(client, job_id)) == 2, "and resizes them over their links")
-        pace.write_text("0")
+        pace.set(0)
         job = client.wait(job_id, timeout_s=90)
     assert (job.state, job.reason) == ("completed", job.reason)
     assert "(admin) at https://127.0.0.1:" in pool.cli("whoami")

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import torch
+from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool, clean_env
 from tests.train.test_elastic import samples_by_epoch
 
@@ -89,9 +90,7 @@ class Trial:
     # What a test does
 
     def pace(self, seconds: float) -> None:
-        draft = self.folder / ".pace"
-        draft.write_text(str(seconds))
-        draft.replace(self.folder / "pace")
+        Pace(self.folder / "pace", seconds)
 
     def hurt(self, *faults: Fault) -> None:
         add(self.plan, *faults)
