@@ -25,7 +25,7 @@ def server_url() -> str:
     """Return the URL of the server that tests use; ends the test if none answers."""
     url = os.environ.get(VARIABLE) or DEFAULT
     try:
-        psycopg.connect(url, connect_timeout=5).close()
+        psycopg.connect(url, connect_timeout=30).close()  # at once refused if there is none
     except psycopg.OperationalError as error:
         message = _ADVICE.format(url=url, error=" ".join(str(error).split()))
         if os.environ.get(VARIABLE) or os.environ.get("CI"):

@@ -20,7 +20,8 @@ from pliant.entry.environments import shared
 from pliant.store.sql import SqlStore
 
 ADA, BOB = (Principal(name=name, role=Role.USER) for name in ("ada", "bob"))
-PATIENCE_S = 50.0
+PATIENCE_S = 120.0
+"""For a busy machine; a build takes a few seconds."""
 
 
 class House:

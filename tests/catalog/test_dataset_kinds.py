@@ -242,6 +242,7 @@ def test_pickles_that_are_no_batches_are_refused(tmp_path: Path, content: bytes)
         cifar.read_batch(path, 2)
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence:DeprecationWarning")  # Python's own, of texts in them
 @given(st.binary(max_size=200))
 def test_no_bytes_do_more_than_be_refused(content: bytes) -> None:
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import metadata, util
 
 import pytest
-from tests.catalog.house import ADA, House
+from tests.catalog.house import ADA, PATIENCE_S, House
 from tests.catalog.wheels import tiny_wheel
 
 from pliant.core.preparation import Broken, Ready
@@ -15,6 +15,8 @@ PROGRAM = """
 import importlib.util, iniconfig, ofthecode, tinything
 print(tinything.ANSWER, ofthecode.ANSWER, iniconfig.ANSWER, importlib.util.find_spec("torch").origin)
 """
+
+pytestmark = pytest.mark.timeout(4 * PATIENCE_S)  # environments are really built
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 def output_of(python: str, program: str) -> str:
     command = [python, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=50, check=True, cwd="/").stdout.strip()
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_S, check=True, cwd="/"
+    ).stdout.strip()
 
 
 def test_uv_builds_what_pip_would_and_leaves_the_servers_packages_alone(house: House) -> None:

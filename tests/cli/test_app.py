@@ -437,6 +437,7 @@ def test_results_are_fetched_into_a_folder(
 
 
 def test_jobs_are_completed_by_the_shell(run: Run, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pliant.cli.session._COMPLETION_TIMEOUT_S", 30.0)  # one second is for a shell
     monkeypatch.setenv("COMP_WORDS", "pliant why job-")
     monkeypatch.setenv("COMP_CWORD", "2")
     done = CliRunner().invoke(app, env={"_PLIANT_COMPLETE": "complete_bash"}, prog_name="pliant")

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 _DEADLINE_S = 50.0
 
@@ -37,7 +37,7 @@ def test_the_server_comes_up_in_the_background_and_goes_down_again(home: Path) -
     record = json.loads(up.stdout)
     password = up.stderr.partition("password  ")[2].split()[0]
     assert f"address   {record['url']}\n  user      admin\n" in up.stderr
-    assert httpx.get(f"{record['url']}/v1/me", auth=("admin", password)).json()["role"] == "admin"
+    assert httpx.get(f"{record['url']}/v1/me", auth=("admin", password), timeout=30).json()["role"] == "admin"
     assert password not in (home / "server.log").read_text()
     assert (home / "server.log").stat().st_mode & 0o777 == 0o600
     assert home.stat().st_mode & 0o777 == 0o700

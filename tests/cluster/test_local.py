@@ -67,7 +67,7 @@ def test_a_task_that_uses_more_memory_than_it_may_is_ended_and_that_is_told(stag
     ended = stage.exit_of(greedy.task_id, exits)
     assert ended.exit_code == -9
     assert re.fullmatch(r"used [0-9]+ MiB of memory, more than its limit of 150 MiB, and .*", ended.cause), ended.cause
-    assert stage.running(modest.task_id)
+    until(lambda: stage.running(modest.task_id), "the modest one goes on")
     stage.cluster.kill(modest.task_id)
     assert stage.exit_of(modest.task_id, exits).cause == ""
 
@@ -250,8 +250,9 @@ def test_records_of_long_ago_are_forgotten(tmp_path: Path, bring_up: BringUp) ->
 
 
 def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path, bring_up: BringUp) -> None:
-    def held() -> tuple[int, int]:
-        return threading.active_count(), len(os.listdir("/proc/self/fd"))
+    def held() -> set[object]:
+        files = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        return {*threading.enumerate(), *((file, os.readlink(file)) for file in files if os.path.lexists(file))}
 
     bring_up(tmp_path / "first").end()
     before = held()
@@ -263,9 +264,9 @@ def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path,
         zygote = stage.cluster.readiness().pid
         assert zygote is not None
         stage.end()
-        assert process.stamp(zygote) is None
+        until(lambda zygote=zygote: process.stamp(zygote) is None, "the zygote is gone")  # type: ignore[misc]
 
-    assert held() == before
+    assert held() <= before  # something of an earlier test's may have gone meanwhile
 
 
 def test_an_agent_that_was_stopped_does_nothing_after_the_next_one_has_begun(tmp_path: Path, bring_up: BringUp) -> None:
@@ -273,6 +274,8 @@ def test_an_agent_that_was_stopped_does_nothing_after_the_next_one_has_begun(tmp
     task_id = stopped.start("job-1.1", (0,))
     stopped.pid_of(task_id)
     exits = stopped.exits()
+    stopped.finish(stopped.start("job-0.1", (1,)), 0)
+    stopped.exit_of(TaskId("job-0.1"), exits)  # told at the end of a turn: it is not in the middle of one now
     leader = bring_up(tmp_path)
     until(lambda: len(leader.cluster.observe().tasks) == 1, "the next agent has taken it up")
     order = stopped.order(TaskId("job-1.2"), (1,))

@@ -28,5 +28,5 @@ def test_a_process_on_the_state_folder_is_found_and_no_other(tmp_path: Path) -> 
         assert leftovers(homes[0]) == [started[0].pid]
     finally:
         for process in started:
-            process.communicate(timeout=10)
+            process.communicate(timeout=30)
     assert leftovers(homes[0]) == []

@@ -60,8 +60,11 @@ class Pool:
     def starved_s(self) -> float:
         """Return how long the server's threads waited for a processor since it began: the cost of others' work."""
         assert self.process is not None
-        waits = [path.read_text().split()[1] for path in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")]
-        return sum(map(int, waits)) / 1e9
+        waited_ns = 0
+        for path in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+                waited_ns += int(path.read_text().split()[1])
+        return waited_ns / 1e9
 
     def log(self) -> str:
         return (self.home.parent / "up.log").read_text()
@@ -109,6 +112,25 @@ class Pool:
                 return value
             assert time.monotonic() < deadline, f"waited {timeout_s} s for: {what}"
             time.sleep(0.05)
+
+    @staticmethod
+    def lacked_s(condition: Callable[[], Any], what: str, *, since: float) -> float:
+        """Wait for something; return how long after `since` (seconds since the epoch) it was last looked for in vain.
+
+        So a test that gets no processor for a while blames nobody for what it did not see meanwhile.
+        """
+        lacked_at = since
+
+        def seen() -> bool:
+            nonlocal lacked_at
+            looked_at = time.time()
+            if condition():
+                return True
+            lacked_at = looked_at
+            return False
+
+        Pool.until(seen, what)
+        return lacked_at - since
 
 
 PLIANT = (sys.executable, "-m", "pliant.cli.app")

@@ -122,16 +122,24 @@ def test_the_slots_of_failed_jobs_are_free_again(client: Client, tmp_path: Path)
     Pool.until(lambda: [slot.job_id for slot in client.cluster().slots] == [None, None], "both slots are free")
 
 
-LIMIT = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit("
+LIMIT = """if epoch > 0:
+        import os, pathlib, resource, signal, time
+        checkpoints = pathlib.Path(os.environ["RESULT_DIR"], "checkpoint")
+        deadline = time.monotonic() + 1
+        while not list(checkpoints.glob("step-*.ckpt")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if list(checkpoints.glob("step-*.ckpt")):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (45000, 45000))"""
 
 
 def test_a_full_disk_while_checkpointing_keeps_the_last_good_checkpoint(
     client: Client, shared_pool: Pool, tmp_path: Path
 ) -> None:
     # A file-size limit between the size of the model and that of a checkpoint stands in for the full disk: the kernel
-    # refuses the same write. It is set after the second epoch, whose own checkpoint may be on its way by then.
-    limit = f"if epoch == 1: {LIMIT}resource.RLIMIT_FSIZE, (45000, 45000))"
-    job = submitted(client, tmp_path, training(epochs=4, after=limit))
+    # refuses the same write. It is set as soon as an epoch's checkpoint is in its place, however long the disk takes;
+    # that of the next epoch may be on its way by then.
+    job = submitted(client, tmp_path, training(epochs=12, after=LIMIT))
     events = client.events(job_id=job.id, limit=1000).events
     failed = [event.message for event in events if event.kind == "checkpoint.failed"]
     saved = [str(event.data["path"]) for event in events if event.kind == "checkpoint.saved"]

@@ -74,7 +74,7 @@ def test_a_killed_upload_is_gone_on_with_and_a_job_reads_the_data(
 
     ready = json.loads(data_pool.cli("data", "add", "--json", str(folder)))
     assert (ready["state"], ready["source"]["upload_id"]) == ("ready", cut.id)
-    assert client.datasets.uploads().uploads == ()
+    data_pool.until(lambda: client.datasets.uploads().uploads == (), "its upload is gone")
 
     script = tmp_path / "reads.py"
     script.write_text(READS)

@@ -5,7 +5,7 @@ import json
 import random
 import signal
 import threading
-import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -90,11 +90,12 @@ def until_readopted(pool: Pool, job_id: str) -> float:
     What Python needs until then to import the program is the machine's matter, not the server's.
     """
     pool.up()
-    began_at = json.loads((pool.home / "server.json").read_text())["started_at"]
+    began_at = float(json.loads((pool.home / "server.json").read_text())["started_at"])
     with pool.client() as client:
         before = progress(client, job_id)
-        pool.until(lambda: progress(client, job_id) > before, "the tasks have found the server")
-    return float(time.time() - began_at)
+        return pool.lacked_s(
+            lambda: progress(client, job_id) > before, "the tasks have found the server", since=began_at
+        )
 
 
 def progress(client: Client, job_id: str) -> int:
@@ -139,7 +140,7 @@ def check(pool: Pool, told: Acknowledged, training: JobId, starts: Path) -> None
     assert all(after == before + 1 for before, after in pairwise(steps)), steps
     assert len({task.id for task in tasks}) == len(tasks)
     assert sum(task.job_id == training for task in tasks) == 2, "the training's tasks were replaced"
-    counts = {file.name: len(file.read_text().split()) for file in starts.iterdir()}
+    counts = Counter(file.name.rpartition("-")[0] for file in starts.iterdir())
     assert counts
     assert set(counts.values()) == {1}, "a task was started twice"
     assert_recorded_once(pool, counts)

@@ -43,9 +43,11 @@ def test_a_job_brings_its_requirements(offline_pool: Pool, tmp_path: Path) -> No
     with pool.client() as client:
         first = pool.submit(code, *training, args=args)
         pool.until(
-            lambda: client.why(first).sentence.startswith("waits for its environment: "), "it says what it waits for"
+            lambda: (
+                client.job(first).tasks == () and client.why(first).sentence.startswith("waits for its environment: ")
+            ),
+            "it says what it waits for, and has no task",
         )
-        assert client.job(first).tasks == ()
         job = client.wait(first, timeout_s=WAIT_S)
         assert job.state == "completed", job.reason
         (view,) = client.environments.list()

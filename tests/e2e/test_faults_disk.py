@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.pool import Pool
-from tests.e2e.trial import BACK_AFTER_KILL_S, STEPS_PER_EPOCH, Trial
+from tests.e2e.trial import BACK_AFTER_KILL_S, STEPS_PER_EPOCH, Trial, step_of
 
 from pliant.client import Client
 from pliant.core.event import Event
@@ -24,19 +24,8 @@ def drafts(job: Trial) -> list[Path]:
     return [path for path in (job.result / "checkpoint").iterdir() if path.name.startswith(".")]
 
 
-def step_of(path: Path) -> int:
-    return int(path.stem.removeprefix("step-"))
-
-
 def saved(job: Trial) -> list[Event]:
     return job.events("checkpoint.saved")
-
-
-def kill_all(job: Trial) -> None:
-    """Kill every worker, and hold those that come after it until the fault `hold` is lifted by itself."""
-    job.hurt(Fault(id="hold", place=Place.START, act=Act.PAUSE, value=1.0, times=3))
-    job.kill(*job.training())
-    job.until_claimed("hold")
 
 
 @pytest.mark.parametrize("left", [0.5, 0.0], ids=["half of it is left", "nothing of it is left"])
@@ -46,11 +35,11 @@ def test_a_torn_checkpoint_is_skipped_for_the_one_before_it(
     job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
     job.until_size(3)
     job.until(lambda: len(saved(job)) >= 2, "two checkpoints")
-    kill_all(job)
-    before, newest = job.checkpoints()
-    for torn in (newest, *job.memory_checkpoints()):
-        with torn.open("r+b") as file:
-            file.truncate(int(torn.stat().st_size * left))
+    with job.all_hurt():
+        *_, before, newest = job.checkpoints()  # a third one, if the leader had not tidied up
+        for torn in (newest, *job.memory_checkpoints()):
+            with torn.open("r+b") as file:
+                file.truncate(int(torn.stat().st_size * left))
     job.until(lambda: len(job.starts()) == 2, "it starts again")
     assert job.starts()[1].data["step"] == step_of(before)
     job.end()
@@ -81,8 +70,8 @@ def test_all_killed_while_a_checkpoint_is_written_go_on_from_the_one_before_it(
     job.hurt(Fault(id="writing", place=Place.NAMING, act=Act.HANG))
     (writing,) = job.until_claimed("writing")
     job.until_trains_after(writing.at)
-    whole = max(step_of(path) for path in (*job.checkpoints(), *job.memory_checkpoints()))
-    kill_all(job)
+    with job.all_hurt():
+        whole = job.newest_checkpoint()
     job.until(lambda: len(job.starts()) == 2, "it starts again")
     assert job.starts()[1].data["step"] == whole
     job.end()
@@ -94,13 +83,14 @@ def test_a_full_disk_costs_checkpoints_and_no_steps(fault_pool: Pool, fault_clie
     job.until_size(3)
     job.until(lambda: saved(job), "a checkpoint")
     job.hurt(Fault(id="full", place=Place.STEP, act=Act.FULL, value=250_000, times=3))
+    job.until(lambda: len(job.claims()) == 3, "it is full for all")
     (failed, *_) = job.until(lambda: job.events("checkpoint.failed"), "a checkpoint cannot be written")
     assert "File too large" in failed.message
     job.assert_back_within(0, failed.at)
-    newest = job.checkpoints()[-1]
-    kill_all(job)
+    with job.all_hurt():
+        newest = job.newest_checkpoint()
     job.until(lambda: len(job.starts()) == 2, "it starts again")
-    assert job.starts()[1].data["step"] in [step_of(path) for path in (newest, *job.memory_checkpoints())]
+    assert job.starts()[1].data["step"] == newest
     job.until(lambda: saved(job)[-1].at > failed.at, "there is room again for those that came after")
     job.end()
 

@@ -15,6 +15,10 @@ from pliant.testing.faults import Act, Fault, Place
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
+CUT_S = 0.7
+"""Well within a lease, with what passes before and after it without a word."""
+
+
 def cut(seconds: float, *, times: int = 1, rank: int | None = None) -> Fault:
     return Fault(id="cut", place=Place.STEP, act=Act.CUT, value=seconds, rank=rank, times=times)
 
@@ -25,9 +29,9 @@ def test_a_cut_link_is_made_again_and_training_goes_on(
 ) -> None:
     job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
     job.until_size(3)
-    job.hurt(cut(1.0, rank=rank))
+    job.hurt(cut(CUT_S, rank=rank))
     (claim,) = job.until_claimed("cut")
-    job.until_trains_after(claim.at + 1.0)
+    job.until_trains_after(claim.at + CUT_S)
     job.assert_back_within(0, claim.at)
     job.resize(2)
     job.until_size(2)
@@ -40,9 +44,9 @@ def test_a_worker_killed_while_all_links_are_cut_is_replaced_as_soon_as_they_are
 ) -> None:
     job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
     tasks = job.until_size(3)
-    job.hurt(cut(1.0, times=3))
+    job.hurt(cut(CUT_S, times=3))
     job.until(lambda: len(job.claims()) == 3, "all links are cut")
-    back_at = job.claims()[-1].at + 1.0
+    back_at = job.claims()[-1].at + CUT_S
     job.kill(tasks[1])
     job.assert_trains_within(BACK_AFTER_KILL_S, back_at)  # a link is tried again once a second at least
     job.until_size(3)
@@ -56,15 +60,15 @@ def test_a_worker_whose_own_link_is_cut_learns_of_a_loss_when_it_is_back(
 ) -> None:
     job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
     tasks = job.until_size(3)
-    job.hurt(cut(1.0, rank=rank))
+    job.hurt(cut(CUT_S, rank=rank))
     (claim,) = job.until_claimed("cut")
     job.kill(next(task for task in tasks if int(task.id.rpartition(".")[2]) != claim.task))
-    job.assert_trains_within(BACK_AFTER_KILL_S, claim.at + 1.0)
+    job.assert_trains_within(BACK_AFTER_KILL_S, claim.at + CUT_S)
     assert job.end().num_redone_steps <= 1
 
 
 def test_a_link_cut_while_a_generation_forms(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    forming = Fault(id="forming", place=Place.FORMING, act=Act.CUT, value=0.7)
+    forming = Fault(id="forming", place=Place.FORMING, act=Act.CUT, value=CUT_S)
     job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=2)
     job.until_size(2)
     job.hurt(forming)
@@ -108,7 +112,7 @@ def ended(task: Task) -> bool:
 def test_a_server_killed_while_members_change_is_taken_over_from(
     fault_pool: Pool, fault_client: Client, tmp_path: Path, place: Place
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=2, pace=2 * PACE_S)
+    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=2, pace=7 * PACE_S)
     job.until_size(2)
     job.hurt(Fault(id="pause", place=place, act=Act.PAUSE, value=1.0))
     job.resize(3)

@@ -46,6 +46,20 @@ dist.barrier()
 """
 
 
+HELD = """
+import time
+from pathlib import Path
+from torch.utils.data import DistributedSampler
+gate, set_epoch = Path({gate!r}), DistributedSampler.set_epoch
+def held(sampler, epoch):
+    while epoch > 2 and not gate.exists():
+        time.sleep(0.05)
+    set_epoch(sampler, epoch)
+DistributedSampler.set_epoch = held
+"""
+"""Put before a script: it begins its fourth epoch when there is a file, so that it is not over before."""
+
+
 @pytest.fixture
 def small_pool(tmp_path: Path) -> Iterator[Pool]:
     server = Pool(tmp_path / "home", slots=3)
@@ -79,8 +93,12 @@ def test_a_plain_script_finds_its_group(small_pool: Pool, client: Client, tmp_pa
     assert small_pool.cli("logs", job_id, "--task", "1", "--stream", "stdout").strip() == str(seen)
 
 
-def test_a_killed_worker_starts_all_again_and_the_script_goes_on(small_pool: Pool, client: Client) -> None:
-    job_id = small_pool.submit(DDP, "--fixed", "2", args=("--epochs", "30"))
+def test_a_killed_worker_starts_all_again_and_the_script_goes_on(
+    small_pool: Pool, client: Client, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    path = script(tmp_path, HELD.format(gate=str(gate)) + DDP.read_text())
+    job_id = small_pool.submit(path, "--fixed", "2", args=("--epochs", "30"))
     saved = small_pool.home / "jobs" / job_id / "result" / "ddp.pt"
     small_pool.until(saved.exists, "the script has saved a checkpoint of its own", WAIT_S)
     small_pool.until(lambda: all(task.pid for task in live(client, job_id)), "the processes are seen")
@@ -88,6 +106,7 @@ def test_a_killed_worker_starts_all_again_and_the_script_goes_on(small_pool: Poo
     victim = before[-1]
     assert victim.pid is not None
     os.kill(victim.pid, signal.SIGKILL)
+    gate.touch()
     job = client.wait(job_id, timeout_s=WAIT_S)
 
     assert (job.state, job.reason, job.num_restarts) == ("completed", "all 2 processes ended with exit code 0", 1)

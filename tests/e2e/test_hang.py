@@ -91,19 +91,23 @@ def test_a_stopped_worker_is_replaced_and_the_others_train_within_the_lease_and_
     job_id = training(pool, client, pace)
     victim = members(client, job_id)[rank]
     assert victim.pid is not None
+    starved_before_s = pool.starved_s()
     stopped_at = time.time()
     os.kill(victim.pid, signal.SIGSTOP)
 
-    pool.until(
-        lambda: len(pool.training(client, job_id)) == 3 and events(client, job_id, "task.lost"), "it is replaced"
-    )
+    def replaced() -> bool:
+        found = {task.id for task in pool.training(client, job_id)}
+        return victim.id not in found and len(found) == 3
+
+    pool.until(replaced, "it is replaced")
+    starved_s = pool.starved_s() - starved_before_s
 
     (lost,) = events(client, job_id, "task.lost")
     resumed = next(e for e in events(client, job_id, "generation.switched") if e.at > stopped_at)
     assert lost.task_id == victim.id
     assert "gave no sign of life for 2.0 s and was killed by Pliant" in lost.message
-    assert lost.at - stopped_at > LEASE_S * 0.7
-    assert resumed.at - stopped_at < LEASE_S + 1.0
+    assert lost.at - stopped_at > LEASE_S / 2, "its last sign of life is a quarter of the lease older, or a bit more"
+    assert resumed.at - stopped_at < LEASE_S + 1.0 + starved_s
     assert resumed.data["size"] == 2
     assert resumed.data["redone_steps"] in (0, 1)
     assert not Path(f"/proc/{victim.pid}").exists()
@@ -111,45 +115,35 @@ def test_a_stopped_worker_is_replaced_and_the_others_train_within_the_lease_and_
     assert job.num_redone_steps <= 1
 
 
-@pytest.fixture
-def brisk_pool(tmp_path: Path) -> Iterator[Pool]:
-    """A server with a lease of a second, so that the longer one of a task that starts ends sooner, too."""
-    server = Pool(tmp_path / "home", options=("--lease", "1"))
-    server.up()
-    yield server
-    server.close()
-
-
 def test_a_newcomer_that_is_stopped_while_it_warms_disturbs_nobody(
-    brisk_pool: Pool, pace: Pace, tmp_path: Path
+    pool: Pool, client: Client, pace: Pace, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     script = tmp_path / "code" / "train.py"
     script.parent.mkdir()
     script.write_text(LATE.format(gate=str(gate)) + (HERE / "paced.py").read_text())
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
-    job_id = brisk_pool.submit(script, "--max", "2", "--audit", args=args)
-    with brisk_pool.client() as client:
-        brisk_pool.until(lambda: len(brisk_pool.training(client, job_id)) == 2, "two tasks train")
-        client.change(job_id, JobPatch(max_tasks=3))
-        (newcomer,) = brisk_pool.until(
-            lambda: [t for t in client.job(job_id).tasks if t.state == "starting" and t.pid], "a newcomer says hello"
-        )
-        stopped_at = time.time()
-        os.kill(newcomer.pid, signal.SIGSTOP)
-        gate.touch()
-        brisk_pool.until(lambda: len(brisk_pool.training(client, job_id)) == 3, "another newcomer joins", 90)
+    job_id = pool.submit(script, "--max", "2", "--audit", args=args)
+    pool.until(lambda: len(pool.training(client, job_id)) == 2, "two tasks train")
+    client.change(job_id, JobPatch(max_tasks=3))
+    (newcomer,) = pool.until(
+        lambda: [t for t in client.job(job_id).tasks if t.state == "starting" and t.pid], "a newcomer says hello"
+    )
+    stopped_at = time.time()
+    os.kill(newcomer.pid, signal.SIGSTOP)
+    gate.touch()
+    pool.until(lambda: len(pool.training(client, job_id)) == 3, "another newcomer joins", 90)
 
-        (lost,) = events(client, job_id, "task.lost")
-        assert lost.task_id == newcomer.id
-        assert lost.at - stopped_at > 10, "it was given the time to start"
-        switched = [event for event in events(client, job_id, "generation.switched") if event.at > stopped_at]
-        assert [event.data["size"] for event in switched] == [3]
-        assert switched[0].at > lost.at
-        assert events(client, job_id, "generation.abandoned") == []
-        told = client.metrics(job_id, names=("loss",)).points
-        assert len({p.step for p in told if stopped_at < p.at < lost.at}) > 10, "it did not train on meanwhile"
-        assert completed(brisk_pool, client, job_id, pace).num_redone_steps == 0
+    (lost,) = events(client, job_id, "task.lost")
+    assert lost.task_id == newcomer.id
+    assert lost.at - stopped_at > 10, "it was given the time to start"
+    switched = [event for event in events(client, job_id, "generation.switched") if event.at > stopped_at]
+    assert [event.data["size"] for event in switched] == [3]
+    assert switched[0].at > lost.at
+    assert events(client, job_id, "generation.abandoned") == []
+    told = client.metrics(job_id, names=("loss",)).points
+    assert len({p.step for p in told if stopped_at < p.at < lost.at}) > 10, "it did not train on meanwhile"
+    assert completed(pool, client, job_id, pace).num_redone_steps == 0
 
 
 def test_a_server_that_was_stopped_for_twice_the_lease_kills_nobody(pool: Pool, client: Client, pace: Pace) -> None:

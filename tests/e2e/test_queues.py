@@ -108,6 +108,7 @@ def test_jobs_of_a_queue_run_as_its_user(open_python: Path, monkeypatch: pytest.
         with pool.client() as client:
             ended = client.wait(job_id, timeout_s=120)
             assert ended.state is JobState.COMPLETED, ended.reason
+            Pool.until(lambda: all(task.ended for task in client.job(job_id).tasks), "nobody writes any more")
         nobody = pwd.getpwnam("nobody").pw_uid
         folder = home / "jobs" / job_id
         for path in (folder / "code", folder / "state", *(folder / "result").rglob("*")):

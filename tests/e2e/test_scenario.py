@@ -29,11 +29,13 @@ def kinds(told: list[dict[str, Any]]) -> set[tuple[str, str]]:
 
 def test_two_trainings_share_eight_slots(pool: Pool, pace: Pace, tmp_path: Path) -> None:
     script = HERE / "paced.py"
-    # Batches of the first sleep as the file says, until the stage that needs it to end.
+    # Batches sleep as the files say, until the stage that needs a training to end.
+    pace.set(0.1)
     first = pool.submit(script, "--max", "8", "--name", "first", args=("--pace", str(pace), "--epochs", "60"))
     pool.until(lambda: sizes(pool, first) == (8,), "the first grows to eight")
 
-    second = pool.submit(script, "--max", "8", "--name", "second", args=("--pace", str(pace), "--epochs", "120"))
+    seconds = Pace(tmp_path / "pace-of-second", 0.1)
+    second = pool.submit(script, "--max", "8", "--name", "second", args=("--pace", str(seconds), "--epochs", "60"))
     pool.until(lambda: sizes(pool, first, second) == (4, 4), "they share four and four")
 
     pool.cli("set", second, "--priority", "10000")
@@ -51,6 +53,8 @@ def test_two_trainings_share_eight_slots(pool: Pool, pace: Pace, tmp_path: Path)
 
     pace.set(0)
     pool.until(lambda: pool.json("show", first)["job"]["state"] == "completed", "the first ends", 90)
+    pool.until(lambda: sizes(pool, second) == (8,), "the second grows to eight")
+    seconds.set(0)
     pool.until(lambda: pool.json("show", second)["job"]["state"] == "completed", "the second ends", 90)
     grown = [e["data"]["size"] for e in events(pool, second) if e["kind"] == "generation.switched"]
     assert grown[-1] == 8
@@ -59,4 +63,4 @@ def test_two_trainings_share_eight_slots(pool: Pool, pace: Pace, tmp_path: Path)
     pool.cli("result", second, "--to", str(result))
     assert (result / "model" / "model.pt").stat().st_size > 0
     done = pool.json("show", second)["job"]["progress"]
-    assert (done["step"], done["epoch"], done["samples"]) == (1200, 120, 120 * 500)
+    assert (done["step"], done["epoch"], done["samples"]) == (600, 60, 60 * 500)

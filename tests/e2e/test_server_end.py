@@ -12,7 +12,7 @@ from pliant.wire.api import JobPatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 12, 10, 500
+EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 20, 10, 500
 
 
 def test_a_killed_server_is_missed_by_nobody_and_the_next_one_takes_over(tmp_path: Path, pace: Pace) -> None:
@@ -24,6 +24,7 @@ def test_a_killed_server_is_missed_by_nobody_and_the_next_one_takes_over(tmp_pat
         pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
         before = {task.id: task.pid for task in pool.training(client, job_id)}
     audit = pool.home / "jobs" / job_id / "result" / "audit"
+    pace.set(0.5)  # so that it lasts until the next server is there
     pool.signal(signal.SIGKILL)
     reached = len(samples_by_epoch(audit.parent)[1])
     pool.until(lambda: len(samples_by_epoch(audit.parent)[1]) > reached + 3, "it trains on without a server")

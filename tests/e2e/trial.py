@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -110,6 +111,19 @@ class Trial:
         """Let processes hang; return when."""
         return self.kill(*tasks, number=signal.SIGSTOP)
 
+    @contextmanager
+    def all_hurt(self, number: signal.Signals = signal.SIGKILL) -> Iterator[None]:
+        """Kill or stop every worker; the server stands still in the block, so that nobody comes after them yet."""
+        tasks, server = self.training(), self.pool.process
+        assert server is not None
+        server.send_signal(signal.SIGSTOP)
+        try:
+            self.kill(*tasks, number=number)
+            Pool.until(lambda: not any(runs(task) for task in tasks), "nobody trains, nobody writes")
+            yield
+        finally:
+            server.send_signal(signal.SIGCONT)
+
     def until(self, condition: Callable[[], Any], what: str, timeout_s: float = 45.0) -> Any:
         try:
             return Pool.until(condition, what, timeout_s)
@@ -177,6 +191,10 @@ class Trial:
         owner = named.read_text() if named.exists() else "none"
         return sorted(Path("/dev/shm").glob(f"*/{owner}/{self.job_id}/step-*"))
 
+    def newest_checkpoint(self) -> int:
+        """Return the step of the newest one, wherever it is."""
+        return max(step_of(path) for path in (*self.checkpoints(), *self.memory_checkpoints()))
+
     @property
     def beats_folder(self) -> Path:
         return self.folder / "beats"
@@ -209,7 +227,7 @@ class Trial:
         found = []
         for path in self.beats_folder.iterdir():
             task = int(path.name.rpartition(".")[2])
-            for line in path.read_text().splitlines():
+            for line in path.read_text().rpartition("\n")[0].splitlines():  # the last one may be half written
                 at, step, rank, size = line.split()
                 found.append(Beat(at=float(at), step=int(step), rank=int(rank), size=int(size), task=task))
         return sorted(found, key=lambda beat: beat.at)
@@ -257,6 +275,21 @@ class Trial:
         told = [(event.at, f"{event.kind}: {event.message}") for event in self.events()]
         told += [(claim.at, f"FAULT {claim}") for claim in self.claims()]
         return "\n".join(f"{at - first:8.3f} {what}" for at, what in sorted(told))
+
+
+def step_of(path: Path) -> int:
+    """Return the step of a checkpoint."""
+    return int(path.stem.removeprefix("step-"))
+
+
+def runs(task: Task) -> bool:
+    """Tell whether a thread of a task has neither ended nor been stopped."""
+    threads = Path(f"/proc/{task.pid}/task")
+    try:
+        states = {(path / "stat").read_text().rpartition(")")[2].split()[0] for path in threads.iterdir()}
+    except (FileNotFoundError, ProcessLookupError):
+        return threads.exists()  # one has just ended, or all
+    return not states <= {"T", "Z", "X"}
 
 
 def check_samples(result: Path, epochs: int) -> None:

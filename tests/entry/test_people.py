@@ -74,6 +74,7 @@ def test_a_folder_that_is_no_home_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with running(home) as server:
@@ -82,14 +83,14 @@ def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(tmp_pa
         with client(home) as http:
             assert http.get("/me").json()["by"] == "file"
             url = str(http.base_url)
-        assert httpx.get(f"{url}me", auth=("admin", first)).json()["role"] == "admin"
-        session = httpx.post(f"{url}logon", json={"name": "admin", "password": first}).json()["token"]
+        assert httpx.get(f"{url}me", auth=("admin", first), timeout=30).json()["role"] == "admin"
+        session = httpx.post(f"{url}logon", json={"name": "admin", "password": first}, timeout=30).json()["token"]
         done = subprocess.run(command(home, "--reset-admin"), capture_output=True, text=True, timeout=50, check=True)
         (second,) = PASSWORD.findall(done.stderr)
         assert (first == second, done.stdout) == (False, "")
-        assert httpx.get(f"{url}me", auth=("admin", first)).status_code == 401
-        assert httpx.get(f"{url}me", headers={"X-Auth-Token": session}).status_code == 401
-        assert httpx.get(f"{url}me", auth=("admin", second)).json()["by"] == "password"
+        assert httpx.get(f"{url}me", auth=("admin", first), timeout=30).status_code == 401
+        assert httpx.get(f"{url}me", headers={"X-Auth-Token": session}, timeout=30).status_code == 401
+        assert httpx.get(f"{url}me", auth=("admin", second), timeout=30).json()["by"] == "password"
         with client(home) as http:
             entries = http.get("/audit").json()["entries"]
         assert [(entry["action"], entry["status"]) for entry in entries] == [

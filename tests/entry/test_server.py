@@ -17,6 +17,11 @@ from typing import Any
 import httpx
 import pytest
 
+from pliant.cluster.listening import FreePorts
+from pliant.core.job import NodeId
+
+pytestmark = pytest.mark.timeout(180)  # one test starts several servers
+
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "elastic.py"
 
 
@@ -70,7 +75,7 @@ def test_a_server_makes_its_folder_and_leaves_it_in_order(home: Path) -> None:
     with running(home) as process:
         info = json.loads((home / "server.json").read_text())
         assert info["pid"] == process.pid
-        assert httpx.get(f"{info['url']}/v1/healthz").status_code == 200
+        assert httpx.get(f"{info['url']}/v1/healthz", timeout=30).status_code == 200
         assert home.stat().st_mode & 0o777 == 0o700
         for name in ("token", "secret", "lock", "server.json"):
             assert (home / name).stat().st_mode & 0o777 == 0o600, name
@@ -119,8 +124,10 @@ def submit(http: httpx.Client, script: Path, **job: object) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_training_outlives_a_killed_server_is_paused_by_sigterm_and_goes_on(home: Path) -> None:
-    with running(home) as first:
-        port = httpx.URL(json.loads((home / "server.json").read_text())["url"]).port
+    here = NodeId("here")
+    port = FreePorts(here, "127.0.0.1").address(here).port  # nobody gets it by chance while no server has it
+    ports_and_patience = ("--port", str(port), "--lease-s", "30")
+    with running(home, *ports_and_patience) as first:
         with client(home) as http:
             job_id = submit(http, DIGITS, max_tasks=2, args=["--epochs", "100000", "--width", "4"])
             wait_for(lambda: len([task for task in _tasks(http, job_id) if task["state"] == "training"]) == 2)
@@ -129,7 +136,7 @@ def test_a_training_outlives_a_killed_server_is_paused_by_sigterm_and_goes_on(ho
         first.kill()
         first.wait(10)
     (home / "server.json").unlink()
-    with running(home, "--port", str(port)) as second:
+    with running(home, *ports_and_patience) as second:
         with client(home) as http:
             before = _progress(http, job_id)["step"]
             wait_for(lambda: _progress(http, job_id)["step"] > before)
@@ -137,7 +144,7 @@ def test_a_training_outlives_a_killed_server_is_paused_by_sigterm_and_goes_on(ho
         second.send_signal(signal.SIGTERM)
         assert second.wait(45) == 0
     assert not any(_lives(pid) for pid in pids)
-    with running(home, "--port", str(port)), client(home) as http:
+    with running(home, *ports_and_patience), client(home) as http:
         detail = http.get(f"/jobs/{job_id}").json()
         states = [event["data"]["to"] for event in _states(http, job_id)]
         assert "paused" in states

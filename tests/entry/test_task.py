@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,10 +11,14 @@ from pathlib import Path
 import pytest
 from tests.train.link_server import LinkServer
 
+from pliant.cluster.listening import FreePorts
+from pliant.core.job import NodeId
 from pliant.core.link import Failed, Hello, Leaving, Ready
 from pliant.entry.task import TaskSettings
 
-TIMEOUT_S = 40
+pytestmark = pytest.mark.timeout(180)
+
+TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -145,8 +148,8 @@ def run_fixed(tmp_path: Path, ending: str) -> tuple[int, str, str]:
     code = tmp_path / "code"
     code.mkdir()
     (code / "train.py").write_text(ALONE.format(ending=ending))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    here = NodeId("here")
+    port = FreePorts(here, "127.0.0.1").address(here).port  # nobody gets it by chance before it is listened on
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
     env = {**kept, "PLIANT_FIXED": "1", "PLIANT_NUM_THREADS": "1", "RANK": "0", "WORLD_SIZE": "1"}
     env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONWARNINGS": "ignore"}

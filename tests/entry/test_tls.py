@@ -197,13 +197,13 @@ def served(front: Front) -> Iterator[Front]:
         yield front
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(30)
         front.close()
 
 
 def healthy(url: str, trust: Trust) -> bool:
     """Ask the server; raise what keeps us from asking."""
-    connection = Connection(url, None, 5.0, trust=trust)
+    connection = Connection(url, None, 30.0, trust=trust)
     try:
         connection.call("GET", "/healthz")
     finally:
@@ -250,7 +250,7 @@ def test_nothing_older_than_tls_1_2_is_spoken(own: Front) -> None:
 
 def _shakes_hands(front: Front, context: ssl.SSLContext) -> bool:
     address = ("127.0.0.1", front.listener.getsockname()[1])
-    with socket.create_connection(address, timeout=5) as plain:
+    with socket.create_connection(address, timeout=30) as plain:
         try:
             with context.wrap_socket(plain, server_hostname="localhost"):
                 return True

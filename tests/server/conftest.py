@@ -132,6 +132,7 @@ class Served:
             ws="websockets-sansio",
             ws_max_size=MAX_FRAME_BYTES,
             timeout_graceful_shutdown=5,
+            timeout_keep_alive=60,  # a test that is held up for five seconds still has its connection
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
@@ -140,7 +141,7 @@ class Served:
         self._thread.start()
         wait_for(lambda: self._server.started)
         self.http = httpx.Client(
-            base_url=f"http://{self.address}/v1", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10
+            base_url=f"http://{self.address}/v1", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30
         )
 
     def add_user(self, name: str, role: Role = Role.USER) -> None:
@@ -149,7 +150,7 @@ class Served:
 
     def client(self, headers: Mapping[str, str] | None = None) -> httpx.Client:
         """Return a client that shows what is in these headers only."""
-        return httpx.Client(base_url=f"http://{self.address}/v1", headers=headers, timeout=10)
+        return httpx.Client(base_url=f"http://{self.address}/v1", headers=headers, timeout=30)
 
     def client_of(self, name: str, role: Role = Role.USER) -> httpx.Client:
         """Return a client of a user, who is made if need be, with a personal token of theirs."""
@@ -195,7 +196,7 @@ class Served:
         self.bell.close()
         self.links.close_all()
         self._server.should_exit = True
-        self._thread.join(10)
+        self._thread.join(30)
         assert not self._thread.is_alive()
         self._listener.close()
         self.datasets.close()
@@ -203,7 +204,7 @@ class Served:
         self.store.close()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
     """Return what the condition returns as soon as that is true; fail after the deadline."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -232,7 +233,9 @@ def server(tmp_path: Path) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server for all tests of a file, which leave nothing behind that would disturb the next one."""
-    served = Served(tmp_path_factory.mktemp("served"))
+    home = tmp_path_factory.mktemp("served") / "home"  # what lies beside it is of this server, too
+    home.mkdir()
+    served = Served(home)
     yield served
     served.close()
 

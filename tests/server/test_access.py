@@ -149,7 +149,7 @@ def test_a_route_that_nobody_listed_is_open_to_nobody(server: Any) -> None:
 
 
 def test_the_description_says_where_credentials_are_needed(served: Served) -> None:
-    described = httpx.get(f"http://{served.address}/openapi.json").json()
+    described = httpx.get(f"http://{served.address}/openapi.json", timeout=30).json()
     schemes = described["components"]["securitySchemes"]
     assert [(scheme["type"], scheme.get("scheme") or scheme["name"]) for scheme in schemes.values()] == [
         ("http", "basic"),

@@ -103,7 +103,8 @@ def as_dataset(server: Served, archive: bytes, eventually: Eventually) -> Answer
     http.post("/datasets", json={"name": "new", "kind": "any", "source": {"upload_id": upload}})
     found = eventually(lambda: _imported(http), 40.0)
     assert http.delete("/datasets/new").status_code == 204
-    http.delete(f"/uploads/{upload}")
+    eventually(lambda: http.get(f"/uploads/{upload}").json()["taken_by"] == "", 40.0)  # the import has let go of it
+    assert http.delete(f"/uploads/{upload}").status_code == 204
     return (422 if found["state"] == "failed" else 201), found["reason"]
 
 
@@ -139,6 +140,7 @@ def listing(home: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_an_archive_that_could_do_harm_is_refused_and_nothing_of_it_is_kept(
     server: Served, way: Way, eventually: Eventually

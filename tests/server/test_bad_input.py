@@ -15,6 +15,7 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel
+from tests.server.conftest import wait_for
 from tests.server.world import NAME, code, makes
 
 from pliant.server.limits import MAX_BODY_BYTES, is_upload
@@ -31,7 +32,14 @@ def server(module_server: Served) -> Served:
     for make in makes(module_server):
         made = make.send(module_server.http)
         assert made.status_code == 201, made.text
+    checked(module_server)
     return module_server
+
+
+def checked(server: Served) -> None:
+    """Wait until nothing of what was made is still being looked at in the background."""
+    wait_for(lambda: server.http.get(f"/datasets/{NAME}").json()["state"] == "ready", 40.0)
+    wait_for(lambda: server.http.get(f"/environments/{NAME}").json()["state"] != "building", 40.0)
 
 
 def ibm(server: Served, method: str, path: str, **more: Any) -> httpx.Response:
@@ -43,10 +51,7 @@ def ibm(server: Served, method: str, path: str, **more: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_a_name_that_exists_is_refused_and_what_has_it_stays(
-    server: Served, number: int, eventually: Eventually
-) -> None:
-    eventually(lambda: server.http.get(f"/datasets/{NAME}").json()["state"] == "ready", 40.0)  # it changes until then
+def test_a_name_that_exists_is_refused_and_what_has_it_stays(server: Served, number: int) -> None:
     make = makes(server)[number]
     before = server.http.get(make.one).json()
     again = make.send(server.http)
@@ -69,8 +74,7 @@ def test_a_name_that_exists_is_refused_in_ibms_form(server: Served, path: str, b
     assert not again.text.startswith("{")
 
 
-def test_a_data_set_that_an_unfinished_job_uses_stays(server: Served, eventually: Eventually) -> None:
-    eventually(lambda: server.http.get(f"/datasets/{NAME}").json()["state"] == "ready", 40.0)
+def test_a_data_set_that_an_unfinished_job_uses_stays(server: Served) -> None:
     before = server.http.get(f"/datasets/{NAME}").json()
     job = server.submit(dataset=NAME).json()["id"]
     refused = server.http.delete(f"/datasets/{NAME}")
@@ -83,6 +87,7 @@ def test_a_data_set_that_an_unfinished_job_uses_stays(server: Served, eventually
     assert server.http.delete(f"/datasets/{NAME}").status_code == 204
     (again,) = [make for make in makes(server) if make.kind == "data set"]
     assert again.send(server.http).status_code == 201
+    checked(server)
 
 
 # Bodies

@@ -77,7 +77,7 @@ def test_an_upload_becomes_a_data_set_that_a_job_reads_and_that_cannot_be_remove
     assert found["content"]["splits"] == {"train": 1, "validation": 1}
     assert (found["content"]["num_files"], found["content"]["num_bytes"]) == (3, 7)
     assert (folder / "train" / "a.txt").read_bytes() == b"one"
-    assert server.http.get(f"/uploads/{upload_id}").status_code == 404
+    eventually(lambda: server.http.get(f"/uploads/{upload_id}").status_code == 404)  # after it is ready
     assert list((server.home / "incoming").iterdir()) == []
 
     job = server.submit(dataset="letters").json()
@@ -193,7 +193,7 @@ def test_an_upload_with_another_checksum_is_not_imported_and_stays(server: Serve
     source = {"upload_id": upload_id, "sha256": "0" * 64}
     found = imported(server, eventually, name="wrong", kind="any", source=source)
     assert (found["state"], "not 000" in found["reason"]) == ("failed", True)
-    assert server.http.get(f"/uploads/{upload_id}").json()["taken_by"] == ""
+    eventually(lambda: server.http.get(f"/uploads/{upload_id}").json()["taken_by"] == "")
     assert [path.name for path in (server.home / "datasets").iterdir()] == []
 
 
@@ -264,7 +264,7 @@ def test_an_import_is_stopped_and_leaves_nothing(server: Served, eventually: Eve
     root = server.home / "data" / "many"
     picture = io.BytesIO()
     Image.new("RGB", (600, 600), (9, 8, 7)).save(picture, format="PNG")
-    for number in range(300):
+    for number in range(3000):  # more than are written while the test is held up
         path = root / f"class-{number % 3}" / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(picture.getvalue())

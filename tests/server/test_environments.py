@@ -24,6 +24,13 @@ def venv(tmp_path: Path) -> Path:
     return tmp_path / "venv"
 
 
+def hold(venv: Path) -> Path:
+    """Let the interpreter answer only once there is a file; return that."""
+    python, may_end = venv / "bin" / "python", venv / "may-end"
+    python.write_text(python.read_text().replace("\n", f"\nuntil [ -e {may_end} ]; do sleep 0.02; done\n", 1))
+    return may_end
+
+
 @pytest.fixture
 def cli(server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     monkeypatch.setenv("PLIANT_URL", f"http://{server.address}")
@@ -40,15 +47,16 @@ def cli(server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_an_environment_from_its_registration_to_its_end(server: Served, venv: Path, eventually: Eventually) -> None:
+    may_end = hold(venv)
     made = server.http.post("/environments", json={"name": "mine", "venv": str(venv)})
     assert made.status_code == 201, made.text
     assert made.headers["ETag"] == '"1"'
-    assert made.json() | {"state": "", "why": "", "created_at": 0} == {
+    assert made.json() | {"why": "", "created_at": 0} == {
         "name": "mine",
         "owner": "admin",
         "kind": "venv",
         "source": str(venv),
-        "state": "",
+        "state": "building",
         "why": "",
         "output": [],
         "key": made.json()["key"],
@@ -61,6 +69,7 @@ def test_an_environment_from_its_registration_to_its_end(server: Served, venv: P
         "shared_with": [],
         "revision": 1,
     }
+    may_end.touch()
     assert server.http.post("/environments", json={"name": "mine", "venv": str(venv)}).status_code == 409
     eventually(lambda: server.http.get("/environments/mine").json()["state"] == "ready")
     assert [one["name"] for one in server.http.get("/environments").json()["environments"]] == ["mine"]
@@ -108,8 +117,7 @@ def test_what_is_wrong_is_told_at_once(server: Served) -> None:
 
 
 def test_a_job_waits_at_the_gate_and_goes_on(server: Served, venv: Path, eventually: Eventually) -> None:
-    python, may_end = venv / "bin" / "python", venv / "may-end"
-    python.write_text(python.read_text().replace("\n", f"\nuntil [ -e {may_end} ]; do sleep 0.02; done\n", 1))
+    may_end = hold(venv)
     job_id = server.submit(environment=str(venv)).json()["id"]
     server.tick()
     assert server.http.get(f"/jobs/{job_id}/why").json()["sentence"].startswith("waits for its environment: tries ")

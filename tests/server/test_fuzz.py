@@ -118,7 +118,7 @@ def world(module_server: Served) -> World:
 
 def operations(world: World) -> Iterator[Any]:
     """Yield every operation that ends by itself and leaves the server on."""
-    description = httpx.get(f"{world.url}/openapi.json").json()
+    description = httpx.get(f"{world.url}/openapi.json", timeout=30).json()
     for path in ENDLESS:
         del description["paths"][path]
     del description["paths"]["/v1/shutdown"]
@@ -179,7 +179,7 @@ def answered(world: World, operation: Any, num_examples: int, checks: Sequence[C
     )
     @given(cases(operation, world))
     def one(case: "Case[Any]") -> None:
-        response = case.call(base_url=world.url, headers=TOKEN, session=session, timeout=20)
+        response = case.call(base_url=world.url, headers=TOKEN, session=session, timeout=30)
         case.validate_response(response, checks=list(checks))
 
     with requests.Session() as session:
@@ -418,10 +418,10 @@ def status_of(connection: http.client.HTTPConnection, ask: Ask) -> tuple[int, st
     return answer.status, answer.headers.get_content_type()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_nothing_odd_makes_the_server_fail(world: World) -> None:
     """Not every path is that of the route it was made for: `..` and what is empty lead to others, which may answer."""
-    connection = http.client.HTTPConnection(world.server.address, timeout=20)
+    connection = http.client.HTTPConnection(world.server.address, timeout=30)
     routes, wrong = known(world), []
     assert len(routes) > 100
     for route in routes:
@@ -459,6 +459,7 @@ KINDS: Final[dict[str, tuple[type[BaseModel], str]]] = {
 """The bodies, and the part of a form that they come in."""
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_odd_value_among_right_ones_makes_nothing_fail(world: World, kind: str) -> None:
     request, part = KINDS[kind]

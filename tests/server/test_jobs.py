@@ -205,8 +205,8 @@ def test_health_fails_when_the_loop_stands_still(server: Served) -> None:
 
 
 def test_the_openapi_page_describes_every_route(server: Served) -> None:
-    schema = httpx.get(f"http://{server.address}/openapi.json").json()
-    assert httpx.get(f"http://{server.address}/docs").status_code == 200
+    schema = httpx.get(f"http://{server.address}/openapi.json", timeout=30).json()
+    assert httpx.get(f"http://{server.address}/docs", timeout=30).status_code == 200
     for operations in schema["paths"].values():
         for operation in operations.values():
             assert operation["summary"]

@@ -527,7 +527,7 @@ def test_many_trainings_at_once_have_names_of_their_own(server: Served) -> None:
 
 
 def test_the_description_of_the_routes_has_no_dangling_reference(server: Served) -> None:
-    page = httpx.get(f"http://{server.address}/openapi.json").json()
+    page = httpx.get(f"http://{server.address}/openapi.json", timeout=30).json()
     schemas = page["components"]["schemas"]
     bodies = [page["paths"][f"/v1/{path}"]["post"]["requestBody"] for path in ("templates", "models/{name}/trainings")]
     assert '"$ref"' not in json.dumps(bodies)

@@ -17,7 +17,7 @@ from pliant.server.presence import RECHECK_S
 
 JOB_ROUTES = sorted(route for route in NEEDED if route[1].startswith("/v1/jobs/{job_id}"))
 CHANGES = [("PATCH", ""), ("POST", "/stop"), ("GET", "/shares"), ("PUT", "/shares")]
-PATIENCE_S = RECHECK_S + 5.0
+PATIENCE_S = RECHECK_S + 20.0
 
 
 class People:

@@ -52,7 +52,8 @@ def _shared_memory(home: Path) -> Iterator[str]:
     """Yield what the agent of this state folder keeps, and what processes that have ended left of torch's."""
     named = home / "agent" / "memory"
     owner = named.read_text() if named.exists() else "?"
-    for path in SHARED_MEMORY.rglob("*"):
+    paths = (Path(folder, name) for folder, folders, files in os.walk(SHARED_MEMORY) for name in (*folders, *files))
+    for path in paths:  # what others remove meanwhile is none: `rglob` would raise
         torch_pid = re.match(r"torch_(\d+)_", path.name)
         theirs = owner in path.parts[:-1] and path.name != "owner"
         if theirs or (torch_pid is not None and not Path("/proc", torch_pid[1]).exists()):

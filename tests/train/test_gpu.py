@@ -101,6 +101,7 @@ from pliant.train.collectives import Seat, connect
 
 device = torch.device("cuda", 1)
 torch.cuda.set_device(device)
+print("here", flush=True)
 seat = Seat(number=1, rank=1, size=2, host="127.0.0.1", device=device)
 group = connect(seat, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
 group.all_reduce([torch.ones(1, device=device)], lost=lambda: False)
@@ -117,11 +118,12 @@ def test_nccl_does_not_wait_for_a_process_that_stands_still(end: Callable[[Group
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as peer:
         try:
+            assert peer.stdout is not None
+            assert peer.stdout.readline() == "here\n"  # who connects does not wait long for one that still imports
             device = torch.device("cuda", 0)
             seat = Seat(number=1, rank=0, size=2, host="127.0.0.1", device=device)
             group = connect(seat, address=("127.0.0.1", rendezvous.port), prefix="1")
             group.all_reduce([torch.ones(1, device=device)], lost=never)
-            assert peer.stdout is not None
             assert peer.stdout.readline() == "connected\n"
             peer.send_signal(signal.SIGSTOP)
             group.start_all_reduce(torch.ones(1 << 20, device=device))

@@ -5,6 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -68,6 +69,15 @@ def server() -> Iterator[LinkServer]:
         yield server
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Name a port that nobody else can take while no server listens there."""
+    with socket.socket() as mine:
+        mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        mine.bind(("127.0.0.1", 0))
+        yield mine.getsockname()[1]
+
+
 def test_hello_comes_first_with_the_job_s_token(server: LinkServer, told: Told) -> None:
     link = link_to(server.url, told)
     link.send(note("early"))
@@ -97,8 +107,8 @@ def test_messages_of_the_server_are_handed_over_in_order_and_nonsense_is_ignored
     link.close(10)
 
 
-def test_what_was_said_while_the_server_was_away_arrives_in_order_after_a_new_hello(told: Told) -> None:
-    first = LinkServer()
+def test_what_was_said_while_the_server_was_away_arrives_in_order_after_a_new_hello(told: Told, port: int) -> None:
+    first = LinkServer(port=port)
     link = link_to(first.url, told)
     link.start()
     first.wait(lambda: len(first.all_heard()) == 1)
@@ -106,7 +116,7 @@ def test_what_was_said_while_the_server_was_away_arrives_in_order_after_a_new_he
     for text in ("one", "two", "three"):
         link.send(note(text))
 
-    with LinkServer(port=first.port) as second:
+    with LinkServer(port=port) as second:
         second.wait(lambda: len(second.all_heard()) >= 4)
         link.send(note("four"))
         assert link.close(10)
@@ -116,17 +126,16 @@ def test_what_was_said_while_the_server_was_away_arrives_in_order_after_a_new_he
     assert said[1:] == [note("one"), note("two"), note("three"), note("four")]
 
 
-def test_every_connection_begins_with_a_hello_of_its_own(told: Told) -> None:
-    port, hellos = 0, []
+def test_every_connection_begins_with_a_hello_of_its_own(told: Told, port: int) -> None:
+    hellos = []
     link = None
     for _ in range(3):
         with LinkServer(port=port) as server:
-            port = server.port
             if link is None:
                 link = link_to(server.url, told)
                 link.start()
             server.wait(lambda server=server: len(server.all_heard()) >= 1)  # type: ignore[misc]
-            hellos += [connection[0] for connection in server.heard]
+            hellos += server.all_heard()
     assert link is not None
     link.close(0.1)
 
@@ -171,13 +180,17 @@ def test_a_server_that_says_nothing_after_the_tls_handshake_is_asked_again(
     tls = prepare(TlsSettings(), tmp_path, now=time.time())
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     theirs.load_cert_chain(tls.certificate, tls.key)
+    silent: list[ssl.SSLSocket] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(10)
+        listener.settimeout(30)
         trust = Trust(certificate=tls.trusted, server_name="localhost")
         where = Whereabouts(f"https://127.0.0.1:{listener.getsockname()[1]}", None, trust)
         link = Link(where=where, task_id=TASK, token="secret", hello=told.hello, deliver=told.messages.append)
         link.start()
-        silent = [theirs.wrap_socket(listener.accept()[0], server_side=True) for _ in range(3)]
+        while len(silent) < 3:
+            asking, _ = listener.accept()
+            with suppress(OSError):  # where this test is too slow to shake hands it gives up, and asks again
+                silent.append(theirs.wrap_socket(asking, server_side=True))
     link.close(0.1)
     for one in silent:
         one.close()
@@ -195,20 +208,20 @@ def test_server_that_is_overloaded_is_asked_again(told: Told) -> None:
     assert told.messages == []
 
 
-def test_goodbye_waits_for_a_server_that_comes_back(told: Told) -> None:
-    first = LinkServer()
+def test_goodbye_waits_for_a_server_that_comes_back(told: Told, port: int) -> None:
+    first = LinkServer(port=port)
     first.close()
     link = link_to(first.url, told)
     link.send(Leaving(reason="last words"))
     link.start()
-    with LinkServer(port=first.port) as second:
+    with LinkServer(port=port) as second:
         assert link.close(20)
 
     assert second.heard_in_all(2) == [Hello(task_id=TASK, pid=told.num_hellos), Leaving(reason="last words")]
 
 
-def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told) -> None:
-    gone = LinkServer()
+def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told, port: int) -> None:
+    gone = LinkServer(port=port)
     gone.close()
     link = link_to(gone.url, told)
     link.send(note("never heard"))
@@ -219,8 +232,8 @@ def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told) -> None:
     assert time.monotonic() - began_at < 5
 
 
-def pulsing(step: int | None = None, lease_s: float = 0.4) -> Pulsing:
-    return Pulsing(make=lambda: Pulse(step=step), lease_s=lease_s)
+def pulsing(lease_s: float = 0.4) -> Pulsing:
+    return Pulsing(make=Pulse, lease_s=lease_s)
 
 
 def pulsing_link(url: str, told: Told, pulse: Pulsing) -> Link:
@@ -235,26 +248,29 @@ def pulsing_link(url: str, told: Told, pulse: Pulsing) -> Link:
 
 
 def test_a_link_with_nothing_to_say_shows_life_a_few_times_in_every_lease(server: LinkServer, told: Told) -> None:
-    link = pulsing_link(server.url, told, pulsing(step=12))
+    made_at: list[float] = []
+
+    def make() -> Pulse:
+        made_at.append(time.monotonic())
+        return Pulse(step=12)
+
+    link = pulsing_link(server.url, told, Pulsing(make=make, lease_s=0.4))
     link.start()
-    server.wait(lambda: len(server.all_heard()) >= 2)
-    began_at = time.monotonic()
     server.wait(lambda: len(server.all_heard()) >= 7)
-    took_s = time.monotonic() - began_at
     link.close(10)
 
     hello, *pulses = server.all_heard()
     assert isinstance(hello, Hello)
     assert set(pulses) == {Pulse(step=12)}
-    assert took_s >= 0.4, "more often than needed"
+    assert made_at[5] - made_at[0] >= 0.4, "more often than needed"
 
 
-def test_life_is_shown_again_after_the_connection_was_cut(told: Told) -> None:
-    with LinkServer() as first:
+def test_life_is_shown_again_after_the_connection_was_cut(told: Told, port: int) -> None:
+    with LinkServer(port=port) as first:
         link = pulsing_link(first.url, told, pulsing())
         link.start()
         first.wait(lambda: Pulse() in first.all_heard())
-    with LinkServer(port=first.port) as second:
+    with LinkServer(port=port) as second:
         second.wait(lambda: Pulse() in second.all_heard())
         link.close(10)
 
@@ -281,8 +297,8 @@ def test_a_link_that_was_told_no_lease_sends_no_pulse(server: LinkServer, told: 
     assert server.heard_in_all(2)[1:] == [note("only this")]
 
 
-def test_what_was_sent_and_never_stored_is_said_again_to_the_next_server(told: Told) -> None:
-    first = LinkServer(forgetful=True)
+def test_what_was_sent_and_never_stored_is_said_again_to_the_next_server(told: Told, port: int) -> None:
+    first = LinkServer(port=port, forgetful=True)
     link = link_to(first.url, told)
     link.start()
     for text in ("one", "two"):
@@ -291,7 +307,7 @@ def test_what_was_sent_and_never_stored_is_said_again_to_the_next_server(told: T
     assert not link_is_done(link)
     first.close()
 
-    with LinkServer(port=first.port) as second:
+    with LinkServer(port=port) as second:
         link.send(note("three"))
         assert link.close(10)
 

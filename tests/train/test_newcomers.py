@@ -21,7 +21,7 @@ NUM_EPOCHS = 40
 
 
 def train(world: World | None, task_id: TaskId, changes_done: threading.Event) -> str:
-    """Train with a scaler, schedulers and an average, slowly until the changes are done.
+    """Train with a scaler, schedulers and an average, slower and slower until the changes are done.
 
     Returns the SHA-256 of all that they end with.
     """
@@ -34,11 +34,11 @@ def train(world: World | None, task_id: TaskId, changes_done: threading.Event) -
     case.state = {"average": average, "by_epoch": by_epoch, "plateau": plateau}
     case.after_step = lambda: average.update_parameters(case.model)
     run = run_of(case, virtual_workers=VIRTUAL_WORKERS)
-    for _ in run.epochs(NUM_EPOCHS):
+    for epoch in run.epochs(NUM_EPOCHS):
         for batch in run:
             if world is not None:
                 world.maybe_crash(task_id)
-                changes_done.wait(0.03)
+                changes_done.wait(0.03 * (1 + epoch))
             run.step(case.loss(batch))
         by_epoch.step()
         plateau.step(run.last["loss"])

@@ -179,7 +179,8 @@ def test_hello_repeats_where_a_ready_task_listens() -> None:
     assert session.hello() == Hello(task_id=ME, pid=7, ready=True, host="h", port=9)
 
 
-def test_two_tasks_meet_at_the_first_one_s_rendezvous() -> None:
+def test_two_tasks_meet_at_the_first_one_s_rendezvous(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collectives, "_MESH_TIMEOUT_S", 30.0)  # no server is here that announces it again
     rendezvous = Rendezvous("127.0.0.1")
     both = Told(ME), Told(OTHER)
     for session in both:

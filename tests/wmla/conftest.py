@@ -143,7 +143,14 @@ def ibm(site: Site) -> DeepLearningImpactV1:
 
 @pytest.fixture(scope="session")
 def trained(site: Site) -> dict[str, Any]:
-    """An exec of ada's that has finished: elastic, on two workers at most."""
+    """An exec of ada's that has finished, with all its processes: elastic, on two workers at most."""
     client = site.ibm()
     args = "--exec-start edtPyTorch --model-main tiny.py --numWorker 2 --appName tiny --epochs 2"
-    return site.until(client, site.start(client, args)["id"], "FINISHED")
+    found = site.until(client, site.start(client, args)["id"], "FINISHED")
+
+    def gone() -> bool:
+        (app,) = client.get_applications(applicationid=found["appId"]).get_result()
+        return all(one["endtime"] for one in app["executors"])
+
+    site.pool.until(gone, "its processes have printed their last and ended")
+    return found

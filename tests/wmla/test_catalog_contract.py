@@ -23,11 +23,13 @@ from ibm_wmla.wmla_api_v1 import (
 from PIL import Image
 from tests.wmla.conftest import TINY, Site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 MAIN = TINY.replace(
     "edt.train(args.epochs, 8, 2)", "import pth_parameter_mgr as mgr\n    edt.train(mgr.getEpoch(), 8, 2)"
 )
+ENDLESS = "import time\nwhile True:\n    time.sleep(0.05)\n"
+"""What is stopped before it ends, however late that is."""
 
 
 @pytest.fixture
@@ -237,11 +239,12 @@ def test_a_model_is_made_trained_and_trained_on(site: Site, modelled: tuple[Deep
     assert len(admin.get_model_trainings("m").get_result()) == 1
     files = admin.get_model_training_weightfiles("m", "one").get_result()
     assert {"model.pt", "train/model_epoch_final.pth"} <= set(files)
+    admin.save_model_file_content_by_name("m", tmpfile_path="main.py", tmpfile_content=ENDLESS)
     admin.start_model_training("m", "two", "PyTorch", 1, wfinit="one")
     with pytest.raises(ApiException, match=r"runs as job-|is being trained"):
         admin.delete_model("m")
     admin.stop_model_training("m", "two")
-    ended(admin, "two", "KILLED", "FINISHED")
+    ended(admin, "two", "KILLED")
     for wrong, message in (
         ({"wtfolder": "/x"}, "not fetched from elsewhere"),
         ({"wfinit": "nothing"}, "no training 'nothing'"),

@@ -12,7 +12,7 @@ from ibm_cloud_sdk_core.authenticators import BearerTokenAuthenticator, NoAuthAu
 from ibm_wmla.wmla_api_v1 import Batch, DeepLearningImpactV1, DLFramework, FrameworkDetail, SparkApplicationDetail
 from tests.wmla.conftest import CONDUCTOR, DEEP_LEARNING, PASSWORD, Site, packed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 def test_a_training_is_submitted_followed_and_fetched(

@@ -1,6 +1,6 @@
 """`FabricModel` from outside, alone and as one of several tasks."""
 
-import time
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -304,39 +304,46 @@ def test_the_model_can_be_downloaded(tmp_path: Path) -> None:
     assert edt.download(str(tmp_path / "home")) == str(tmp_path / "home" / "local.zip")
 
 
-def elastic(world: World, task_id: TaskId, *, num_epochs: int, made: dict[TaskId, Lowering]) -> None:
-    """Train in one of several tasks; each part takes a moment, so that changes fall between steps."""
+NUM_EPOCHS = 30
+
+
+def elastic(world: World, task_id: TaskId, *, made: dict[TaskId, Lowering], hurry: threading.Event) -> None:
+    """Train in one of several tasks; until it has to hurry each part takes a moment, so that changes fall between."""
     model, optimizer = build()
     made[task_id] = callback = Lowering()
 
     def slow(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         world.maybe_crash(task_id)
-        time.sleep(0.002)
+        hurry.wait(0.03)
         return cross_entropy(outputs, labels)
 
-    FabricModel(model, get_datasets, slow, optimizer, user_callback=[callback]).train(num_epochs, 5, 4)
+    FabricModel(model, get_datasets, slow, optimizer, user_callback=[callback]).train(NUM_EPOCHS, 5, 4)
 
 
 def test_no_history_of_sizes_and_losses_changes_the_learning_rate_or_the_model(tmp_path: Path) -> None:
-    num_epochs = 30
     callbacks: dict[TaskId, Lowering] = {}
-    world = World(
-        script=partial(elastic, num_epochs=num_epochs, made=callbacks), result_dir=tmp_path / "job", virtual_workers=4
-    )
-    for size in (1, 3, 2, 4):
+    hurry = threading.Event()
+    world = World(script=partial(elastic, made=callbacks, hurry=hurry), result_dir=tmp_path / "job", virtual_workers=4)
+    for size in (1, 3):
+        world.resize(size)
+        world.wait_for_size(size)
+    world.wait(lambda: any(("begin", 1) in one.heard for one in callbacks.values()), "the second epoch begins")
+    for size in (2, 4):
         world.resize(size)
         world.wait_for_size(size)
     world.kill(world.live()[0])
     world.wait_for_size(3)
     world.resize(4)
+    world.wait_for_size(4)
+    hurry.set()
     world.wait_for_end()
 
     lowering = Lowering()
     alone = fabric(user_callback=[lowering])
-    alone.train(num_epochs, 5, 4)
+    alone.train(NUM_EPOCHS, 5, 4)
     weights = torch.load(tmp_path / "job" / "model" / "model.pt", weights_only=True)
     assert torch.allclose(weights["weight"], weight(alone), atol=1e-5)
-    finished = [callback for callback in callbacks.values() if ("end", num_epochs - 1) in callback.heard]
+    finished = [callback for callback in callbacks.values() if ("end", NUM_EPOCHS - 1) in callback.heard]
     assert {callback.learning_rate for callback in finished} == {lowering.learning_rate}
     newcomers = [callback for callback in finished if ("begin", 0) not in callback.heard]
     assert newcomers, "nobody joined while the training ran"
@@ -344,14 +351,16 @@ def test_no_history_of_sizes_and_losses_changes_the_learning_rate_or_the_model(t
 
 
 def test_only_the_leader_tells_of_the_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    world = World(script=partial(elastic, num_epochs=4, made={}), result_dir=tmp_path / "job", virtual_workers=4)
+    hurry = threading.Event()
+    world = World(script=partial(elastic, made={}, hurry=hurry), result_dir=tmp_path / "job", virtual_workers=4)
     world.resize(3)
     world.wait_for_size(3)
+    hurry.set()
     world.wait_for_end()
 
     told = capsys.readouterr().out
     assert told.count("finishes with state FINISHED") == 1
-    assert told.count("completed epoch 3") == 1
+    assert told.count(f"completed epoch {NUM_EPOCHS - 1} in time") == 1
 
 
 # -- what IBM's product does not have ---------------------------------------------------------------------------------
@@ -484,6 +493,7 @@ class Stepping(Callback):
 def test_a_newcomer_agrees_on_validations_and_on_the_schedulers_in_callbacks(tmp_path: Path) -> None:
     rates: dict[TaskId, float] = {}
     seen: dict[TaskId, list[tuple[int, float]]] = {}
+    hurry = threading.Event()
 
     class Noting(LoggerCallback):
         def __init__(self, name: TaskId) -> None:
@@ -495,9 +505,12 @@ def test_a_newcomer_agrees_on_validations_and_on_the_schedulers_in_callbacks(tmp
         def log_test_metrics(self, metrics: Any, iteration: int, epoch: int) -> None:
             seen.setdefault(self.name, []).append((epoch, metrics["loss"]))
 
+    def slowly(*_: Any) -> None:
+        hurry.wait(0.03)  # changes of the membership fall between steps
+
     def script(world: World, task_id: TaskId) -> None:
         model, optimizer = build()
-        model.register_forward_pre_hook(lambda *_: time.sleep(0.001))  # changes of the membership fall between steps
+        model.register_forward_pre_hook(slowly)
         FabricModel(
             model, get_datasets, cross_entropy, optimizer, worker_logger=Noting(task_id), user_callback=Stepping()
         ).train(30, 5, 4)
@@ -506,8 +519,10 @@ def test_a_newcomer_agrees_on_validations_and_on_the_schedulers_in_callbacks(tmp
     world = World(script, tmp_path, checkpoint_freq=0)
     world.resize(1)
     world.wait_for_size(1)
+    world.wait(lambda: bool(seen), "an epoch is validated")
     world.resize(3)
     world.wait_for_size(3)
+    hurry.set()
     world.wait_for_end()
 
     assert list(rates.values()) == [pytest.approx(LEARNING_RATE * 0.5**15)] * 3
