@@ -110,7 +110,9 @@ def play(client: Client, director: Director, recording: Recording, settings: Set
     """
     with director.stage(1, "A starts on one slot and grows to 8"):
         a = _submit(client, recording, "A", settings)
-        director.wait("A holds its first slot", lambda s: any(p.num_slots for p in s.usage), within_s=5.0)
+        director.wait(
+            "A holds its first slot", lambda s: any(p.num_slots for p in s.usage), within_s=settings.deadline_s
+        )
         _settle(director, settings, {a: NUM_SLOTS}, share=settings.held_until[1])
     with director.stage(2, "B arrives: 4 and 4"):
         b = _submit(client, recording, "B", settings)

@@ -17,7 +17,7 @@ PRELOAD = ("sklearn.datasets",)
 """What every task of the demo imports; in a forked one it is there already."""
 START_S = 60.0
 STOP_S = 30.0
-LEFTOVERS_S = 5.0
+LEFTOVERS_S = 30.0
 
 
 @contextmanager
@@ -91,10 +91,15 @@ def leftovers(home: Path) -> list[int]:
 
 
 def _end_leftovers(home: Path) -> None:
-    """SIGKILL what outlived its server: the agent's processes do, by design."""
-    deadline = time.monotonic() + LEFTOVERS_S
-    while leftovers(home) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    """Wait for what outlives its server, as the agent's processes do by design, and SIGKILL what outlives that too."""
+    _await_none(home, LEFTOVERS_S)
     for pid in leftovers(home):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    _await_none(home, STOP_S)
+
+
+def _await_none(home: Path, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while leftovers(home) and time.monotonic() < deadline:
+        time.sleep(0.05)

@@ -108,6 +108,26 @@ def test_an_import_whose_server_is_killed_begins_again_with_the_next_one(tmp_pat
         datasets.close()
 
 
+@pytest.mark.parametrize("becomes", [DatasetState.READY, DatasetState.FAILED])
+def test_an_upload_that_a_killed_server_had_not_let_go_of_is_let_go_of(
+    tmp_path: Path, store: SqlStore, becomes: DatasetState
+) -> None:
+    datasets = opened(tmp_path, store)
+    datasets.start()
+    upload = datasets.uploads.create("ada", 4)
+    put(datasets.uploads, upload.id, 0, b"0123")
+    datasets.uploads.take(upload.id, ADA, "one")
+    noun = Dataset(name="one", owner="ada", kind="any", source=Source(upload_id=upload.id), state=becomes)
+    store.registry.add(noun, at=1.0)
+    datasets.close()
+
+    following = opened(tmp_path, store)
+    following.start()
+    left = [] if becomes is DatasetState.READY else [(upload.id, "")]
+    assert [(one.id, one.taken_by) for one in following.uploads.list(ADA)] == left
+    following.close()
+
+
 def test_the_end_of_a_server_ends_its_imports_and_keeps_them_for_the_next(tmp_path: Path, store: SqlStore) -> None:
     (tmp_path / "data" / "x").mkdir(parents=True)
     datasets = opened(tmp_path, store, (*HANGS, str(tmp_path / "runs")))

@@ -14,8 +14,9 @@ from tests.catalog.house import ADA, BOB, PATIENCE_S, House
 from tests.catalog.wheels import tiny_wheel
 
 from pliant import __version__
-from pliant.catalog.environment import Build, BuildState, Environment
+from pliant.catalog.environment import Build, BuildState, Environment, EnvironmentKind
 from pliant.catalog.environment_builder import Log, note_installed, secrets_of
+from pliant.catalog.environment_builds import Work
 from pliant.catalog.environment_workshop import Limits, Workshop, builder_env
 from pliant.cluster import process
 from pliant.core.access import Sight
@@ -115,6 +116,26 @@ def test_a_broken_one_tells_what_the_builder_said_and_is_tried_again_for_the_nex
     assert any("tinything==7" in line for line in said)
     assert isinstance(house.status(job), Broken), "the same job is not built for again"
     assert isinstance(house.status(house.job(environment)), Waiting), "but for a later one it is"
+
+
+def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(house: House, tmp_path: Path) -> None:
+    source = able_python(tmp_path / "python")
+    key, seen = "k" * 64, list[BuildState]()
+
+    def begin_anew() -> None:
+        build = house.builds.get(key)
+        if build is not None and not seen:
+            seen.append(build.state)
+            seen.append(house.builds.again(work).state)
+
+    work = Work(key=key, kind=EnvironmentKind.VENV, source=source, python=source)
+    house.builds.watch(begin_anew)
+    house.builds.ask(work, first=True)
+    until(lambda: seen)
+    assert seen == [BuildState.READY, BuildState.BUILDING]
+    until(lambda: (build := house.builds.get(key)) is not None and build.state is BuildState.READY)
+    until(lambda: not house.builds._workshop.works_on(key))
+    house.builds.forget(key)
 
 
 def test_torch_and_pliant_cannot_be_replaced(house: House) -> None:

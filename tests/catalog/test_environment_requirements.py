@@ -66,6 +66,8 @@ def test_what_else_decides_changes_the_key() -> None:
         ("--trusted-host evil.example", "administrator decides"),
         ("--no-binary :all:", "nothing is compiled"),
         ("--config-settings x", "is not known"),
+        ("a;#", "is no requirement"),
+        ("a ; --only-binary :all:", "is no requirement"),
         ("git+https://example.org/x.git", "server's index only"),
         ("x @ https://example.org/x-1-py3-none-any.whl", "server's index only"),
         ("x@file:///etc/passwd", "server's index only"),

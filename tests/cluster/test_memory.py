@@ -1,7 +1,9 @@
 """What a job keeps in shared memory outlives its tasks and the agent, and nothing outlives the job."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +92,29 @@ def test_agents_do_not_share_a_folder_and_leave_each_others_alone(
     assert jobs(tmp_path) == ["job-1"]
     other.close()
     agent("c")
+    assert jobs(tmp_path) == ["job-1"]
+
+
+def test_an_agent_that_is_about_to_begin_is_not_taken_for_one_that_is_gone(
+    tmp_path: Path, agent: Callable[[str], SharedMemory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+
+    def take(memory: SharedMemory, own: Path, state_dir: Path) -> None:
+        if state_dir.name == "slow":
+            own.mkdir(mode=0o700)  # its owner is not told yet
+            begun.set()
+            assert not other_has_begun.wait(0.3)
+        as_ever(memory, own, state_dir)
+
+    as_ever, other_has_begun = SharedMemory._take, threading.Event()
+    monkeypatch.setattr(SharedMemory, "_take", take)
+    slow = ThreadPoolExecutor(1).submit(agent, "slow")
+    assert begun.wait(30)
+    agent("other")
+    other_has_begun.set()
+    filled(slow.result(30), "job-1")
+
     assert jobs(tmp_path) == ["job-1"]
 
 

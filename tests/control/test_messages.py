@@ -3,6 +3,7 @@
 import pytest
 from tests.control.conftest import World
 
+from pliant.core.event import EventKind
 from pliant.core.link import EpochFinished, FromTask, Note, Saved, SaveFailed
 from pliant.core.ports import EventFilter
 
@@ -54,3 +55,21 @@ def test_a_message_that_could_not_be_written_is_still_news(world: World, monkeyp
 
 def _fail(writes: object) -> None:
     raise OSError("the disk is gone")
+
+
+def test_a_task_that_never_stops_talking_does_not_keep_the_loop_from_all_else(world: World) -> None:
+    talkative, other = (world.store.tasks(world.submit())[0].id for _ in range(2))
+    num_said = 0
+
+    def say_more() -> None:
+        nonlocal num_said
+        num_said += 1
+        assert num_said < 100, "one tick takes in more and more"
+        world.control.hear(talkative, Note(message="another epoch"), stored=say_more)
+
+    say_more()
+    world.control.hear(other, Note(message="and me?"))
+    world.control.tick()
+
+    assert num_said == 2
+    assert world.said(EventKind.WARNING) == ["job-1 (digits): another epoch", "job-2 (digits): and me?"]

@@ -61,6 +61,24 @@ def test_take_with_a_scaler_gives_what_step_gives() -> None:
     torch.testing.assert_close(taken.model.state_dict(), stepped.model.state_dict(), rtol=1e-3, atol=1e-4)
 
 
+def test_who_has_no_part_of_the_first_step_makes_it_with_a_scaler_that_scaled_nothing() -> None:
+    """A newcomer may have none: with the gradients of the others it steps as they do."""
+    newcomer, other = float16_autocast(2.0**8), float16_autocast(2.0**8)
+    for case in (newcomer, other):
+        assert case.scaler is not None
+        stepper = Stepper(parameters=[*case.model.parameters()], optimizers=case.optimizers, scaler=case.scaler)
+        if case is newcomer:
+            stepper.wake()
+        else:
+            stepper.scale(torch.zeros(()))
+        for parameter in case.model.parameters():
+            parameter.grad = torch.full_like(parameter, 2.0**4)
+        stepper.step()
+
+    torch.testing.assert_close(newcomer.model.state_dict(), other.model.state_dict(), rtol=0, atol=0)
+    assert not torch.equal(next(newcomer.model.parameters()), next(float16_autocast().model.parameters()))
+
+
 def test_an_optimizer_without_gradients_may_rest_while_another_is_scaled() -> None:
     torch.default_generator.manual_seed(2)
     model = Heads()

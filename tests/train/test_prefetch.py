@@ -378,6 +378,25 @@ def test_a_killed_loader_process_ends_the_training_with_a_clear_error(opened: Op
     gc.collect()  # torch's signal handler can raise while torch holds a temporary file open, or in a `__del__`
 
 
+def test_a_lock_that_a_killed_loader_process_held_keeps_nobody_from_ending(opened: Open, tmp_path: Path) -> None:
+    feed, plan = opened(Recorded(tmp_path / "record"))
+    victim = step_of(feed, plan, 0, Owner(1, 0))[0][1].tolist()[0]
+    os.kill(victim, signal.SIGSTOP)
+    held = feed._prefetch._batches._workers_done_event._cond  # type: ignore[attr-defined]  # as by a process that dies while it looks
+    held.acquire()
+
+    def train() -> None:
+        os.kill(victim, signal.SIGKILL)
+        for step in range(1, 1000):
+            step_of(feed, plan, step, Owner(1, 0))
+
+    with pytest.raises(RuntimeError, match=rf"DataLoader worker (\(pid(\(s\))? {victim}\)|was killed)"):
+        train()
+    held.release()
+    feed.close()
+    gc.collect()
+
+
 def test_ctrl_c_leaves_the_loader_processes_to_the_training_process(opened: Open, tmp_path: Path) -> None:
     feed, plan = opened(Recorded(tmp_path / "record"))
     pids = {pid for batch in step_of(feed, plan, 0, Owner(1, 0)) for pid in batch[1].tolist()}

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from pliant.catalog.dataset_order import ORDER, SAID, Done, ImportOrder, Refused
 from pliant.catalog.dataset_uploads import Uploads
 from pliant.catalog.dataset_work import DATA
 from pliant.catalog.visible import every
-from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, ImportProgress
+from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, DatasetState, ImportProgress
 from pliant.core.errors import NotFound, PliantError, Stale
 from pliant.core.lifecycle import advance, is_final
 from pliant.core.registry import Kept, Registry
@@ -133,6 +133,7 @@ class Imports:
             left = [place for place in self._settings.folder.iterdir() if place.name not in ready]
             graves = [place if place.name.startswith(_GONE) else self._bury(place) for place in left]
         self._pool.submit(_clear, graves)
+        self._let_go_of_all_but({dataset.name for dataset in again})
         for dataset in again:
             log.info("the import of the data set %s was cut off and begins again", dataset.name)
             self.begin(dataset)
@@ -303,6 +304,17 @@ class Imports:
             self._let_go(noun, event)
             return written
         return None
+
+    def _let_go_of_all_but(self, names: Collection[str]) -> None:
+        """Let go of uploads that a server did not come to let go of when their imports were over."""
+        for upload in self._uploads.taken():
+            if upload.taken_by in names:
+                continue
+            kept = self._registry.get(Dataset, upload.taken_by)
+            if kept is not None and kept.noun.state is DatasetState.READY and kept.noun.source.upload_id == upload.id:
+                self._uploads.drop(upload.id)
+            else:
+                self._uploads.release(upload.id)
 
     def _let_go(self, dataset: Dataset, event: DatasetEvent) -> None:
         """Remove the upload of what is ready; keep that of what is not, to try again with other options."""

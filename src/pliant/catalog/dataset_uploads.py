@@ -252,6 +252,11 @@ class Uploads:
             if upload is not None:
                 self._kept(replace(upload, taken_by="", expires_at=self._now() + self.limits.kept_s))
 
+    def taken(self) -> tuple[Upload, ...]:
+        """Return those that data sets hold."""
+        with self._lock:
+            return tuple(upload for upload in self._all() if upload.taken_by)
+
     def drop(self, upload_id: str) -> None:
         """Remove an upload, whoever holds it; one that is gone is fine."""
         with self._lock, told_of_disk(self._folder):

@@ -224,6 +224,7 @@ class Builds:
             build = self.get(key)
             if build is None:
                 return
+            self._workshop.over(key)
             state = BuildState.FAILED if outcome.reason else BuildState.READY
             found = {name: getattr(outcome, name) for name in ("python", "builder", "num_bytes", "reason", "output")}
             self._put(replace(build, state=state, ended_at=self._clock.now(), **found))

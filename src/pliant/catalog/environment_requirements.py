@@ -174,7 +174,8 @@ class _Reader:
 
     def _requirement(self, line: str, where: str, *, constrains: bool) -> None:
         match = _NAME.fullmatch(line)
-        if match is None or not _AFTER_NAME.match(match[2]):
+        marker = match[2].partition(";")[2].lstrip() if match is not None else ""
+        if match is None or not _AFTER_NAME.match(match[2]) or marker.startswith(("#", "--")):
             self.refuse(where, f"{line!r:.200} is no requirement; write it like `name==1.2`")
             return
         name = re.sub(r"[-_.]+", "-", match[1]).lower()

@@ -72,6 +72,13 @@ class Outcome:
     output: tuple[str, ...] = ()
 
 
+@dataclass(slots=True, eq=False)
+class _Ordered:
+    """An order that is not done."""
+
+    is_worked_on: bool = False
+
+
 class Workshop:
     """Takes orders from any thread."""
 
@@ -91,7 +98,8 @@ class Workshop:
             env: the server's own environment: it says where packages come from.
             shared: what all environments have in common.
             limits: see there.
-            done: told once of every order, unless the workshop is closed before.
+            done: told once of every order, unless the workshop is closed before; whatever it does that may lead to
+                the same order again it does after it has called `over`.
         """
         self._folder = folder
         self._env = builder_env(env)
@@ -102,8 +110,8 @@ class Workshop:
         self._lock = threading.Lock()
         self._closed = False
         self._processes: set[subprocess.Popen[bytes]] = set()
-        self._working: dict[str, bool] = {}
-        """Orders that are not done, in the order they came; whether somebody works on them."""
+        self._working: dict[str, _Ordered] = {}
+        """Orders that are not done, in the order they came."""
         self._builders = ThreadPoolExecutor(limits.num_builders, thread_name_prefix="pliant-build")
         self._probers = ThreadPoolExecutor(_NUM_PROBES, thread_name_prefix="pliant-probe")
 
@@ -128,7 +136,10 @@ class Workshop:
     def num_ahead(self, key: str) -> int:
         """Return how many others are worked on while this one waits; 0 if it does not wait."""
         with self._lock:
-            return 0 if self._working.get(key, True) else sum(self._working.values())
+            ordered = self._working.get(key)
+            if ordered is None or ordered.is_worked_on:
+                return 0
+            return sum(each.is_worked_on for each in self._working.values())
 
     def log_of(self, key: str, num_bytes: int = _TAIL_BYTES) -> str:
         """Return the end of the log of a build; empty if there is none."""
@@ -152,12 +163,17 @@ class Workshop:
         with self._lock:
             if self._closed or key in self._working:
                 return
-            self._working[key] = False
-            pool.submit(self._work, key, work)
+            ordered = self._working[key] = _Ordered()
+            pool.submit(self._work, key, ordered, work)
 
-    def _work(self, key: str, work: Callable[[], Outcome]) -> None:
+    def over(self, key: str) -> None:
+        """Let an order be given again, from the moment in which all see what came of it."""
         with self._lock:
-            self._working[key] = True
+            self._working.pop(key, None)
+
+    def _work(self, key: str, ordered: _Ordered, work: Callable[[], Outcome]) -> None:
+        with self._lock:
+            ordered.is_worked_on = True
         try:
             outcome = work()
             if not self._closed:
@@ -170,7 +186,8 @@ class Workshop:
                 self._done(key, Outcome(reason=f"it could not be made ({error}); see the log of the server"))
         finally:
             with self._lock:
-                del self._working[key]
+                if self._working.get(key) is ordered:
+                    del self._working[key]
 
     def _build(self, key: str) -> Outcome:
         folder = self._folder / key

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from pliant.cluster import process, records
 from pliant.cluster.appetite import WEIGH_S, Scales
@@ -38,8 +39,8 @@ _log = logging.getLogger(__name__)
 
 _KEEP_RECORDS_S = 86_400.0
 """Records of reported exits are kept this long, so that a task id of a server before is known to have lived."""
-_LAST_WORDS_S = 2.0
-"""A process is gone this long before its exit code counts as unknown."""
+_LAST_WORDS_S = 20.0
+"""A process is gone this long before its exit code counts as unknown, though whoever has to write it down lives."""
 _IDLE_S = 1.0
 _SETTLING_S = 0.005
 _PAUSE_AFTER_ERROR_S = 0.1
@@ -315,8 +316,8 @@ class LocalCluster:
     def _settle_gone(self) -> None:
         """Learn the exit codes of processes that are gone, from whoever wrote them down."""
         with self._lock:
-            gone = [(held, held.gone_at) for held in self._tasks.values() if held.gone_at is not None]
-        for held, gone_at in gone:
+            gone = [(held.gone_at, held) for held in self._tasks.values() if held.gone_at is not None]
+        for gone_at, held in sorted(gone, key=itemgetter(0)):  # who died of another's death is not told of before it
             record = records.read(self._state_dir, held.record.task_id)
             if record is not None and record.ended_at is not None:
                 self._finish(held, record.exit_code, record.error)

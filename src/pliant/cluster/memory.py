@@ -14,7 +14,8 @@ import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
@@ -41,11 +42,12 @@ class SharedMemory:
             return
         try:
             _make_private(root)
-            self._own = root / _kept_name(state_dir)
-            self._take(self._own, state_dir)
-            for other in root.iterdir():
-                if other != self._own and _is_left_over(other):
-                    shutil.rmtree(other, ignore_errors=True)
+            with _alone(root):
+                self._own = root / _kept_name(state_dir)
+                self._take(self._own, state_dir)
+                for other in root.iterdir():
+                    if other != self._own and _is_left_over(other):
+                        shutil.rmtree(other, ignore_errors=True)
         except OSError as error:
             _log.warning("checkpoints in shared memory are off: %s", error)
             self.close()
@@ -81,12 +83,19 @@ class SharedMemory:
         """Let go; what jobs have here stays, and if there is nothing all is removed."""
         self.tidy()
         if self._own is not None:
-            if not self._jobs():
-                shutil.rmtree(self._own, ignore_errors=True)
+            self._leave(self._own)
             self._own = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _leave(self, own: Path) -> None:
+        try:
+            with _alone(own.parent):
+                if not self._jobs():
+                    shutil.rmtree(own, ignore_errors=True)
+        except OSError as error:
+            _log.warning("the folder in shared memory could not be left: %s", error)
 
     def _jobs(self) -> list[Path]:
         if self._own is None or not self._own.is_dir():
@@ -112,10 +121,23 @@ def _make_private(root: Path) -> None:
         raise PermissionError(f"{root} is not a folder of this user's alone (mode 700); remove it")
 
 
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Keep other agents from beginning: one that is about to begin would look like one that is gone."""
+    held = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
 def _kept_name(state_dir: Path) -> str:
     path = state_dir / _NAME
     if not path.exists() or not path.read_text().isalnum():
-        path.write_text(secrets.token_hex(8))
+        draft = path.with_name(f".{_NAME}.{os.getpid()}")
+        draft.write_text(secrets.token_hex(8))
+        draft.replace(path)
     return path.read_text()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-_SWEEP_PASSES = 20
+_SWEEP_S = 1.0
 _SWEEP_PAUSE_S = 0.002
 
 
@@ -48,11 +48,11 @@ def sweep_session(session_id: int) -> None:
     """
     if stamp(session_id) is not None:
         return
-    for _ in range(_SWEEP_PASSES):
-        left = [pid for pid in _pids() if _in_session(pid, session_id)]
+    deadline = time.monotonic() + _SWEEP_S
+    while left := session_members(session_id):
         for pid in left:
             _kill_if(pid, session_id)
-        if not left:
+        if time.monotonic() > deadline:
             return
         time.sleep(_SWEEP_PAUSE_S)
 

@@ -65,10 +65,18 @@ class Inbox:
         with self._bell:
             self._items.appendleft(item)
 
-    def take(self) -> Item | None:
-        """Return the oldest; None if there is none."""
+    def __len__(self) -> int:
         with self._bell:
-            return self._items.popleft() if self._items else None
+            return len(self._items)
+
+    def take(self) -> Item:
+        """Return the oldest of what is there.
+
+        Raises:
+            IndexError: there is nothing.
+        """
+        with self._bell:
+            return self._items.popleft()
 
     def ring(self) -> None:
         """Wake who sleeps, or who is about to."""

@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 MAX_SLEEP_S = 1.0
 DEAF_SLEEP_S = 0.05
+TURN_S = 0.001
+"""The lock is not fair: between ticks that follow each other at once, those who wait for it have a turn."""
 STALLED_S = 10.0
 
 
@@ -169,6 +171,8 @@ class Control(Desk):
         while not self._closed.is_set():
             try:
                 self.tick()
+                if self._inbox:
+                    self._closed.wait(TURN_S)
                 self._inbox.sleep(self._delay())
             except Unavailable as error:
                 log.warning("nothing can be decided now, it is tried again: %s", error)
@@ -206,11 +210,11 @@ class Control(Desk):
         return MAX_SLEEP_S if wake_at is None else max(0.0, min(MAX_SLEEP_S, wake_at - self._clock.now()))
 
     def tick(self) -> None:
-        """Take in what happened, do what is due, decide anew if anything changed that the scheduler sees."""
+        """Take in what has happened by now, do what is due, decide anew if anything changed that the scheduler sees."""
         with self._ledger.lock:
             now = self._clock.now()
-            while (item := self._inbox.take()) is not None:
-                self._take(item)
+            for _ in range(len(self._inbox)):  # of what comes in meanwhile there may be no end
+                self._take(self._inbox.take())
             if not self._leases.deaf(now):  # else what would meet the deadlines may be still unread
                 self._take_due(now)
             if not self._draining:

@@ -15,6 +15,8 @@ from pliant.entry.settings import DEFAULT_PORT, ServerSettings
 from pliant.entry.tls import Tls, prepare
 from pliant.wire.trust import Trust
 
+_KEEP_ALIVE_S: Final = 30
+"""Longer than clients keep a connection that nobody uses, so that it is they who close it: httpx does after 5 s."""
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """How those on this machine reach a server that listens on all of its addresses."""
 
@@ -57,7 +59,13 @@ class Front:
         """Return how uvicorn serves an application here, over TLS 1.2 or newer if there is a certificate."""
         if self.tls is not None:
             options |= {"ssl_certfile": self.tls.certificate, "ssl_keyfile": self.tls.key}
-        config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, **options)
+        options |= {
+            "log_config": None,
+            "access_log": False,
+            "server_header": False,
+            "timeout_keep_alive": _KEEP_ALIVE_S,
+        }
+        config = uvicorn.Config(app, **options)
         config.load()
         if config.ssl is not None:
             config.ssl.minimum_version = ssl.TLSVersion.TLSv1_2

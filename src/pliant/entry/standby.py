@@ -5,8 +5,10 @@ Touches no task, and no file but the one that says where it listens.
 
 import logging
 import signal
+import socket
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
@@ -27,7 +29,16 @@ _CLOSE_S: Final = 1
 
 
 class _Web(uvicorn.Server):
-    """Uvicorn that ends at a signal, and does not raise it again."""
+    """Uvicorn that tells when it listens and heeds signals, ends at one, and does not raise it again."""
+
+    def __init__(self, config: uvicorn.Config, *, listening: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._listening()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
         log.info("the standby ends (%s)", signal.Signals(sig).name)
@@ -78,11 +89,10 @@ def stand_by(settings: ServerSettings, keeper: Keeper, front: Front) -> bool:
     note = settings.home / STANDBY_FILE
     app = make_standby(lambda: announced(settings.home / SERVER_FILE))
     config = front.config(app, lifespan="off", timeout_graceful_shutdown=_CLOSE_S)
-    web = _Web(config)
+    web = _Web(config, listening=lambda: announce(note, front.url, time.time(), **front.told()))
     waiting = _Waiting(keeper, web)
     log.info("another server leads %s; this one stands by at %s", shown(settings.database), front.url)
     front.listener.listen(config.backlog)
-    announce(note, front.url, time.time(), **front.told())
     waiting.start()
     try:
         web.run(sockets=[front.listener.dup()])  # which it closes; what connects meanwhile waits on ours

@@ -152,7 +152,7 @@ class Faults:
         self._watched = str(watched) if watched is not None else None
         self._rank: int | None = None
         self._step: int | None = None
-        self._read_at = 0
+        self._read_size = 0
         self._known: tuple[Fault, ...] = ()
         self._done: set[str] = set()
 
@@ -183,12 +183,12 @@ class Faults:
 
     def _read(self) -> tuple[Fault, ...]:
         with suppress(FileNotFoundError):
-            changed_at = self._plan.stat().st_mtime_ns
-            if changed_at != self._read_at:
+            size = self._plan.stat().st_size  # it only grows; times are coarse on some systems
+            if size != self._read_size:
                 lines = [json.loads(line) for line in self._plan.read_text().splitlines()]
                 made = (line | {"place": Place(line["place"]), "act": Act(line["act"])} for line in lines)
                 self._known = tuple(Fault(**line) for line in made)
-                self._read_at = changed_at
+                self._read_size = size
         return self._known
 
     def _fits(self, fault: Fault) -> bool:

@@ -178,6 +178,8 @@ class Engine:
         try:
             if computed:
                 self.reducer.close_leaf()
+            else:
+                self.stepper.wake()
             sums = self.reducer.finish(lost=self.session.is_lost)
         except GenerationLost as error:
             self.recover(error)

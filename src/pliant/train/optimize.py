@@ -51,6 +51,11 @@ class Stepper:
         """Return the loss that backward is called on."""
         return loss if self.scaler is None else self.scaler.scale(loss)
 
+    def wake(self) -> None:
+        """Make a scaler ready that has scaled no loss yet: who has no part of a step makes it all the same."""
+        if self.scaler is not None:
+            self.scaler.scale(torch.zeros((), device=self.parameters[0].device))
+
     def step(self) -> None:
         """Step with the gradients that are in the parameters.
 

@@ -216,6 +216,16 @@ class Prefetch:
             batch.throw()
         return batch
 
+    def _give_up(self) -> None:
+        """End the processes by force: one that was killed may hold a lock of theirs for ever."""
+        if (batches := self._batches) is not None:
+            torch._C._remove_worker_pids(id(batches))
+            batches._worker_pids_set = False
+            for worker in batches._workers:
+                worker.kill()
+            batches._workers_done_event = threading.Event()  # nobody is left who reads it
+        self.close()
+
     def close(self) -> None:
         """End the processes."""
         batches, self._batches = self._batches, None
@@ -228,10 +238,10 @@ class Prefetch:
         try:
             batch = next(self._batches)
         except RuntimeError:
-            self.close()
+            self._give_up()
             raise
         except (OSError, EOFError) as error:  # a batch is taken over through a socket of the process that made it
-            self.close()
+            self._give_up()
             raise RuntimeError(
                 f"a DataLoader worker was killed while its batch was taken over ({error}); if it was for memory, lower "
                 f"num_workers or prefetch_factor"

@@ -9,7 +9,7 @@
 gets one part of it; when this task's parts are through, `step` reduces, steps and commits.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ class Run(Options):
         self._iterated: int | None = None
         self._num_epochs: int | None = None
         self._finished = False
+        self._when_saved: list[Callable[[], None]] = []
         self._rendezvous: Rendezvous | None = None
         self._reporter: Reporter | None = None
         self._around.cleanups.append(self._close)
@@ -197,6 +198,10 @@ class Run(Options):
             leads=self.leads,
         )
 
+    def when_saved(self, act: Callable[[], None]) -> None:
+        """Call `act` on every task when the model is saved, before the server is told that the training is finished."""
+        self._when_saved.append(act)
+
     def digest(self) -> str:
         """Return the SHA-256 of parameters, buffers and optimizer state: exact mode keeps it equal for any history."""
         return self._engine.shared.digest()
@@ -219,6 +224,8 @@ class Run(Options):
         assert self._reporter is not None
         progress = self._reporter.progress(engine.committed)
         digest = digest or self._results.kept_digest()
+        for act in self._when_saved:
+            act()
         engine.session.send(Finished(step=engine.committed, digest=digest, progress=progress))
 
     def _report_end(self) -> None:

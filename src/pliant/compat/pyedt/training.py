@@ -207,12 +207,12 @@ def _kept(script: Script) -> dict[str, Any]:
 def play(session: Session) -> None:
     """Run all epochs that are left. The script hears of the end inside the last one, before the engine tells of it."""
     session.begin()
+    session.run.when_saved(session.journal.saved)
     for epoch in session.run.epochs(session.schedule.num_epochs):
         session.begin_epoch(epoch)
         for batch in session.run:
             session.batch(batch)
         session.end_epoch(epoch)
-    session.journal.saved()
 
 
 def _test_loader(script: Script, schedule: Schedule, test_set: Any) -> DataLoader[Any]:

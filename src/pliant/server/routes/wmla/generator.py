@@ -21,7 +21,7 @@ from pliant.core.errors import InvalidInput, Problem
 from pliant.server.routes.wmla.frameworks import Framework
 from pliant.server.routes.wmla.words import split
 
-PATIENCE_S: Final = 10.0
+PATIENCE_S: Final = 30.0
 MAX_OUTPUT_BYTES: Final = 1 << 20
 _LIMITS: Final = 'ulimit -t 10 && ulimit -v 2097152 && ulimit -f 4096 && ulimit -n 64 && exec "$@"'
 """Seconds of CPU, KiB of memory, blocks (of 512 or 1024 bytes) that it may write to a file, open files."""
