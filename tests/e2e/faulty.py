@@ -1,7 +1,7 @@
 """A training that hurts itself where the plan FAULTS says, and tells when it committed which step.
 
 A step sleeps as long as the file PACE says, once, whatever the number of tasks. Every task appends a line
-`time step rank size` to BEATS/TASK after each of its steps.
+`time step rank size starved` to BEATS/TASK after each of its steps.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import TensorDataset
 
 from pliant.testing.faults import Faults, Place
+from pliant.testing.starvation import starved_s
 from pliant.train import Run
 
 NUM_SAMPLES = 500
@@ -79,7 +80,8 @@ def main() -> None:
             run.step(loss, accuracy=(output.argmax(1) == y).float().mean())
             if beats is not None and run.num_steps_done > step:
                 with suppress(OSError):  # the disk may be full on purpose
-                    beats.write(f"{time.time():.6f} {run.num_steps_done} {run.rank} {run.size}\n")
+                    starved = starved_s(os.getpid())
+                    beats.write(f"{time.time():.6f} {run.num_steps_done} {run.rank} {run.size} {starved:.6f}\n")
         if epoch % args.evaluate == args.evaluate - 1:
             run.log(**run.evaluate(data(), measure, batch_size=20))
         print(f"epoch {epoch}: loss {run.last['loss']:.6f}", flush=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from pliant.client import Client
 from pliant.core.job import Task
+from pliant.testing.starvation import starved_s
 
 HERE = Path(__file__).parent
 START_S = 60.0
@@ -60,11 +61,7 @@ class Pool:
     def starved_s(self) -> float:
         """Return how long the server's threads waited for a processor since it began: the cost of others' work."""
         assert self.process is not None
-        waited_ns = 0
-        for path in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
-            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
-                waited_ns += int(path.read_text().split()[1])
-        return waited_ns / 1e9
+        return starved_s(self.process.pid)
 
     def log(self) -> str:
         return (self.home.parent / "up.log").read_text()

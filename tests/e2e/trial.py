@@ -43,6 +43,8 @@ class Beat:
     step: int
     rank: int
     size: int
+    starved_s: float
+    """So long this worker had waited for a processor by then."""
     task: int
 
 
@@ -56,6 +58,8 @@ class Trial:
     epochs: int = EPOCHS
     width: int = WIDTH
     job_id: str = ""
+    _server_starved_s: float = 0.0
+    """So long the server had waited for a processor when something was hurt last."""
 
     @property
     def num_steps(self) -> int:
@@ -69,6 +73,7 @@ class Trial:
     def begin(cls, pool: Pool, client: Client, folder: Path, *faults: Fault, **options: Any) -> Self:
         """Submit the job; `options` are those of a `JobRequest`, and `epochs`, `width` and `pace` of the script."""
         trial = cls(pool=pool, client=client, folder=folder)
+        trial._server_starved_s = pool.starved_s()
         trial.epochs, trial.width = options.pop("epochs", EPOCHS), options.pop("width", WIDTH)
         folder.mkdir(parents=True, exist_ok=True)
         trial.beats_folder.mkdir()
@@ -94,6 +99,7 @@ class Trial:
         Pace(self.folder / "pace", seconds)
 
     def hurt(self, *faults: Fault) -> None:
+        self._server_starved_s = self.pool.starved_s()
         add(self.plan, *faults)
 
     def resize(self, num_tasks: int) -> None:
@@ -101,6 +107,7 @@ class Trial:
 
     def kill(self, *tasks: Task, number: signal.Signals = signal.SIGKILL) -> float:
         """Signal processes; return when."""
+        self._server_starved_s = self.pool.starved_s()
         at = time.time()
         for task in tasks:
             assert task.pid is not None
@@ -228,8 +235,9 @@ class Trial:
         for path in self.beats_folder.iterdir():
             task = int(path.name.rpartition(".")[2])
             for line in path.read_text().rpartition("\n")[0].splitlines():  # the last one may be half written
-                at, step, rank, size = line.split()
-                found.append(Beat(at=float(at), step=int(step), rank=int(rank), size=int(size), task=task))
+                at, step, rank, size, starved = line.split()
+                ranked = {"step": int(step), "rank": int(rank), "size": int(size), "task": task}
+                found.append(Beat(at=float(at), starved_s=float(starved), **ranked))
         return sorted(found, key=lambda beat: beat.at)
 
     def usual_gap_s(self, before: float) -> float:
@@ -257,16 +265,26 @@ class Trial:
         around = [before[-1], *after]
         return max((b - a for a, b in pairwise(around)), default=0.0)
 
+    def starved_since_s(self, at: float) -> float:
+        """Return how long server and workers waited for a processor after an instant, until they trained again."""
+        waited_s = [0.0]
+        for task in {beat.task for beat in self.beats()}:
+            mine = [beat for beat in self.beats() if beat.task == task]
+            before, after = [b for b in mine if b.at <= at], [b for b in mine if b.at > at][:_STEPS_AFTER]
+            if before and after:
+                waited_s.append(after[-1].starved_s - before[-1].starved_s)
+        return max(waited_s) + max(0.0, self.pool.starved_s() - self._server_starved_s)
+
     def assert_back_within(self, limit_s: float, at: float) -> None:
         """Training goes on within the limit, and what this machine's other work costs: ten of its longest steps."""
-        allowed_s = limit_s + 10 * self.usual_gap_s(at)
         pause_s = self.pause_s(at)
+        allowed_s = limit_s + 10 * self.usual_gap_s(at) + self.starved_since_s(at)
         assert pause_s < allowed_s, f"it stood still for {pause_s:.2f} s, allowed {allowed_s:.2f} s\n{self.story()}"
 
     def assert_trains_within(self, limit_s: float, at: float) -> None:
         """Training, which stands still for want of the server, goes on so long after it could at the latest."""
         waited_s = self.until_trains_after(at).at - at
-        allowed_s = limit_s + 10 * self.usual_gap_s(at)
+        allowed_s = limit_s + 10 * self.usual_gap_s(at) + self.starved_since_s(at)
         assert waited_s < allowed_s, f"it trained {waited_s:.2f} s later, allowed {allowed_s:.2f} s\n{self.story()}"
 
     def story(self) -> str:
