@@ -158,7 +158,10 @@ def test_reports_that_wait_are_merged_and_no_point_is_lost(server: LinkServer, t
 
 
 @pytest.mark.parametrize("status", [HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND], ids=str)
-def test_task_that_is_refused_is_dismissed_and_does_not_wait_to_say_goodbye(told: Told, status: HTTPStatus) -> None:
+def test_task_that_is_refused_is_dismissed_and_does_not_wait_to_say_goodbye(
+    told: Told, status: HTTPStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pliant.train.link._REFUSED_S", 0.2)
     with LinkServer(status=status) as server:
         link = link_to(server.url, told)
         link.send(note("never heard"))
@@ -170,7 +173,19 @@ def test_task_that_is_refused_is_dismissed_and_does_not_wait_to_say_goodbye(told
 
     assert told.messages == [Dismiss(reason=f"the server refuses this task (HTTP {status.value})")]
     assert time.monotonic() - began_at < 10
-    assert len(server.requests) == 1
+    assert len(server.requests) > 1
+
+
+def test_a_stranger_at_the_address_of_a_server_that_is_down_dismisses_nobody(told: Told, port: int) -> None:
+    with LinkServer(port=port, status=HTTPStatus.UNAUTHORIZED) as stranger:
+        link = link_to(stranger.url, told)
+        link.send(note("kept"))
+        link.start()
+        told.wait(lambda: len(stranger.requests) > 1)
+    with LinkServer(port=port) as server:
+        assert server.heard_in_all(2)[1:] == [note("kept")]
+    assert told.messages == []
+    link.close(0.1)
 
 
 def test_a_server_that_says_nothing_after_the_tls_handshake_is_asked_again(

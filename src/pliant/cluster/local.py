@@ -218,7 +218,10 @@ class LocalCluster:
         for held in waiting:
             launch, held.launch = held.launch, None
             try:
-                records.write(self._state_dir, held.record)
+                with records.held_term(self._state_dir) as term:
+                    if term > self._office.term:
+                        return  # a later agent has begun meanwhile, and has read the records
+                    records.write(self._state_dir, held.record)
                 zygote = self._zygote or self._bring_up_zygote()
             except OSError as error:
                 self._finish(held, None, f"this machine cannot start a process: {error}")

@@ -110,7 +110,7 @@ def held_term(state_dir: Path) -> Iterator[int]:
 
 @contextmanager
 def _locked(state_dir: Path) -> Iterator[int]:
-    """Give the term's file under its lock; it is only ever held for the length of a fork."""
+    """Give the term's file under its lock; it is held for the length of a fork or of a write at most."""
     file = os.open(state_dir / "term", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)

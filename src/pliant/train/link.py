@@ -7,6 +7,7 @@ Training never waits for it. Knows nothing of generations: it hands messages ove
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ _RETRY_MOST_S: Final = 1.0
 _OPEN_S: Final = 3.0
 """A server that is stopped accepts connections and says nothing."""
 _REFUSED: Final = (401, 403, 404, 410)
+_REFUSED_S: Final = 30.0
+"""Who is refused for so long leaves. While our server is down, a stranger may listen at its address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,7 @@ class Link:
         self._changed = threading.Condition()
         self._closing = False
         self._refused = False
+        self._refused_since: float | None = None
         self._connection: ClientConnection | None = None
         self._connected_to = ""
         self._receiver = threading.Thread(target=self._receive_for_ever, name="pliant-link", daemon=True)
@@ -143,15 +147,21 @@ class Link:
                     self._serve(connection, url)
             except InvalidHandshake as error:
                 status = getattr(getattr(error, "response", None), "status_code", 0)
-                if status in _REFUSED:
+                if status in _REFUSED and self._refused_for_long():
                     self._refuse(f"the server refuses this task (HTTP {status})")
                     return
                 delay_s = min(2 * delay_s, self._retry_most_s)
             except (OSError, TimeoutError, WebSocketException, InvalidURI, InvalidInput):
+                self._refused_since = None
                 delay_s = min(2 * delay_s, self._retry_most_s)
             self._drop(None)
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, delay_s)
+
+    def _refused_for_long(self) -> bool:
+        if self._refused_since is None:
+            self._refused_since = time.monotonic()
+        return time.monotonic() - self._refused_since >= _REFUSED_S
 
     def _refuse(self, reason: str) -> None:
         with self._changed:
@@ -160,6 +170,7 @@ class Link:
         self._deliver(Dismiss(reason=reason))
 
     def _serve(self, connection: ClientConnection, url: str) -> None:
+        self._refused_since = None
         connection.send(encode(self._hello()))
         self._set_connection(connection, url)
         for frame in connection:
