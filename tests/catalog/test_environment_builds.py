@@ -131,7 +131,7 @@ def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(house: 
     work = Work(key=key, kind=EnvironmentKind.VENV, source=source, python=source)
     house.builds.watch(begin_anew)
     house.builds.ask(work, first=True)
-    until(lambda: seen)
+    until(lambda: len(seen) == 2)
     assert seen == [BuildState.READY, BuildState.BUILDING]
     until(lambda: (build := house.builds.get(key)) is not None and build.state is BuildState.READY)
     until(lambda: not house.builds._workshop.works_on(key))

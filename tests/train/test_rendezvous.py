@@ -61,6 +61,28 @@ def test_a_value_is_waited_for_until_somebody_sets_it(rendezvous: Rendezvous) ->
         assert results == [[b"\x00\xff" * 1000, b""]]
 
 
+def test_an_answer_that_does_not_fit_into_the_connection_at_once_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The addresses of a few hundred members are more than a network takes at once."""
+
+    def narrow(host: str) -> socket.socket:
+        listener = socket.create_server((host, 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)  # those that it accepts have it, too
+        return listener
+
+    monkeypatch.setattr("pliant.train.rendezvous._listen", narrow)
+    keys = [f"member {number}" for number in range(40)]
+    rendezvous = Rendezvous("127.0.0.1")
+    with meet(rendezvous) as waiting, meet(rendezvous) as meeting:
+        thread, results = in_thread(lambda: waiting.get(*keys))
+        for number, key in enumerate(keys):
+            meeting.set(key, bytes([number]) * 25_000)
+        results.append(meeting.get(*keys))
+        thread.join(30)
+
+        assert results == [[bytes([number]) * 25_000 for number in range(40)]] * 2
+    rendezvous.close()
+
+
 def test_a_rendezvous_that_nobody_listens_at_is_an_error_at_once() -> None:
     gone = Rendezvous("127.0.0.1")
     gone.close()

@@ -105,6 +105,7 @@ def _listen(host: str) -> socket.socket:
 class _Client:
     connection: socket.socket
     received: bytearray = field(default_factory=bytearray)
+    unsent: bytearray = field(default_factory=bytearray)
     wanted: list[bytes] | None = None
 
 
@@ -116,25 +117,26 @@ class _Desk:
         self._closed = closed
         self._values: dict[bytes, tuple[bytes, _Client | None]] = {}
         self._clients: set[_Client] = set()
+        self._selector = selectors.DefaultSelector()
 
     def serve(self) -> None:
         self._listener.setblocking(False)
-        with selectors.DefaultSelector() as selector, self._listener, self._closed:
+        with self._selector as selector, self._listener, self._closed:
             selector.register(self._listener, selectors.EVENT_READ)
             selector.register(self._closed, selectors.EVENT_READ)
             while True:
-                for key, _ in selector.select():
+                for key, events in selector.select():
                     if key.fileobj is self._closed:
                         for client in self._clients:
                             client.connection.close()
                         return
                     if key.fileobj is self._listener:
-                        self._accept(selector)
-                    elif not self._hear(key.data):
+                        self._accept()
+                    elif not self._attend(key.data, events):
                         selector.unregister(key.fileobj)
                         self._part(key.data)
 
-    def _accept(self, selector: selectors.BaseSelector) -> None:
+    def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
         except OSError:  # who knocked is gone again, or there are no file descriptors left: others may still come
@@ -143,19 +145,25 @@ class _Desk:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client = _Client(connection)
         self._clients.add(client)
-        selector.register(connection, selectors.EVENT_READ, client)
+        self._selector.register(connection, selectors.EVENT_READ, client)
 
-    def _hear(self, client: _Client) -> bool:
-        """Do what a client asks; return False if it is gone, or talks nonsense."""
+    def _attend(self, client: _Client, events: int) -> bool:
+        """Do what a client asks, send what it waits for; return False if it is gone, or talks nonsense."""
         try:
-            data = client.connection.recv(1 << 16)
-            client.received += data
-            while (body := _take_frame(client.received)) is not None:
-                self._do(client, _unpack(body))
-        except BlockingIOError:
-            return True
+            if events & selectors.EVENT_WRITE:
+                self._send(client)
+            return not events & selectors.EVENT_READ or self._hear(client)
         except (OSError, ValueError, struct.error):
             return False
+
+    def _hear(self, client: _Client) -> bool:
+        try:
+            data = client.connection.recv(1 << 16)
+        except BlockingIOError:
+            return True
+        client.received += data
+        while (body := _take_frame(client.received)) is not None:
+            self._do(client, _unpack(body))
         return bool(data)
 
     def _do(self, client: _Client, request: list[bytes]) -> None:
@@ -177,7 +185,15 @@ class _Desk:
         if client.wanted is not None and all(key in self._values for key in client.wanted):
             values = [self._values[key][0] for key in client.wanted]
             client.wanted = None
-            client.connection.sendall(_pack(values))
+            client.unsent += _pack(values)
+            self._send(client)
+
+    def _send(self, client: _Client) -> None:
+        """Send as much as fits into the connection; the rest follows when it does."""
+        with contextlib.suppress(BlockingIOError):
+            del client.unsent[: client.connection.send(client.unsent)]
+        more = selectors.EVENT_WRITE if client.unsent else 0
+        self._selector.modify(client.connection, selectors.EVENT_READ | more, client)
 
     def _part(self, client: _Client) -> None:
         client.connection.close()
