@@ -224,11 +224,11 @@ class Builds:
             build = self.get(key)
             if build is None:
                 return
-            self._workshop.over(key)
             state = BuildState.FAILED if outcome.reason else BuildState.READY
             found = {name: getattr(outcome, name) for name in ("python", "builder", "num_bytes", "reason", "output")}
             self._put(replace(build, state=state, ended_at=self._clock.now(), **found))
             self._lines.pop(key, None)
+            self._workshop.over(key)
         log.info("environment %.12s is %s%s", key, state.value, f": {outcome.reason}" if outcome.reason else "")
         for listener in self._listeners:
             listener()
