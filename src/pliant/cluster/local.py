@@ -214,21 +214,18 @@ class LocalCluster:
 
     def _send_orders(self) -> None:
         with self._lock:
-            waiting = [held for held in self._tasks.values() if held.launch is not None]
-        for held in waiting:
-            launch, held.launch = held.launch, None
+            waiting = [(held, held.launch) for held in self._tasks.values() if held.launch is not None]
+        for held, launch in waiting:
+            held.launch = None
             try:
-                with records.held_term(self._state_dir) as term:
-                    if term > self._office.term:
-                        return  # a later agent has begun meanwhile, and has read the records
-                    records.write(self._state_dir, held.record)
+                if not records.begin(self._state_dir, held.record, term=self._office.term):
+                    return
                 zygote = self._zygote or self._bring_up_zygote()
             except OSError as error:
                 self._finish(held, None, f"this machine cannot start a process: {error}")
             else:
-                if launch is not None:
-                    self._memory.make(launch.env.get("PLIANT_MEMORY_DIR"))
-                    zygote.order(launch)
+                self._memory.make(launch.env.get("PLIANT_MEMORY_DIR"))
+                zygote.order(launch)
         if self._zygote is not None:
             more = selectors.EVENT_WRITE if self._zygote.flush() else 0
             self._selector.modify(self._zygote.channel, selectors.EVENT_READ | more)

@@ -63,6 +63,18 @@ def write(state_dir: Path, record: Record) -> None:
         raise
 
 
+def begin(state_dir: Path, record: Record, *, term: int) -> bool:
+    """Write a task's first record, unless a later agent has begun and read the records; tell whether it was written.
+
+    Raises:
+        OSError: it could not be written; the record is as it was.
+    """
+    with held_term(state_dir) as newest:
+        if newest <= term:
+            write(state_dir, record)
+        return newest <= term
+
+
 def read(state_dir: Path, task_id: TaskId) -> Record | None:
     """Return a task's record; None if there is none."""
     try:
