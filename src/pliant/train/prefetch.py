@@ -21,7 +21,7 @@ import threading
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,6 +33,8 @@ from pliant.train.fetcher import Fetcher, Request
 from pliant.train.sharding import Owner, Part, Plan
 
 MAX_DEPTHS: Final = 4
+_LOCK_S: Final = 5.0
+"""Loader processes hold their lock for microseconds, unless they were killed while they held it."""
 _PR_SET_PDEATHSIG: Final = 1
 
 Key = tuple[int, int, int]
@@ -159,6 +161,32 @@ def key_of(part: Part) -> Key:
     return part.step, part.positions.start, part.positions.stop
 
 
+class _Done:
+    """torch's event that tells loader processes to end, as this side sees it.
+
+    A process that is killed while it looks at the event takes the event's lock with it, and torch would then wait for
+    the lock for ever. All are killed here instead.
+    """
+
+    def __init__(self, event: Any, processes: Sequence[Any]) -> None:
+        self._event = event
+        self._processes = processes
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        lock = self._event._cond
+        if lock.acquire(timeout=_LOCK_S):
+            lock.release()
+            self._event.set()
+            return
+        for process in self._processes:
+            process.kill()
+
+
 class Prefetch:
     """Batches of parts, loaded ahead.
 
@@ -216,16 +244,6 @@ class Prefetch:
             batch.throw()
         return batch
 
-    def _give_up(self) -> None:
-        """End the processes by force: one that was killed may hold a lock of theirs for ever."""
-        if (batches := self._batches) is not None:
-            torch._C._remove_worker_pids(id(batches))
-            batches._worker_pids_set = False
-            for worker in batches._workers:
-                worker.kill()
-            batches._workers_done_event = threading.Event()  # nobody is left who reads it
-        self.close()
-
     def close(self) -> None:
         """End the processes."""
         batches, self._batches = self._batches, None
@@ -238,10 +256,10 @@ class Prefetch:
         try:
             batch = next(self._batches)
         except RuntimeError:
-            self._give_up()
+            self.close()
             raise
         except (OSError, EOFError) as error:  # a batch is taken over through a socket of the process that made it
-            self._give_up()
+            self.close()
             raise RuntimeError(
                 f"a DataLoader worker was killed while its batch was taken over ({error}); if it was for memory, lower "
                 f"num_workers or prefetch_factor"
@@ -310,4 +328,6 @@ def _start(fetcher: Fetcher, processes: Processes, stream: _Stream) -> Any:
             multiprocessing_context=processes.context,
             generator=torch.Generator(),  # nothing is drawn from the script's generator
         )
-        return iter(loader)
+        batches: Any = iter(loader)
+        batches._workers_done_event = _Done(batches._workers_done_event, batches._workers)
+        return batches
