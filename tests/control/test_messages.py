@@ -1,11 +1,14 @@
-"""What a task says a second time, because the server died after storing it and before saying so."""
+"""What tasks say to be told to people: a second time, because the server died before it said so; and much."""
+
+from functools import partial
 
 import pytest
 from tests.control.conftest import World
 
+from pliant.core.errors import Unavailable
 from pliant.core.event import EventKind
 from pliant.core.link import EpochFinished, FromTask, Note, Saved, SaveFailed
-from pliant.core.ports import EventFilter
+from pliant.core.ports import EventFilter, Writes
 
 NEWS: tuple[FromTask, ...] = (
     EpochFinished(epoch=0, step=10, samples=640),
@@ -73,3 +76,28 @@ def test_a_task_that_never_stops_talking_does_not_keep_the_loop_from_all_else(wo
 
     assert num_said == 2
     assert world.said(EventKind.WARNING) == ["job-1 (digits): another epoch", "job-2 (digits): and me?"]
+
+
+def test_what_is_only_told_to_people_is_written_together_in_its_order(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [world.store.tasks(world.submit())[0].id for _ in range(2)]
+    write, written, stored = world.store.write, list[int](), list[int]()
+
+    def counted(writes: Writes) -> object:
+        written.append(len(writes.events))
+        if len(written) == 1:
+            raise Unavailable("the database is away")
+        return write(writes)
+
+    monkeypatch.setattr(world.store, "write", counted)
+    for number in range(120):
+        world.control.hear(tasks[number % 2], Note(message=f"{number}"), stored=partial(stored.append, number))
+    with pytest.raises(Unavailable):
+        world.control.tick()
+    assert stored == []
+    world.control.tick()
+
+    assert written == [50, 50, 50, 20]
+    assert stored == [*range(120)]
+    assert [said.rpartition(" ")[2] for said in world.said(EventKind.WARNING)] == [f"{number}" for number in range(120)]

@@ -18,15 +18,18 @@ from pliant.wire.link import decode_from_task, encode, number_of
 class LinkServer:
     """Listens on loopback from its construction on; `port` 0 takes a free one.
 
-    Says of every message that it is stored, unless it is `forgetful`.
+    Says of every message that it is stored, `slow_s` seconds after it was heard, unless it is `forgetful`.
     """
 
-    def __init__(self, *, port: int = 0, status: HTTPStatus | None = None, forgetful: bool = False) -> None:
+    def __init__(
+        self, *, port: int = 0, status: HTTPStatus | None = None, forgetful: bool = False, slow_s: float = 0.0
+    ) -> None:
         self.heard: list[list[FromTask]] = []
         """What was said, one list a connection."""
         self.requests: list[Request] = []
         self._status = status
         self._forgetful = forgetful
+        self._slow_s = slow_s
         self._connections: list[ServerConnection] = []
         self._changed = threading.Condition()
         self._server: Server = serve(
@@ -88,6 +91,7 @@ class LinkServer:
                 with self._changed:
                     mine.append(decode_from_task(frame))
                     self._changed.notify_all()
+                time.sleep(self._slow_s)
                 if (number := number_of(frame)) and not self._forgetful:
                     connection.send(encode(Stored(number=number)))
         except ConnectionClosed:

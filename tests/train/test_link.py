@@ -247,6 +247,17 @@ def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told, port: int)
     assert time.monotonic() - began_at < 5
 
 
+def test_goodbye_waits_for_a_slow_server_as_long_as_it_stores_something(told: Told) -> None:
+    with LinkServer(slow_s=0.05) as server:
+        link = link_to(server.url, told)
+        for number in range(40):
+            link.send(note(f"{number}"))
+        link.start()
+        assert link.close(1.0)
+
+    assert server.heard_in_all(41)[1:] == [note(f"{number}") for number in range(40)]
+
+
 def pulsing(lease_s: float = 0.4) -> Pulsing:
     return Pulsing(make=Pulse, lease_s=lease_s)
 

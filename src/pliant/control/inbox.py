@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pliant.core.job import TaskId
-from pliant.core.link import FromTask
+from pliant.core.link import EpochFinished, FromTask, Note, Report, Saved, SaveFailed
 from pliant.core.ports import TaskExit
 
 
@@ -20,6 +20,11 @@ class Heard:
     """Counted over the life of the task; 0 if it has none."""
     stored: Callable[[], None] | None = None
     """To be called when it need not be said again."""
+
+    @property
+    def only_tells(self) -> bool:
+        """Nothing is decided because of it."""
+        return isinstance(self.message, Report | EpochFinished | Saved | SaveFailed | Note)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +65,10 @@ class Inbox:
             self._items.append(item)
             self._bell.notify_all()
 
-    def put_back(self, item: Item) -> None:
-        """Put what could not be dealt with in front again."""
+    def put_back(self, *items: Item) -> None:
+        """Put what could not be dealt with in front again, in this order."""
         with self._bell:
-            self._items.appendleft(item)
+            self._items.extendleft(reversed(items))
 
     def __len__(self) -> int:
         with self._bell:
@@ -77,6 +82,15 @@ class Inbox:
         """
         with self._bell:
             return self._items.popleft()
+
+    def take_told(self, most: int) -> tuple[Heard, ...]:
+        """Return what was heard before anything else, so many at most, as long as it is only told to people."""
+        with self._bell:
+            told: list[Heard] = []
+            while len(told) < most and self._items and isinstance(item := self._items[0], Heard) and item.only_tells:
+                told.append(item)
+                self._items.popleft()
+            return tuple(told)
 
     def ring(self) -> None:
         """Wake who sleeps, or who is about to."""

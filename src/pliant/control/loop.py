@@ -43,6 +43,8 @@ DEAF_SLEEP_S = 0.05
 TURN_S = 0.001
 """The lock is not fair: between ticks that follow each other at once, those who wait for it have a turn."""
 STALLED_S = 10.0
+MAX_TOLD = 50
+"""So many messages that are only told to people are written in one transaction."""
 
 
 class Control(Desk):
@@ -213,8 +215,13 @@ class Control(Desk):
         """Take in what has happened by now, do what is due, decide anew if anything changed that the scheduler sees."""
         with self._ledger.lock:
             now = self._clock.now()
-            for _ in range(len(self._inbox)):  # of what comes in meanwhile there may be no end
-                self._take(self._inbox.take())
+            num_items = len(self._inbox)  # of what comes in meanwhile there may be no end
+            while num_items > 0:
+                if told := self._inbox.take_told(min(num_items, MAX_TOLD)):
+                    self._hear(*told)
+                else:
+                    self._take(self._inbox.take())
+                num_items -= max(1, len(told))
             if not self._leases.deaf(now):  # else what would meet the deadlines may be still unread
                 self._take_due(now)
             if not self._draining:
@@ -254,14 +261,20 @@ class Control(Desk):
             case _:
                 assert_never(item)
 
-    def _hear(self, item: Heard) -> None:
-        if isinstance(item.message, Hello):
-            self._silent.discard(item.task_id)
+    def _hear(self, *items: Heard) -> None:
         draft = self._ledger.draft()
-        hear(draft, job_of(item.task_id), item.task_id, item.message, item.number)
-        self._commit_for(item, draft)
-        if item.stored is not None:
-            item.stored()
+        for number, item in enumerate(items):
+            if isinstance(item.message, Hello):
+                self._silent.discard(item.task_id)
+            try:
+                hear(draft, job_of(item.task_id), item.task_id, item.message, item.number)
+            except BaseException:
+                self._inbox.put_back(*items[:number], *items[number + 1 :])
+                raise
+        self._commit_for(draft, *items)
+        for item in items:
+            if item.stored is not None:
+                item.stored()
 
     def _exit_or_wait(self, ended: TaskExit) -> None:
         """A program that ended by itself may have said why: that is awaited for a moment before it is judged."""
@@ -277,7 +290,7 @@ class Control(Desk):
         self._awaited.spoken(ended.task_id)
         draft = self._ledger.draft()
         take_exit(draft, job_of(ended.task_id), ended)
-        self._commit_for(ended, draft)
+        self._commit_for(draft, ended)
         self._silent.discard(ended.task_id)
         self._leases.drop(ended.task_id)
         self._links.close(ended.task_id)
@@ -288,19 +301,19 @@ class Control(Desk):
         draft = self._ledger.draft()
         silent = f"gave no sign of life for {self._leases.lease_s:.1f} s"
         fence(draft, job_of(item.task_id), item.task_id, silent, blame=True)
-        self._commit_for(item, draft)
+        self._commit_for(draft, item)
 
     def _postpone(self, item: Slept) -> None:
         log.warning("the server stood still for %.1f s; leases and deadlines are longer by that", item.seconds)
         draft = self._ledger.draft()
         postpone(draft, item.seconds)
-        self._commit_for(item, draft)
+        self._commit_for(draft, item)
         self._awaited.postpone(item.seconds)
 
-    def _commit_for(self, item: Item, draft: Draft) -> None:
+    def _commit_for(self, draft: Draft, *items: Item) -> None:
         """Commit a decision; if it cannot be written, what led to it waits in the inbox."""
         try:
             self._ledger.commit(draft)
         except BaseException:
-            self._inbox.put_back(item)
+            self._inbox.put_back(*items)
             raise

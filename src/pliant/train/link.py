@@ -115,9 +115,16 @@ class Link:
             return bool(self._outbox)
 
     def close(self, timeout_s: float) -> bool:
-        """Send what waits, say goodbye and end; tell whether everything was stored."""
+        """Send what waits, say goodbye and end; tell whether everything was stored.
+
+        Args:
+            timeout_s: seconds after which the server is given up if it stores nothing any more.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: not self._outbox or self._refused, timeout_s)
+            num_left = len(self._outbox) + 1
+            while 0 < len(self._outbox) < num_left and not self._refused:
+                num_left = len(self._outbox)
+                self._changed.wait_for(lambda n=num_left: len(self._outbox) < n or self._refused, timeout_s)  # type: ignore[misc]
             flushed = not self._outbox
             self._closing = True
             self._changed.notify_all()

@@ -32,9 +32,9 @@ class Outbox:
         self._sent: deque[Numbered] = deque()
         self._number = 0
 
-    def __bool__(self) -> bool:
-        """Tell whether anything is still to be stored."""
-        return bool(self._waiting or self._sent)
+    def __len__(self) -> int:
+        """Return how many messages are still to be stored."""
+        return len(self._waiting) + len(self._sent)
 
     def put(self, message: FromTask) -> None:
         """Add a message; of two reports that wait, the points of both are kept and only the newer progress."""
