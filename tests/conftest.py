@@ -1,6 +1,7 @@
 """For all tests: no thread of a training outlives its test, no example has a deadline, torch is silent about cuts."""
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is impo
 
 _PATIENCE_S: Final = 20.0
 """For a busy machine; it takes milliseconds."""
+_TEARDOWN_S: Final = 60.0
 _OF_TRAININGS: Final = ("pliant-form-", "pliant-bury-", "pliant-stage-", "pliant-abort-", "pliant-rendezvous-", "job-")
 
 
@@ -34,3 +36,18 @@ def no_thread_outlives_its_test() -> Iterator[None]:
         if thread.name.startswith(_OF_TRAININGS):
             thread.join(max(0.0, deadline - time.monotonic()))
             assert not thread.is_alive(), f"{thread.name} is still there {_PATIENCE_S:g} s after the test"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Give what comes after a test that failed a time limit again: pytest-timeout gives its own up at a failure.
+
+    It takes this one back at the end of the test.
+    """
+    if signal.getitimer(signal.ITIMER_REAL)[0] == 0.0:
+        signal.signal(signal.SIGALRM, _give_up)
+        signal.setitimer(signal.ITIMER_REAL, _TEARDOWN_S)
+
+
+def _give_up(*_: object) -> None:
+    pytest.fail(f"what comes after the test took more than {_TEARDOWN_S:g} s")
