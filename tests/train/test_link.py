@@ -248,14 +248,14 @@ def test_goodbye_to_a_server_that_stays_away_ends_in_time(told: Told, port: int)
 
 
 def test_goodbye_waits_for_a_slow_server_as_long_as_it_stores_something(told: Told) -> None:
-    with LinkServer(slow_s=0.05) as server:
+    with LinkServer(slow_s=0.1) as server:
         link = link_to(server.url, told)
-        for number in range(40):
+        for number in range(60):
             link.send(note(f"{number}"))
         link.start()
-        assert link.close(1.0)
+        assert link.close(5.0)  # all of it takes longer
 
-    assert server.heard_in_all(41)[1:] == [note(f"{number}") for number in range(40)]
+    assert server.heard_in_all(61)[1:] == [note(f"{number}") for number in range(60)]
 
 
 def pulsing(lease_s: float = 0.4) -> Pulsing:
