@@ -325,13 +325,14 @@ def _gone(membership: Membership, event: Gone, now: float, effects: list[Effect]
     if standing is None:
         return membership
     tasks = {task: known for task, known in membership.tasks.items() if task != task_id}
-    membership = replace(membership, tasks=tasks, wanted=membership.wanted - {task_id})
+    # What failed with it says nothing of those who remain: they try at once.
+    membership = replace(membership, tasks=tasks, wanted=membership.wanted - {task_id}, num_failures=0, retry_at=0.0)
     current, forming = membership.current, membership.forming
     reason = f"lost {task_id}" + (f" ({event.reason})" if event.reason else "")
     if current is not None and not current.dead and task_id in current.members and not standing.left:
         membership = _lose_current(membership, reason, now, effects)
     elif forming is not None and task_id in forming.members:
-        membership = _abandon_forming(membership, reason, now, effects)
+        membership = _abandon_forming(membership, reason, now, effects, failed=False)
     if membership.current is not None and not any(task in tasks for task in membership.current.members):
         membership = _forget_empty(membership, effects)
     return membership
