@@ -525,7 +525,8 @@ def test_survivors_that_tried_in_vain_with_a_lost_task_do_not_wait_once_its_loss
         if story.membership.wake_at is not None:
             story.now = story.membership.wake_at
             story.feed(Tick())
-    assert not any(isinstance(effect, Announced) for effect in story.broken(C, 5)), "nobody knows why: there is no hurry"
+    effects = story.broken(C, 5)
+    assert not any(isinstance(effect, Announced) for effect in effects), "nobody knows why: there is no hurry"
 
     effects = story.gone(A)
 
