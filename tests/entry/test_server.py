@@ -16,9 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-
-from pliant.cluster.listening import FreePorts
-from pliant.core.job import NodeId
+from tests.e2e.pool import free_port
 
 pytestmark = pytest.mark.timeout(180)  # one test starts several servers
 
@@ -124,9 +122,7 @@ def submit(http: httpx.Client, script: Path, **job: object) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_training_outlives_a_killed_server_is_paused_by_sigterm_and_goes_on(home: Path) -> None:
-    here = NodeId("here")
-    port = FreePorts(here, "127.0.0.1").address(here).port  # nobody gets it by chance while no server has it
-    ports_and_patience = ("--port", str(port), "--lease-s", "30")
+    ports_and_patience = ("--port", str(free_port()), "--lease-s", "30")
     with running(home, *ports_and_patience) as first:
         with client(home) as http:
             job_id = submit(http, DIGITS, max_tasks=2, args=["--epochs", "100000", "--width", "4"])

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.e2e.pool import free_port
 from tests.train.link_server import LinkServer
 
-from pliant.cluster.listening import FreePorts
-from pliant.core.job import NodeId
 from pliant.core.link import Failed, Hello, Leaving, Ready
 from pliant.entry.task import TaskSettings
 
@@ -148,8 +147,7 @@ def run_fixed(tmp_path: Path, ending: str) -> tuple[int, str, str]:
     code = tmp_path / "code"
     code.mkdir()
     (code / "train.py").write_text(ALONE.format(ending=ending))
-    here = NodeId("here")
-    port = FreePorts(here, "127.0.0.1").address(here).port  # nobody gets it by chance before it is listened on
+    port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
     env = {**kept, "PLIANT_FIXED": "1", "PLIANT_NUM_THREADS": "1", "RANK": "0", "WORLD_SIZE": "1"}
     env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONWARNINGS": "ignore"}

@@ -121,10 +121,8 @@ class Link:
             timeout_s: seconds after which the server is given up if it stores nothing any more.
         """
         with self._changed:
-            num_left = len(self._outbox) + 1
-            while 0 < len(self._outbox) < num_left and not self._refused:
-                num_left = len(self._outbox)
-                self._changed.wait_for(lambda n=num_left: len(self._outbox) < n or self._refused, timeout_s)  # type: ignore[misc]
+            while self._outbox and not self._refused and self._stores_more(timeout_s):
+                continue
             flushed = not self._outbox
             self._closing = True
             self._changed.notify_all()
@@ -132,6 +130,11 @@ class Link:
         if connection is not None:
             connection.close()  # waits for the server's answer, so that it has read everything before we exit
         return flushed
+
+    def _stores_more(self, timeout_s: float) -> bool:
+        """Wait, under the lock, until the server has stored something or refuses us; tell whether it did in time."""
+        num_left = len(self._outbox)
+        return self._changed.wait_for(lambda: len(self._outbox) < num_left or self._refused, timeout_s)
 
     def _receive_for_ever(self) -> None:
         delay_s = _RETRY_FIRST_S
