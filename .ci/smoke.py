@@ -6,9 +6,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from pliant.api.jobs import JobRequest
 from pliant.client import Client
 from pliant.core.errors import Unavailable
-from pliant.wire.api import JobRequest
 
 SCRIPT = """
 import torch

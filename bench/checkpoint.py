@@ -25,8 +25,8 @@ import torch
 
 import pliant
 from bench._report import finish
-from pliant.train import checkpoint
-from pliant.train.shelf import Position, Shelf
+from pliant.train.state import checkpoint
+from pliant.train.state.shelf import Position, Shelf
 
 SIZES_MB = (5, 100)
 BATCH = 64

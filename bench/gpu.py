@@ -31,9 +31,9 @@ from bench._report import Claim, finish, head, spread, table, verdicts
 from pliant.core.job import JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask, Left, Note, Ready, Switched
 from pliant.train import Run
-from pliant.train.ambient import SURROUNDINGS, alone
+from pliant.train.context import SURROUNDINGS, alone
 from pliant.train.errors import Departed
-from pliant.train.session import Session
+from pliant.train.group.session import Session
 
 BATCH, WIDTH = 512, 2048
 MOST_ALONE = 1.02

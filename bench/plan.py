@@ -17,7 +17,7 @@ from pathlib import Path
 from bench._report import finish, processor
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueView, Snapshot, TaskView, WorkloadView
-from pliant.policy.plan import plan
+from pliant.policy.schedule.plan import plan
 
 NUM_NODES = 256
 SLOTS_PER_NODE = 8

@@ -24,8 +24,8 @@ from bench.fixed.models import TRAININGS, Training
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Form, FromTask, Ready
 from pliant.train import Run
-from pliant.train.ambient import SURROUNDINGS, Surroundings
-from pliant.train.session import Session
+from pliant.train.context import SURROUNDINGS, Surroundings
+from pliant.train.group.session import Session
 
 LOOPBACK = "127.0.0.1"
 MANY_EPOCHS = 1_000_000

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.peers.processes import Processes
+from pliant.api.jobs import JobRequest
 from pliant.client import Client
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, Task
-from pliant.wire.api import JobRequest
 
 START_S = 60.0
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from bench.peers.processes import Processes
 from bench.peers.server import SCRIPTS, Server
-from pliant.wire.api import JobPatch
+from pliant.api.jobs import JobPatch
 
 LOOPBACK = "127.0.0.1"
 

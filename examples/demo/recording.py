@@ -7,10 +7,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pliant.api.jobs import JobDetail
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import GenerationState
-from pliant.wire.api import JobDetail
 
 
 class DemoFailed(Exception):

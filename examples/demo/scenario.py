@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from examples.demo.recording import DemoFailed, Recording, Seen, Stage
+from pliant.api.jobs import JobPatch, JobRequest
 from pliant.client import Client
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import JobState
-from pliant.wire.api import JobPatch, JobRequest
 
 NUM_SLOTS = 8
 HIGH_PRIORITY = 10_000

@@ -5,12 +5,12 @@ import threading
 import time
 from pathlib import Path
 
-from tests.catalog.wheels import offline, tiny_wheel
+from tests.catalog.environments.wheels import offline, tiny_wheel
 from uv import find_uv_bin
 
-from pliant.catalog.environment_builds import Builds
-from pliant.catalog.environment_workshop import Limits
-from pliant.catalog.environments import Environments
+from pliant.catalog.environments.builds import Builds
+from pliant.catalog.environments.use_cases import Environments
+from pliant.catalog.environments.workshop import Limits
 from pliant.core.access import Principal, Role
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.rest import World, cluster_view, serve
+from tests.contracts.store import a_job, a_task, an_event
 from typer.testing import CliRunner
 
 from pliant.cli import words
 from pliant.cli.app import app, main
 from pliant.cli.follow import LogLine, follow_job
-from pliant.cli.frame import View, draw
+from pliant.cli.jobs.frame import View, draw
 from pliant.cli.screen import Column, console, table
 from pliant.client import Client
 from pliant.core.event import EventKind
 from pliant.core.job import Claim, Generation, JobId, NodeId, Progress, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
 from pliant.core.plan import NodeView
-from pliant.testing.rest import World, cluster_view, serve
-from pliant.testing.store import a_job, a_task, an_event
 
 PROGRESS = Progress(
     epoch=3, num_epochs=20, step=30, num_steps=200, samples=1920, samples_per_s=640.0, loss=0.25, eta_s=125.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pliant.cli.assignments import assigned
+from pliant.cli.catalog.assignments import assigned
 from pliant.core.errors import InvalidInput
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
+from pliant.api.people import LogonRequest
 from pliant.cli.app import main
-from pliant.cli.frame import View, draw
+from pliant.cli.jobs.frame import View, draw
 from pliant.cli.screen import console
 from pliant.client import Client
 from pliant.client.credentials import Credentials
 from pliant.core.access import Role
-from pliant.wire.people import LogonRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.rest import World, serve
+from tests.contracts.store import a_job, a_metric, a_task, an_event
 
+from pliant.api.jobs import JobDetail, JobPatch, JobRequest, LogFile, SlotView
 from pliant.client import Client
 from pliant.client.connection import Connection, Patience
 from pliant.client.stream import stream_events
@@ -29,9 +32,6 @@ from pliant.core.event import Usage
 from pliant.core.job import JobId, NodeId, Progress
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView
-from pliant.testing.rest import World, serve
-from pliant.testing.store import a_job, a_metric, a_task, an_event
-from pliant.wire.api import JobDetail, JobPatch, JobRequest, LogFile, SlotView
 
 JOB = JobId("job-1")
 

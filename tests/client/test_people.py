@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
+from pliant.api.jobs import JobRequest
+from pliant.api.people import TokenRequest, UserPatch, UserRequest
+from pliant.api.trust import Trust
 from pliant.client import Client
 from pliant.client.credentials import Credentials, Login, same_url
 from pliant.core.access import Permission, Role
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale, Unauthorized, Unavailable
-from pliant.wire.api import JobRequest
-from pliant.wire.people import TokenRequest, UserPatch, UserRequest
-from pliant.wire.trust import Trust
 
 
 @pytest.fixture(scope="module")

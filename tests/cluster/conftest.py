@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contracts.cluster import NUM_SLOTS
+from tests.contracts.process_stage import ENTRY, NODE, PATHS, ProcessStage
 
 from pliant.cluster.local import LocalCluster
 from pliant.cluster.settings import LocalSettings
-from pliant.testing.cluster import NUM_SLOTS
-from pliant.testing.process_stage import ENTRY, NODE, PATHS, ProcessStage
 
 
 class WallClock:

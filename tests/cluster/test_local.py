@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.cluster import ClusterContract
+from tests.contracts.process_stage import DEADLINE_S, PATHS, ProcessStage, until
 
-from pliant.cluster import process, records
+from pliant.cluster import process
 from pliant.cluster.local import LocalCluster
+from pliant.cluster.zygote import records
 from pliant.core.errors import Unavailable
 from pliant.core.job import TaskId
-from pliant.testing.cluster import ClusterContract
-from pliant.testing.process_stage import DEADLINE_S, PATHS, ProcessStage, until
 
 BringUp = Callable[..., ProcessStage[LocalCluster]]
 Stage = ProcessStage[LocalCluster]
@@ -197,7 +198,7 @@ class Clock:
     now = staticmethod(time.time)
 folder = Path({str(tmp_path / "job-1.1")!r})
 settings = LocalSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
-                         entry="pliant.testing.program:main")
+                         entry="tests.contracts.program:main")
 cluster = LocalCluster(settings, clock=Clock(), base_env=os.environ)
 cluster.start(StartOrder(task_id="job-1.1", node_id="here", slots=(0,), argv=(str(folder),), env={{}}, cwd=str(folder),
                          log_dir=str(folder)))

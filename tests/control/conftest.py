@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pliant.control.loop import Control
+from pliant.control.loop.tick import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
 from pliant.core.job import Job, JobId, JobSpec, NodeId, Progress, Task, TaskId

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from examples.demo.recording import Recording, Seen, Stage
+from pliant.api.jobs import JobDetail
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Progress, TaskId
 from pliant.core.lifecycle import GenerationState, JobState
-from pliant.wire.api import JobDetail
 
 T0 = 1_000_000.0
 A, B = JobId("job-1"), JobId("job-2")

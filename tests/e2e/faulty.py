@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tests.contracts.faults import Faults, Place
+from tests.contracts.starvation import starved_s
 from torch.utils.data import TensorDataset
 
-from pliant.testing.faults import Faults, Place
-from pliant.testing.starvation import starved_s
 from pliant.train import Run
 
 NUM_SAMPLES = 500

@@ -13,11 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.contracts.starvation import starved_s
+
 from pliant.client import Client
 from pliant.core.job import Task
-from pliant.testing.starvation import starved_s
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 START_S = 60.0
 _numbers = itertools.count(31 * os.getpid())  # so that two runs of the tests side by side hardly meet
 
@@ -146,4 +148,6 @@ def free_port() -> int:
 
 
 def clean_env() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
+    """Return this environment without Pliant's own variables; scripts find `tests.contracts` in it."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
+    return env | {"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), env.get("PYTHONPATH", ""))))}

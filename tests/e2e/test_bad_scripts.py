@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.e2e.pool import Pool
 
+from pliant.api.jobs import JobRequest
 from pliant.client import Client
 from pliant.core.job import Job
-from pliant.wire.api import JobRequest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -15,8 +15,8 @@ from tests.e2e.pool import HERE, Pool, clean_env
 from tests.train.test_elastic import samples_by_epoch
 from tests.train.zoo import MODELS, NUM_SAMPLES
 
+from pliant.api.jobs import JobPatch
 from pliant.client import Client
-from pliant.wire.api import JobPatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -19,7 +19,7 @@ from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.e2e.test_durable import pids_of, progress, with_password
 
-from pliant.wire.trust import Trust
+from pliant.api.trust import Trust
 
 TAKEOVER_S = 10.0
 HANG_S = 30.0

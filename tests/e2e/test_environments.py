@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.catalog.wheels import offline, tiny_wheel
+from tests.catalog.environments.wheels import offline, tiny_wheel
 from tests.e2e.pool import HERE, Pool
 
 from pliant.core.event import EventKind

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
 from tests.e2e.trial import BACK_AFTER_KILL_S, STEPS_PER_EPOCH, Trial, step_of
 
 from pliant.client import Client
 from pliant.core.event import Event
-from pliant.testing.faults import Act, Fault, Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
 from tests.e2e.trial import BACK_AFTER_HANG_S, STEPS_PER_EPOCH, Trial
 
 from pliant.client import Client
-from pliant.testing.faults import Act, Fault, Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
 from tests.e2e.trial import BACK_AFTER_KILL_S, STEPS_PER_EPOCH, Trial
 
 from pliant.client import Client
-from pliant.testing.faults import Act, Fault, Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

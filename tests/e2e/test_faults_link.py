@@ -5,12 +5,12 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
 from tests.e2e.trial import BACK_AFTER_KILL_S, LEASE_S, PACE_S, Trial
 
 from pliant.client import Client
 from pliant.core.job import Task
-from pliant.testing.faults import Act, Fault, Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

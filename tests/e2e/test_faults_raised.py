@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
 from tests.e2e.trial import Trial
 
 from pliant.client import Client
 from pliant.core.job import Job
-from pliant.testing.faults import Act, Fault, Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -11,10 +11,10 @@ from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
+from pliant.api.jobs import JobPatch
 from pliant.client import Client
 from pliant.core.event import Event
 from pliant.core.job import Job, Task
-from pliant.wire.api import JobPatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -10,7 +10,7 @@ from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
-from pliant.train import checkpoint
+from pliant.train.state import checkpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

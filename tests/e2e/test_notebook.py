@@ -11,9 +11,9 @@ import pytest
 from nbclient import NotebookClient
 from tests.e2e.pool import HERE, Pool
 
+from pliant.api.people import UserRequest
 from pliant.client import Client
 from pliant.core.access import Role
-from pliant.wire.people import UserRequest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -8,7 +8,7 @@ from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
-from pliant.wire.api import JobPatch
+from pliant.api.jobs import JobPatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

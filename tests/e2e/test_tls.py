@@ -10,11 +10,11 @@ from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
+from pliant.api.jobs import JobPatch
+from pliant.api.trust import Trust
 from pliant.client import Client
 from pliant.client.home import read_record
 from pliant.core.errors import Unavailable
-from pliant.wire.api import JobPatch
-from pliant.wire.trust import Trust
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 

@@ -15,15 +15,15 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import torch
+from tests.contracts.faults import Claim, Fault, add, claims
 from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool, clean_env
 from tests.train.test_elastic import samples_by_epoch
 
+from pliant.api.jobs import JobPatch, JobRequest
 from pliant.client import Client
 from pliant.core.event import Event
 from pliant.core.job import Job, Task
-from pliant.testing.faults import Claim, Fault, add, claims
-from pliant.wire.api import JobPatch, JobRequest
 
 SCRIPT = HERE / "faulty.py"
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES, WIDTH = 30, 10, 500, 24

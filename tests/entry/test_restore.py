@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.registry import Thing
+from tests.contracts.store import a_job, a_metric, a_task, an_event
 
-from pliant.control.backup import Backup
+from pliant.control.upkeep.backup import Backup
 from pliant.core.errors import Conflict, InvalidInput
 from pliant.core.job import JobId
 from pliant.core.ports import EventFilter, Writes
@@ -17,8 +19,6 @@ from pliant.core.registry import AuditEntry
 from pliant.entry.restore import main, restored
 from pliant.sim.clock import VirtualClock
 from pliant.store.sql import SqlStore
-from pliant.testing.registry import Thing
-from pliant.testing.store import a_job, a_metric, a_task, an_event
 
 FILES = {
     "secret": "s" * 32,

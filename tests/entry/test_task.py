@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.pool import free_port
-from tests.train.link_server import LinkServer
+from tests.train.link.link_server import LinkServer
 
 from pliant.core.link import Failed, Hello, Leaving, Ready
 from pliant.entry.task import TaskSettings

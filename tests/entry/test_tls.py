@@ -24,12 +24,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+from pliant.api.trust import Trust
 from pliant.client.connection import Connection
 from pliant.core.errors import InvalidInput, Unavailable
 from pliant.entry.front import Front, open_front
 from pliant.entry.settings import ServerSettings, read_settings
 from pliant.entry.tls import RENEWED_BEFORE, VALID, Tls, TlsSettings, prepare
-from pliant.wire.trust import Trust
 
 NOW = time.time()
 DAY_S = 86400.0

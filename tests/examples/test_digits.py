@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import pliant.compat
+import pliant.ibm.modules
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 MAX_ADDED_LINES = 5
@@ -44,7 +44,7 @@ def added(before: str, after: str) -> list[str]:
 
 def run(name: str, folder: Path, *args: str) -> str:
     """Run an example with nothing around it; return what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(pliant.compat.__file__).parent), "RESULT_DIR": str(folder)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(pliant.ibm.modules.__file__).parent), "RESULT_DIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(DIGITS / name), *args],
         cwd=folder,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pliant.api.people import UserRequest
 from pliant.core.access import Role
 from pliant.core.registry import Registry
 from pliant.people.passwords import Cost
 from pliant.people.people import People, make_people
 from pliant.sim.clock import VirtualClock
 from pliant.store.sql import SqlStore
-from pliant.wire.people import UserRequest
 
 CHEAP = Cost(num_passes=1, memory_kib=8, num_lanes=1)
 PASSWORD = "correct horse"

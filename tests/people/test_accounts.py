@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.people.conftest import CHEAP, PASSWORD
 
+from pliant.api.people import TokenRequest, UserPatch, UserRequest
 from pliant.core.access import Permission, Role
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale, Unauthorized
 from pliant.core.registry import Registry
@@ -14,7 +15,6 @@ from pliant.people.accounts import made_up_password
 from pliant.people.people import People, make_people
 from pliant.people.user import User
 from pliant.sim.clock import VirtualClock
-from pliant.wire.people import TokenRequest, UserPatch, UserRequest
 
 Add = Callable[..., None]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.people.conftest import CHEAP, PASSWORD
 
+from pliant.api.people import TokenRequest, UserPatch
 from pliant.core.access import Permission, Principal, Role
 from pliant.core.errors import TooMany, Unauthorized
 from pliant.core.registry import Registry
@@ -15,7 +16,6 @@ from pliant.people.throttle import MAX_WAIT_S, NUM_FREE
 from pliant.people.tokens import PersonalToken
 from pliant.people.verifier import REMEMBERED_S
 from pliant.sim.clock import VirtualClock
-from pliant.wire.people import TokenRequest, UserPatch
 
 Add = Callable[..., None]
 

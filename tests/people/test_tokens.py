@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from pliant.api.people import TokenRequest
 from pliant.core.access import Permission
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
 from pliant.core.registry import Registry
 from pliant.people.people import People
 from pliant.people.tokens import MAX_TOKENS, PersonalToken
 from pliant.sim.clock import VirtualClock
-from pliant.wire.people import TokenRequest
 
 Add = Callable[..., None]
 DAY_S = 86400.0

@@ -18,21 +18,24 @@ import httpx
 import pytest
 import uvicorn
 
-from pliant.catalog.dataset_imports import ImportSettings
-from pliant.catalog.dataset_uploads import UploadLimits
-from pliant.catalog.datasets import make_datasets
-from pliant.control.backup import Backup
-from pliant.control.loop import Control
-from pliant.control.orders import job_token
+from pliant.api.link import MAX_FRAME_BYTES
+from pliant.api.people import TokenRequest, UserRequest
+from pliant.catalog.datasets.imports import ImportSettings
+from pliant.catalog.datasets.uploads import UploadLimits
+from pliant.catalog.datasets.use_cases import make_datasets
+from pliant.control.jobs.orders import job_token
+from pliant.control.loop.tick import Control
+from pliant.control.requests.sharing import sharing_of
 from pliant.control.settings import ControlSettings
-from pliant.control.sharing import sharing_of
-from pliant.control.upkeep import Upkeep
+from pliant.control.upkeep.backup import Backup
+from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.access import Role
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster
 from pliant.entry.datasets import IMPORTER
 from pliant.entry.environments import opened_environments
+from pliant.ibm.rest.edge import IBM
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people
 from pliant.people.throttle import WINDOW_S
@@ -45,8 +48,6 @@ from pliant.server.model_jobs import models_of
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
-from pliant.wire.link import MAX_FRAME_BYTES
-from pliant.wire.people import TokenRequest, UserRequest
 
 TOKEN = "the-token"
 SECRET = b"s" * 32
@@ -125,7 +126,7 @@ class Served:
             frameworks=home / "frameworks",
             shut_down=self._shut_down,
         )
-        self.app = make_app(context)
+        self.app = make_app(context, IBM)
         config = uvicorn.Config(
             self.app,
             log_config=None,

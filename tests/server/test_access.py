@@ -12,11 +12,11 @@ from fastapi import Depends
 from fastapi.routing import APIRouter, iter_route_contexts
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
+from pliant.api.link import LINK_PATH
+from pliant.api.people import TokenRequest
 from pliant.core.access import ALLOWED, Permission, Role
 from pliant.people.throttle import WINDOW_S
-from pliant.server.access import NEEDED, OPEN, Route, allowed
-from pliant.wire.link import LINK_PATH
-from pliant.wire.people import TokenRequest
+from pliant.server.middleware.access import NEEDED, OPEN, Route, allowed
 
 REFUSED = (401, 403)
 WAYS = {

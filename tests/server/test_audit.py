@@ -202,5 +202,5 @@ def test_a_log_that_cannot_be_written_does_not_hide_what_was_done(
 
     monkeypatch.setattr(server.store.audit, "append", full)
     assert server.http.post("/logoff").status_code == 409
-    (record,) = [record for record in caplog.records if record.name == "pliant.server.audit"]
+    (record,) = [record for record in caplog.records if record.name == "pliant.server.middleware.audit"]
     assert "POST /v1/logoff" in record.getMessage()

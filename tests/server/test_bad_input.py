@@ -18,8 +18,8 @@ from pydantic import BaseModel
 from tests.server.conftest import wait_for
 from tests.server.world import NAME, code, makes
 
-from pliant.server.limits import MAX_BODY_BYTES, is_upload
-from pliant.server.problems import MEDIA_TYPE
+from pliant.server.middleware.limits import MAX_BODY_BYTES, is_upload
+from pliant.server.middleware.problems import MEDIA_TYPE
 
 Served = Any
 Eventually = Callable[..., Any]

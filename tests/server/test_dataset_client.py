@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from pliant.api.datasets import DatasetPatch, DatasetRequest
 from pliant.cli.app import main
 from pliant.client import Client
 from pliant.client.data_source import source_of
 from pliant.core.dataset import DatasetState
 from pliant.core.errors import InvalidInput, TooLarge
-from pliant.wire.datasets import DatasetPatch, DatasetRequest
 
 Served = Any
 

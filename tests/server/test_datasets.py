@@ -17,7 +17,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from pliant.control.orders import start_order
+from pliant.control.jobs.orders import start_order
 from pliant.core.access import Role
 from pliant.files.digest import content_digest
 

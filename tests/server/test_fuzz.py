@@ -34,17 +34,18 @@ from schemathesis.specs.openapi.checks import (
 )
 from tests.server.world import code, makes
 
-from pliant.server.limits import is_upload
-from pliant.server.problems import MEDIA_TYPE
-from pliant.server.routes.wmla import absent, routers
-from pliant.server.routes.wmla.answers import DEEP_LEARNING
-from pliant.wire.api import JobRequest
-from pliant.wire.datasets import DatasetRequest
-from pliant.wire.environments import EnvironmentRequest
-from pliant.wire.link import LINK_PATH
-from pliant.wire.models import ModelRequest, TemplateRequest, TrainingRequest
-from pliant.wire.people import UserRequest
-from pliant.wire.queues import GroupRequest, QueueRequest
+from pliant.api.datasets import DatasetRequest
+from pliant.api.environments import EnvironmentRequest
+from pliant.api.jobs import JobRequest
+from pliant.api.link import LINK_PATH
+from pliant.api.models import ModelRequest, TemplateRequest, TrainingRequest
+from pliant.api.people import UserRequest
+from pliant.api.queues import GroupRequest, QueueRequest
+from pliant.ibm.rest import routers
+from pliant.ibm.rest.answers import DEEP_LEARNING
+from pliant.ibm.rest.routes import absent
+from pliant.server.middleware.limits import is_upload
+from pliant.server.middleware.problems import MEDIA_TYPE
 
 Served = Any
 TOKEN: Final = {"Authorization": "Bearer the-token"}

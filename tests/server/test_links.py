@@ -9,11 +9,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from pliant.api.link import MAX_FRAME_BYTES, decode_to_task, encode
 from pliant.core.job import TaskId
 from pliant.core.lifecycle import TaskState
 from pliant.core.link import Abandon, Dismiss, Form, FromTask, Hello, Note, Pulse, Ready, Stored
 from pliant.core.ports import EventFilter
-from pliant.wire.link import MAX_FRAME_BYTES, decode_to_task, encode
 
 Served = Any
 Eventually = Callable[[Callable[[], Any]], Any]

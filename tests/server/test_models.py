@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from pliant.catalog.training import Training
+from pliant.catalog.models.training import Training
 from pliant.core.access import EVERYBODY, Role
 from pliant.core.dataset import Content, Dataset, DatasetState, Source
 from pliant.server.model_jobs import models_of

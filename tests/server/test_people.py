@@ -9,9 +9,9 @@ import httpx
 import pytest
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
+from pliant.api.people import TokenRequest, UserRequest
 from pliant.core.access import Permission, Role
 from pliant.people.throttle import NUM_FREE
-from pliant.wire.people import TokenRequest, UserRequest
 
 DAY_S = 86400.0
 

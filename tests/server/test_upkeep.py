@@ -3,15 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+from tests.contracts.store import a_job, a_metric
 from tests.server.conftest import Served
 
-from pliant.control.upkeep import Upkeep
+from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.access import Role
 from pliant.core.job import JobId
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.upkeep import Material, Rule
-from pliant.testing.store import a_job, a_metric
 
 DAY_S = 86_400.0
 

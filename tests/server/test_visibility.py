@@ -9,10 +9,10 @@ import httpx
 import pytest
 from tests.server.conftest import PASSWORD, Served, packed
 
-from pliant.control.sharing import sharing_of
+from pliant.control.requests.sharing import sharing_of
 from pliant.core.access import Role
 from pliant.core.job import JobId
-from pliant.server.access import NEEDED
+from pliant.server.middleware.access import NEEDED
 from pliant.server.presence import RECHECK_S
 
 JOB_ROUTES = sorted(route for route in NEEDED if route[1].startswith("/v1/jobs/{job_id}"))

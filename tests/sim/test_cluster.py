@@ -7,13 +7,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.contracts.cluster import NUM_SLOTS, ClusterContract
 
 from pliant.core.job import NodeId, TaskId
 from pliant.core.plan import NodeView
 from pliant.core.ports import StartOrder, TaskExit
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster, SimTimes
-from pliant.testing.cluster import NUM_SLOTS, ClusterContract
 
 NODE = NodeView(id=NodeId("sim-0"), slots=tuple(range(NUM_SLOTS)))
 

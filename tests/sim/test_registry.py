@@ -1,9 +1,9 @@
 """The registry without a disk keeps the contract of registries."""
 
 import pytest
+from tests.contracts.registry import RegistryContract
 
 from pliant.sim.registry import MemoryRegistry
-from pliant.testing.registry import RegistryContract
 
 
 class TestMemoryRegistry(RegistryContract):

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pliant.api.jobs import JobPatch
+from pliant.api.queues import QueueRequest
 from pliant.core.errors import InvalidInput
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import PolicyName
 from pliant.sim.outcome import JobOutcome, Outcome
 from pliant.sim.run import STEP_SLOT_S, simulate
 from pliant.sim.trace import Arrival, Change, Loss, Trace, day, on_pool, parse, story
-from pliant.wire.api import JobPatch
-from pliant.wire.queues import QueueRequest
 
 
 def sizes(job: JobOutcome, at: list[float]) -> list[int]:

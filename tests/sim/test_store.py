@@ -1,9 +1,9 @@
 """The store in memory passes the contract of all stores."""
 
 import pytest
+from tests.contracts.store import StoreContract
 
 from pliant.sim.store import MemoryStore
-from pliant.testing.store import StoreContract
 
 
 class TestMemoryStore(StoreContract):

@@ -6,13 +6,13 @@ import signal
 import time
 from collections.abc import Callable
 
+from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
 from tests.e2e.trial import Trial
 from tests.soak.script import Move
 
 from pliant.core.errors import Conflict
 from pliant.core.job import Task
-from pliant.testing.faults import Act, Fault, Place
 
 Did = tuple[str, float | None]
 """What was done, in words, and the instant from which the job has to train again; None if it need not stop."""

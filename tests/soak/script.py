@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pliant.testing.faults import Place
+from tests.contracts.faults import Place
 
 WEIGHTS = {
     "resize": 24,

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 import pytest
+from tests.contracts.store import a_job, an_event
 from tests.databases import cut_all, execute
 
 from pliant.core.errors import Deposed, Diverged, Unavailable
@@ -15,7 +16,6 @@ from pliant.core.ports import EventFilter, Writes
 from pliant.core.registry import AuditEntry
 from pliant.store.leadership import Leadership
 from pliant.store.sql import SqlStore
-from pliant.testing.store import a_job, an_event
 
 BRIEF_S = 1.5
 """A lease that a test waits for the end of."""

@@ -10,6 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import JSON, Column, Connection, Engine, Float, Integer, MetaData, String, Table, func, select
+from tests.contracts.store import a_job, an_event
 
 from pliant.core.job import JobId, JobSpec
 from pliant.core.ports import EventFilter, Writes
@@ -18,7 +19,6 @@ from pliant.store.migrate import MIGRATIONS, migrate, revision_of
 from pliant.store.rollups import NUM_LEVELS
 from pliant.store.sql import SqlStore
 from pliant.store.tables import METADATA
-from pliant.testing.store import a_job, an_event
 
 REVISIONS = [script.revision for script in reversed(list(ScriptDirectory(str(MIGRATIONS)).walk_revisions()))]
 SPEC = {"name": "größe", "script": "train.py", "args": ["--lr", "1", "☃"], "virtual_workers": 8, "env": {"A": "ü'\""}}

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.contracts.registry import AuditContract, RegistryContract
+from tests.contracts.store import StoreContract, StoreDurabilityContract, a_job, an_event
 from tests.databases import cut_all, execute
 
 from pliant.core.errors import InvalidInput, Unavailable
@@ -12,8 +14,6 @@ from pliant.core.ports import EventFilter, Store, Writes
 from pliant.core.registry import AuditEntry
 from pliant.store.engine import open_engine, reading
 from pliant.store.sql import SqlStore
-from pliant.testing.registry import AuditContract, RegistryContract
-from pliant.testing.store import StoreContract, StoreDurabilityContract, a_job, an_event
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.registry import AuditContract, RegistryContract
 
 from pliant.store.sql import SqlStore
-from pliant.testing.registry import AuditContract, RegistryContract
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import make_url
+from tests.contracts.store import StoreContract, StoreDurabilityContract, a_job, a_metric, an_event
 
 from pliant.core.access import Sight
 from pliant.core.errors import Conflict, InvalidInput, Unavailable
@@ -24,7 +25,6 @@ from pliant.store.engine import open_engine, reading
 from pliant.store.migrate import MIGRATIONS, migrate
 from pliant.store.sql import SqlStore
 from pliant.store.tables import METADATA
-from pliant.testing.store import StoreContract, StoreDurabilityContract, a_job, a_metric, an_event
 
 _SQLITE = make_url("sqlite://").get_dialect()()
 _POSTGRESQL = make_url("postgresql+psycopg://").get_dialect()()

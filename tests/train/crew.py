@@ -12,8 +12,8 @@ import torch
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Abandon, Broken, Form, FromTask, Ready
-from pliant.train.ambient import SURROUNDINGS, alone
-from pliant.train.session import Session
+from pliant.train.context import SURROUNDINGS, alone
+from pliant.train.group.session import Session
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["torch", "torch._dynamo", "pliant.train"])

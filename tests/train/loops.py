@@ -16,8 +16,8 @@ from torch.utils.data import Dataset
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Form, FromTask, Ready
 from pliant.train import Run
-from pliant.train.ambient import SURROUNDINGS, Surroundings, alone
-from pliant.train.session import Session
+from pliant.train.context import SURROUNDINGS, Surroundings, alone
+from pliant.train.group.session import Session
 
 NUM_SAMPLES, BATCH, NUM_EPOCHS = 60, 16, 3
 STEPS_PER_EPOCH = 4

@@ -8,7 +8,7 @@ from torch.utils.data import TensorDataset
 
 from pliant.core.job import Mode
 from pliant.train import Run
-from pliant.train.ambient import find
+from pliant.train.context import find
 
 NUM_SAMPLES, BATCH, PARTS = 200, 48, 4
 

@@ -11,7 +11,7 @@ from tests.train.loops import Points, make, mlp, run_of, sgd, train
 from torch import nn
 
 from pliant.core.link import FromTask
-from pliant.train.ambient import SURROUNDINGS
+from pliant.train.context import SURROUNDINGS
 
 VIRTUAL_WORKERS = 4
 

@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import lr_scheduler
 
 from pliant.train import Run, TrainingError
-from pliant.train.state import flatten, unflatten
+from pliant.train.state.pytree import flatten, unflatten
 
 
 @pytest.fixture(autouse=True)

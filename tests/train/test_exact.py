@@ -10,7 +10,7 @@ from tests.train.zoo import MODELS, train
 from torch.utils.data import TensorDataset
 
 from pliant.train import Run
-from pliant.train.ambient import SURROUNDINGS
+from pliant.train.context import SURROUNDINGS
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from tests.train import on_gpu
 from tests.train.crew import run_in
-from tests.train.test_collectives import groups_of, never, together
+from tests.train.group.test_collectives import groups_of, never, together
 
 from pliant.core.job import Mode
-from pliant.train.collectives import Group, Rendezvous, Seat, connect, stuck_groups
 from pliant.train.errors import GenerationLost
+from pliant.train.group.collectives import Group, Rendezvous, Seat, connect, stuck_groups
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 TWO = ("127.0.0.1",) * 2
@@ -97,7 +97,7 @@ def test_a_gpu_for_each_task_is_used_over_nccl(mode: Mode) -> None:
 
 PEER = """
 import sys, torch
-from pliant.train.collectives import Seat, connect
+from pliant.train.group.collectives import Seat, connect
 
 device = torch.device("cuda", 1)
 torch.cuda.set_device(device)

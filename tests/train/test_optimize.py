@@ -12,7 +12,7 @@ from torch.optim import lr_scheduler
 
 from pliant.train import TrainingError
 from pliant.train.optimize import Stepper, named
-from pliant.train.state import flatten, unflatten
+from pliant.train.state.pytree import flatten, unflatten
 
 
 @pytest.fixture(autouse=True)

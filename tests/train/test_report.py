@@ -6,8 +6,8 @@ import pytest
 
 from pliant.core.link import EpochFinished, FromTask, Report
 from pliant.train.claim import Standing
+from pliant.train.data.sharding import Plan
 from pliant.train.report import Reporter
-from pliant.train.sharding import Plan
 
 
 class Clock:

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from pliant.core.link import FromTask, Note, Saved, SaveFailed
-from pliant.train import checkpoint
 from pliant.train.claim import Standing
 from pliant.train.engine import Shared
 from pliant.train.errors import TrainingError
 from pliant.train.results import Results, Saving
-from pliant.train.snapshot import snapshot_of
+from pliant.train.state import checkpoint
+from pliant.train.state.snapshot import snapshot_of
 
 DEADLINE_S = 30.0
 

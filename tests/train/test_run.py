@@ -11,8 +11,8 @@ from torch.utils.data import Dataset, TensorDataset
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import EpochFinished, Finished, Form, FromTask, Report
 from pliant.train import Run, TrainingError
-from pliant.train.ambient import SURROUNDINGS, Surroundings
-from pliant.train.session import Session
+from pliant.train.context import SURROUNDINGS, Surroundings
+from pliant.train.group.session import Session
 
 NUM_SAMPLES = 50
 ME = TaskId("job-1.1")

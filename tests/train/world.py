@@ -17,10 +17,10 @@ import torch
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Broken, Dismiss, FromTask, Hello, Left, Ready, Switched
-from pliant.policy.membership import Activated, Gone, Heard, Membership, Send, Tick, Wanted, handle
-from pliant.train.ambient import SURROUNDINGS, Surroundings
+from pliant.policy.elastic.membership import Activated, Gone, Heard, Membership, Send, Tick, Wanted, handle
+from pliant.train.context import SURROUNDINGS, Surroundings
 from pliant.train.errors import Departed
-from pliant.train.session import Session
+from pliant.train.group.session import Session
 
 JOB = JobId("job-1")
 

@@ -7,29 +7,10 @@ from typing import Annotated
 
 import typer
 
-from pliant.cli import (
-    audit,
-    datasets,
-    environments,
-    events,
-    jobs,
-    login,
-    logs,
-    models,
-    plan,
-    queues,
-    result,
-    run,
-    server,
-    share,
-    submit,
-    templates,
-    tokens,
-    top,
-    trainings,
-    upkeep,
-    users,
-)
+from pliant.cli.admin import queues, server, upkeep
+from pliant.cli.catalog import datasets, environments, models, share, templates, trainings
+from pliant.cli.jobs import events, jobs, logs, plan, result, run, submit, top
+from pliant.cli.people import audit, login, tokens, users
 from pliant.cli.problems import report
 from pliant.cli.session import Settings
 from pliant.core.errors import PliantError

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import typer
 
+from pliant.api.jobs import JobDetail
 from pliant.cli.screen import say, tell
 from pliant.client import Client
 from pliant.core.errors import NotFound, PliantError
 from pliant.core.job import Job, Task
 from pliant.core.lifecycle import JobState
-from pliant.wire.api import JobDetail
 
 STREAMS: Final = ("stdout", "stderr")
 _POLL_S: Final = 0.3

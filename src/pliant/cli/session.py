@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from pliant.api.trust import Trust
 from pliant.client import Client
 from pliant.client.credentials import Credentials, Login, same_url
 from pliant.client.home import ServerRecord, read_record, read_token
@@ -17,7 +18,6 @@ from pliant.client.pages import pages
 from pliant.core.errors import Conflict, NotFound, PliantError, Unauthorized, Unavailable
 from pliant.core.job import Job
 from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
-from pliant.wire.trust import Trust
 
 UNFINISHED: Final = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
 

@@ -11,6 +11,22 @@ from urllib.parse import quote
 import httpx
 from pydantic import TypeAdapter
 
+from pliant.api.jobs import (
+    ChartPage,
+    ClusterView,
+    EventPage,
+    JobDetail,
+    JobPage,
+    JobPatch,
+    JobRequest,
+    LogFile,
+    MetricPage,
+    UsagePage,
+    Why,
+)
+from pliant.api.sharing import ShareRequest, ShareView
+from pliant.api.trust import Trust
+from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.backup import fetch_backup
 from pliant.client.connection import Connection, Params, Patience, parse
 from pliant.client.datasets import Datasets
@@ -28,22 +44,6 @@ from pliant.core.event import Event
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
 from pliant.core.upkeep import Sweep
-from pliant.wire.api import (
-    ChartPage,
-    ClusterView,
-    EventPage,
-    JobDetail,
-    JobPage,
-    JobPatch,
-    JobRequest,
-    LogFile,
-    MetricPage,
-    UsagePage,
-    Why,
-)
-from pliant.wire.sharing import ShareRequest, ShareView
-from pliant.wire.trust import Trust
-from pliant.wire.upkeep import RetentionRequest, RetentionView
 
 _UPLOAD_TIMEOUT_S: Final = 300.0
 """The server unpacks and checks the code before it answers."""

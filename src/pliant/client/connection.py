@@ -16,6 +16,8 @@ from typing import Any, Final, TypeVar
 import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from pliant.api.jobs import ProblemDetails
+from pliant.api.trust import Trust
 from pliant.core.errors import (
     Conflict,
     Forbidden,
@@ -31,8 +33,6 @@ from pliant.core.errors import (
     Unauthorized,
     Unavailable,
 )
-from pliant.wire.api import ProblemDetails
-from pliant.wire.trust import Trust
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
+from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, UploadPage, UploadRequest
 from pliant.client.connection import Connection, Params, Patience, if_match, parse
 from pliant.client.data_source import DataSource
 from pliant.client.pages import pages
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import Conflict, NoSpace, PliantError, Unavailable
 from pliant.files.digest import content_digest
-from pliant.wire.datasets import DatasetPage, DatasetPatch, DatasetRequest, UploadPage, UploadRequest
 
 CHUNK_BYTES: Final = 8 << 20
 """What a cut connection costs at most."""

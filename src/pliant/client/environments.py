@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
+from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
 from pliant.client.connection import Connection, parse
 from pliant.client.pages import pages
 from pliant.core.errors import InvalidInput, Problem
-from pliant.wire.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
 
 REQUIREMENTS: Final = "requirements:"
 """Before the name of a file, in what a job gives as its environment."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from pliant.api.trust import Trust
 from pliant.core.errors import Unavailable
-from pliant.wire.trust import Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
+from pliant.api.jobs import LogFile
 from pliant.client.connection import Connection, Idle, Params, Patience
 from pliant.client.lines import lines_of, text_of
 from pliant.core.errors import Unavailable
-from pliant.wire.api import LogFile
 
 _IDLE_S: Final = 60.0
 _FIRST_WINDOW: Final = 1 << 16

@@ -7,10 +7,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from pliant.client.connection import Connection, Params, if_match, parse
-from pliant.client.pack import pack
-from pliant.client.result import fetch_folder
-from pliant.wire.models import (
+from pliant.api.models import (
     ModelPage,
     ModelPatch,
     ModelRequest,
@@ -22,6 +19,9 @@ from pliant.wire.models import (
     TrainingRequest,
     TrainingView,
 )
+from pliant.client.connection import Connection, Params, if_match, parse
+from pliant.client.pack import pack
+from pliant.client.result import fetch_folder
 
 _TIMEOUT_S: Final = 300.0
 """Of what sends or fetches files."""

@@ -5,9 +5,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from pliant.client.connection import Connection, Params, parse
-from pliant.client.pages import pages
-from pliant.wire.people import (
+from pliant.api.people import (
     AuditPage,
     Logon,
     LogonRequest,
@@ -23,6 +21,8 @@ from pliant.wire.people import (
     UserRequest,
     UserView,
 )
+from pliant.client.connection import Connection, Params, parse
+from pliant.client.pages import pages
 
 _PAGE: Final = 1000
 

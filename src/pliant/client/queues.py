@@ -5,8 +5,7 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from pliant.client.connection import Connection, if_match, parse
-from pliant.wire.queues import (
+from pliant.api.queues import (
     GroupPage,
     GroupPatch,
     GroupRequest,
@@ -16,6 +15,7 @@ from pliant.wire.queues import (
     QueueRequest,
     QueueView,
 )
+from pliant.client.connection import Connection, if_match, parse
 
 _QUEUE: Final = TypeAdapter(QueueView)
 _QUEUES: Final = TypeAdapter(QueuePage)

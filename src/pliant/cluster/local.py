@@ -16,20 +16,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from pliant.cluster import process, records
-from pliant.cluster.appetite import WEIGH_S, Scales
-from pliant.cluster.devices import Devices, discover, single_threaded
-from pliant.cluster.listening import FreePorts
-from pliant.cluster.lodging import refusal
-from pliant.cluster.memory import SharedMemory
-from pliant.cluster.messages import Ended, Launch, Message, Started
-from pliant.cluster.office import Office
-from pliant.cluster.orders import check, launch_of
-from pliant.cluster.outbox import Outbox
-from pliant.cluster.records import Record
+from pliant.cluster import process
+from pliant.cluster.agent.devices import Devices, discover, single_threaded
+from pliant.cluster.agent.free_ports import FreePorts
+from pliant.cluster.agent.memory import SharedMemory
+from pliant.cluster.agent.memory_use import WEIGH_S, Scales
+from pliant.cluster.agent.office import Office
+from pliant.cluster.agent.orders import check, launch_of
+from pliant.cluster.agent.outbox import Outbox
 from pliant.cluster.settings import LocalSettings, Readiness
-from pliant.cluster.zygote import ZygoteSettings
-from pliant.cluster.zygote_process import ZygoteProcess
+from pliant.cluster.zygote import records
+from pliant.cluster.zygote.handle import ZygoteProcess
+from pliant.cluster.zygote.messages import Ended, Launch, Message, Started
+from pliant.cluster.zygote.records import Record
+from pliant.cluster.zygote.run_as import refusal
+from pliant.cluster.zygote.zygote import ZygoteSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView

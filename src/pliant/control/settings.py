@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pliant.api.trust import Trust
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import Policy
-from pliant.policy.diagnose import Rules
-from pliant.wire.trust import Trust
+from pliant.policy.elastic.diagnose import Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class ControlSettings:
     secret: bytes = field(repr=False)
     """Job tokens derive from it."""
     policy: Policy = field(default_factory=Policy)
-    compat: Path | None = None
+    ibm_modules: Path | None = None
     """Folder of IBM's module names, put on the path of every task."""
     rules: Rules = field(default_factory=Rules)
     """How often tasks may be lost before the job is stopped with a diagnosis."""

@@ -2,7 +2,7 @@
 
 All messages are idempotent: everything may be said twice, and a message about a generation that is over is ignored.
 A task keeps what it has said until the server has stored it, and says it again on the next connection if need be.
-`pliant.wire.link` puts them on the wire.
+`pliant.api.link` puts them on the wire.
 """
 
 from collections.abc import Mapping

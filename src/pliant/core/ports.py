@@ -1,6 +1,6 @@
 """What the control room needs from the world, as protocols; `entry` hands in the adapters.
 
-Every port has two implementations at least, and a contract suite in `pliant.testing` that all of them pass.
+Every port has two implementations at least, and a contract suite in `tests.contracts` that all of them pass.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from pliant.catalog.dataset_imports import ImportSettings
-from pliant.catalog.dataset_uploads import UploadLimits
-from pliant.catalog.datasets import Datasets, make_datasets
+from pliant.catalog.datasets.imports import ImportSettings
+from pliant.catalog.datasets.uploads import UploadLimits
+from pliant.catalog.datasets.use_cases import Datasets, make_datasets
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.entry.settings import ServerSettings

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pliant.control.loop import Control
+from pliant.control.loop.tick import Control
 from pliant.server.bell import Bell
 from pliant.server.links import LinkHub
 

@@ -11,10 +11,10 @@ from importlib import metadata
 from pathlib import Path
 
 from pliant import __version__
-from pliant.catalog.environment import Shared
-from pliant.catalog.environment_builds import Builds
-from pliant.catalog.environment_workshop import Limits
-from pliant.catalog.environments import Environments
+from pliant.catalog.environments.builds import Builds
+from pliant.catalog.environments.environment import Shared
+from pliant.catalog.environments.use_cases import Environments
+from pliant.catalog.environments.workshop import Limits
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.people.people import People

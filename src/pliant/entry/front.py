@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import uvicorn
 
+from pliant.api.trust import Trust
 from pliant.core.errors import Conflict, Unavailable
 from pliant.entry.settings import DEFAULT_PORT, ServerSettings
 from pliant.entry.tls import Tls, prepare
-from pliant.wire.trust import Trust
 
 _KEEP_ALIVE_S: Final = 30
 """Longer than clients keep a connection that nobody uses, so that it is they who close it: httpx does after 5 s."""

@@ -1,7 +1,7 @@
 """The process that imports one data set: takes an order, tells how far it is, and ends with its server.
 
 `python -m pliant.entry.importer`: the order is the first line of standard input, which then stays open; standard
-output gets one JSON object per line (`pliant.catalog.dataset_order`). Exit codes: 0 after an
+output gets one JSON object per line (`pliant.catalog.datasets.order`). Exit codes: 0 after an
 answer, 3 if the server went away.
 """
 
@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from pliant.catalog.dataset_order import ORDER, SAID, Done, ImportOrder, Refused, Said, Told
-from pliant.catalog.dataset_work import work
+from pliant.catalog.datasets.order import ORDER, SAID, Done, ImportOrder, Refused, Said, Told
+from pliant.catalog.datasets.work import work
 from pliant.core.dataset import ImportProgress
 from pliant.core.errors import PliantError
 from pliant.files.space import disk_error

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pliant
-from pliant.catalog.datasets import Datasets
+from pliant.catalog.datasets.use_cases import Datasets
 from pliant.cluster.local import LocalCluster
 from pliant.cluster.settings import PRELOAD, LocalSettings
-from pliant.control.backup import Backup
-from pliant.control.loop import Control
+from pliant.control.loop.tick import Control
+from pliant.control.requests.sharing import sharing_of
 from pliant.control.settings import ControlSettings, Timeouts
-from pliant.control.sharing import sharing_of
-from pliant.control.upkeep import Upkeep
+from pliant.control.upkeep.backup import Backup
+from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
 from pliant.entry.datasets import open_datasets
@@ -33,7 +33,7 @@ CLOSE_S = 5
 QUIET = {"TORCH_CPP_LOG_LEVEL": "ERROR"}
 """Otherwise torch warns in the logs of tasks whenever a connection of a generation that is over closes."""
 _SHARED_MEMORY = Path("/dev/shm")
-_COMPAT = Path(pliant.__file__).parent / "compat"
+_IBM_MODULES = Path(pliant.__file__).parent / "ibm" / "modules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +125,6 @@ def _control_settings(settings: ServerSettings, home: Home, front: Front) -> Con
         server_file=home.path / SERVER_FILE,
         secret=home.secret,
         policy=settings.policy,
-        compat=_COMPAT,
+        ibm_modules=_IBM_MODULES,
         timeouts=Timeouts(lease_s=settings.lease_s),
     )

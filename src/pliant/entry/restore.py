@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pliant.control.backup import FORMAT, HOME, MANIFEST, TABLES
+from pliant.control.upkeep.backup import FORMAT, HOME, MANIFEST, TABLES
 from pliant.core.errors import Conflict, InvalidInput, PliantError, Problem, Unavailable
 from pliant.files.archive import unpack
 from pliant.files.members import Limits

@@ -16,6 +16,7 @@ from types import FrameType
 
 import uvicorn
 
+from pliant.api.link import MAX_FRAME_BYTES
 from pliant.core.errors import PliantError
 from pliant.entry.clock import SystemClock
 from pliant.entry.ending import Ending
@@ -27,9 +28,9 @@ from pliant.entry.people import reset_administrator, tell
 from pliant.entry.pool import folder_of
 from pliant.entry.settings import ServerSettings, read_settings
 from pliant.entry.standby import stand_by
+from pliant.ibm.rest.edge import IBM
 from pliant.server.app import make_app
 from pliant.store.sql import SqlStore
-from pliant.wire.link import MAX_FRAME_BYTES
 
 log = logging.getLogger("pliant")
 
@@ -106,7 +107,7 @@ def serve(settings: ServerSettings, home: Home, front: Front, store: SqlStore) -
         parts = put_together(settings, home, front, store, stack)
         control, ending = parts.context.control, parts.ending
         config = front.config(
-            make_app(parts.context),
+            make_app(parts.context, IBM),
             proxy_headers=False,
             ws="websockets-sansio",
             ws_max_size=MAX_FRAME_BYTES,

@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from pliant.api.trust import Trust
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, JobId, Mode, TaskId
 from pliant.core.link import Failed, FromTask
 from pliant.entry.output import survive_full_disk
-from pliant.train.ambient import SURROUNDINGS, Surroundings
+from pliant.train.context import SURROUNDINGS, Surroundings
 from pliant.train.errors import Departed
-from pliant.train.link import Link, Pulsing
-from pliant.train.position import Position
+from pliant.train.group.session import Session
+from pliant.train.link.link import Link, Pulsing
+from pliant.train.link.server_address import Whereabouts
 from pliant.train.process import prepare
-from pliant.train.session import Session
-from pliant.train.whereabouts import Whereabouts
-from pliant.wire.trust import Trust
+from pliant.train.state.step_file import Position
 
 GOODBYE_S = 15.0
 """A task that has ended waits this long for a server that is away, to tell it how."""

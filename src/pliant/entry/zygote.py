@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pliant.cluster import process
-from pliant.cluster.zygote import Zygote, ZygoteSettings
+from pliant.cluster.zygote.zygote import Zygote, ZygoteSettings
 from pliant.entry.clock import SystemClock
 
 

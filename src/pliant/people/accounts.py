@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pliant.api.people import UserPatch, UserRequest, password_fault
 from pliant.core.access import Role
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.ports import Clock
@@ -19,7 +20,6 @@ from pliant.people.passwords import Passwords
 from pliant.people.sessions import Sessions
 from pliant.people.tokens import Tokens
 from pliant.people.user import ADMIN, User, is_name
-from pliant.wire.people import UserPatch, UserRequest, password_fault
 
 _NUM_PASSWORD_BYTES: Final = 10
 _NUM_GROUP: Final = 4

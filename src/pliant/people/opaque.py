@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pliant.wire.people import TOKEN_PREFIX
+from pliant.api.people import TOKEN_PREFIX
 
 TokenHex = Callable[[int], str]
 """Returns so many random bytes as hexadecimal digits, as `secrets.token_hex` does."""

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
+from pliant.api.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TokenRequest
 from pliant.core.access import Permission
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, Stale
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry
 from pliant.people.opaque import PERSONAL, Opaque, TokenHex, is_id, mint
 from pliant.people.pages import every
-from pliant.wire.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TokenRequest
 
 MAX_TOKENS: Final = 100
 """Of one user."""

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
+from pliant.api.people import USER_NAME
 from pliant.core.access import Permission, Principal, Role
-from pliant.wire.people import USER_NAME
 
 ADMIN: Final = "admin"
 """The administrator that a server has from its first start; the token in its state folder stands for them."""

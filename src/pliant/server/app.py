@@ -1,7 +1,8 @@
 """The web application: routes, errors, limits, links and the OpenAPI page, put together. No decisions."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import ChainMap
+from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,13 +11,15 @@ from fastapi.openapi.utils import get_openapi
 from starlette.websockets import WebSocket
 
 from pliant import __version__
-from pliant.server import problems
-from pliant.server.access import OPEN, allowed
-from pliant.server.audit import AuditTrail
-from pliant.server.auth import SECURITY_SCHEMES, Door
+from pliant.api.link import LINK_PATH
 from pliant.server.context import Context
-from pliant.server.limits import BodyLimit
-from pliant.server.nul import without_nul
+from pliant.server.edge import Edge
+from pliant.server.middleware import problems
+from pliant.server.middleware.access import NEEDED, OPEN, Route, allowed
+from pliant.server.middleware.audit import AuditTrail
+from pliant.server.middleware.auth import SECURITY_SCHEMES, Door
+from pliant.server.middleware.limits import BodyLimit
+from pliant.server.middleware.nul import without_nul
 from pliant.server.routes import (
     audit,
     datasets,
@@ -32,9 +35,6 @@ from pliant.server.routes import (
     templates,
     upkeep,
 )
-from pliant.server.routes.wmla import credentials, routers
-from pliant.server.routes.wmla.form import IbmForm
-from pliant.wire.link import LINK_PATH
 
 _DESCRIPTION = """Trainings that share one pool of slots, and grow and shrink while they run.
 
@@ -59,8 +59,8 @@ _TAGS = [
 ]
 
 
-def make_app(context: Context) -> FastAPI:
-    """Return the application over a control room."""
+def make_app(context: Context, *edges: Edge) -> FastAPI:
+    """Return the application over the use cases, with the routes of other APIs beside its own."""
     app = FastAPI(
         title="Pliant",
         version=__version__,
@@ -71,6 +71,7 @@ def make_app(context: Context) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.context = context
+    app.state.permissions = dict(ChainMap(*({**edge.needed} for edge in edges), {**NEEDED}))
     app.state.door = Door(people=context.people)
     for routes in (
         jobs,
@@ -90,16 +91,18 @@ def make_app(context: Context) -> FastAPI:
         app.include_router(routes.router, dependencies=[Depends(allowed), Depends(without_nul)])
     for open_router in (pool.health_router, people.logon_router):
         app.include_router(open_router)
-    for ibm_router in routers.OPEN:
-        app.include_router(ibm_router)
-    for ibm_router in routers.CLOSED:
-        app.include_router(ibm_router, dependencies=[Depends(credentials.allowed), Depends(without_nul)])
+    for edge in edges:
+        for open_router in edge.open_routers:
+            app.include_router(open_router)
+        for router in edge.routers:
+            app.include_router(router, dependencies=[Depends(edge.allowed), Depends(without_nul)])
     app.add_api_websocket_route(LINK_PATH, _link)
     app.add_middleware(BodyLimit)
-    app.add_middleware(IbmForm)
+    for edge in edges:
+        app.add_middleware(edge.form)
     app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock)
     problems.install(app)
-    _describe(app)
+    _describe(app, OPEN.union(*(edge.open_routes for edge in edges)))
     return app
 
 
@@ -122,7 +125,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     unsubscribe()
 
 
-def _describe(app: FastAPI) -> None:
+def _describe(app: FastAPI, open_routes: Set[Route]) -> None:
     """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and who gets in where."""
 
     def openapi() -> dict[str, Any]:
@@ -138,7 +141,7 @@ def _describe(app: FastAPI) -> None:
             schema.setdefault("components", {})["securitySchemes"] = SECURITY_SCHEMES
             for path, operations in schema["paths"].items():
                 for method, operation in operations.items():
-                    if (method.upper(), path) not in OPEN:
+                    if (method.upper(), path) not in open_routes:
                         operation["security"] = [{scheme: []} for scheme in SECURITY_SCHEMES]
                     for status, response in operation["responses"].items():
                         if int(status) >= 400:

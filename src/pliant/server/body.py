@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from pliant.api.link import problems_of
 from pliant.core.errors import InvalidInput, Problem, TooLarge
 from pliant.files.archive import inspect
 from pliant.files.space import told_of_disk
-from pliant.server.limits import MAX_BODY_BYTES
-from pliant.wire.link import problems_of
+from pliant.server.middleware.limits import MAX_BODY_BYTES
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -8,13 +8,13 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from pliant.catalog.datasets import Datasets
-from pliant.catalog.environments import Environments
-from pliant.catalog.modelling import Modelling
-from pliant.control.backup import Backup
-from pliant.control.loop import Control
-from pliant.control.sharing import Sharing
-from pliant.control.upkeep import Upkeep
+from pliant.catalog.datasets.use_cases import Datasets
+from pliant.catalog.environments.use_cases import Environments
+from pliant.catalog.models.modelling import Modelling
+from pliant.control.loop.tick import Control
+from pliant.control.requests.sharing import Sharing
+from pliant.control.upkeep.backup import Backup
+from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.ports import Clock
 from pliant.core.registry import AuditLog, Registry
 from pliant.people.people import People

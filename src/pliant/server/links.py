@@ -13,12 +13,12 @@ from typing import Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from pliant.api.link import MAX_FRAME_BYTES, decode_from_task, encode, number_of
 from pliant.core.errors import InvalidInput, Problem, Unauthorized
 from pliant.core.job import TaskId
 from pliant.core.link import FromTask, Hello, Stored, ToTask
-from pliant.server.auth import bearer_of
-from pliant.server.problems import problem_response
-from pliant.wire.link import MAX_FRAME_BYTES, decode_from_task, encode, number_of
+from pliant.server.middleware.auth import bearer_of
+from pliant.server.middleware.problems import problem_response
 
 log = logging.getLogger(__name__)
 

@@ -1,19 +1,19 @@
-"""What models need of the other rooms (the ports of `pliant.catalog.ports`), over control and people."""
+"""What models need of the other rooms (the ports of `pliant.catalog.models.ports`), over control and people."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from pliant.catalog.modelling import Modelling, modelling
-from pliant.catalog.ports import Ports
-from pliant.control.loop import Control
-from pliant.control.sharing import Sharing
+from pliant.api.jobs import JobRequest
+from pliant.catalog.models.modelling import Modelling, modelling
+from pliant.catalog.models.ports import Ports
+from pliant.control.loop.tick import Control
+from pliant.control.requests.sharing import Sharing
 from pliant.core.access import Principal
 from pliant.core.errors import NotFound
 from pliant.core.job import Job, JobId
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.server.visibility import check_owns
-from pliant.wire.api import JobRequest
 
 
 def models_of(

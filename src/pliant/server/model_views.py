@@ -1,12 +1,12 @@
 """Templates, models and trainings as the answers of the REST API."""
 
-from pliant.catalog.model import Model
-from pliant.catalog.modelling import Modelling
-from pliant.catalog.template import Template
-from pliant.catalog.training import Training
+from pliant.api.models import ModelSettings, ModelView, TemplateView, TrainingView
+from pliant.catalog.models.model import Model
+from pliant.catalog.models.modelling import Modelling
+from pliant.catalog.models.template import Template
+from pliant.catalog.models.training import Training
 from pliant.core.parameter import filled_in
 from pliant.core.registry import Kept
-from pliant.wire.models import ModelSettings, ModelView, TemplateView, TrainingView
 
 REMOVED = "removed"
 """The state of a training whose job is not there any more."""

@@ -7,14 +7,14 @@ from typing import Annotated, Final
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from pliant.control.sharing import Sharing
+from pliant.control.requests.sharing import Sharing
 from pliant.core.access import Principal, Sight
 from pliant.core.errors import Forbidden, NotFound, Unauthorized
 from pliant.people.gate import Admitted
 from pliant.people.people import People
-from pliant.server.access import Caller, let_in
-from pliant.server.auth import InAdmitted, Login, SentToken, credentials_of
 from pliant.server.context import InContext
+from pliant.server.middleware.access import Caller, let_in
+from pliant.server.middleware.auth import InAdmitted, Login, SentToken, credentials_of
 
 RECHECK_S: Final = 2.0
 """So often it is asked anew whether they are let in; what they see is asked every time."""

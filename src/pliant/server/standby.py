@@ -5,7 +5,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pliant.core.errors import Unavailable
-from pliant.server.problems import problem_response
+from pliant.server.middleware.problems import problem_response
 
 
 def make_standby(leader: Callable[[], str | None]) -> ASGIApp:

@@ -10,8 +10,8 @@ from fastapi import Depends, Path
 from pliant.core.access import Principal, Sight
 from pliant.core.errors import Forbidden
 from pliant.core.job import Job
-from pliant.server.access import Caller
 from pliant.server.context import InContext
+from pliant.server.middleware.access import Caller
 
 
 def sight_of(context: InContext, caller: Caller) -> Sight | None:

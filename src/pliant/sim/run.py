@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pliant.control.loop import Control
+from pliant.control.loop.tick import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.event import EventKind

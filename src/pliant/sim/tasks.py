@@ -33,7 +33,7 @@ _SIGTERM = 15
 
 
 class Server(Protocol):
-    """Where the control links lead; `pliant.control.loop.Control` is one."""
+    """Where the control links lead; `pliant.control.loop.tick.Control` is one."""
 
     def hear(self, task_id: TaskId, message: FromTask) -> None: ...
 

@@ -11,12 +11,12 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from pliant.api.jobs import JobPatch, NumTasks, Priority, Request
+from pliant.api.link import problems_of
+from pliant.api.queues import GroupRequest, QueueRequest
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import DEFAULT_PRIORITY
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE
-from pliant.wire.api import JobPatch, NumTasks, Priority, Request
-from pliant.wire.link import problems_of
-from pliant.wire.queues import GroupRequest, QueueRequest
 
 Instant = Annotated[float, Field(ge=0, le=31 * 86_400, allow_inf_nan=False)]
 

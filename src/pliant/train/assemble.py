@@ -6,22 +6,22 @@ from dataclasses import dataclass
 import torch
 
 from pliant.core.link import Note
-from pliant.train.ambient import Surroundings
 from pliant.train.audit import Audit
 from pliant.train.checks import Unchanged, check, trained, unwrapped
 from pliant.train.claim import Standing, Watch, be_deterministic, fingerprint
+from pliant.train.context import Surroundings
+from pliant.train.data.feed import Feed, open_feed
+from pliant.train.data.sharding import Plan
 from pliant.train.engine import NUM_PLEDGE_SLOTS, Engine, Shared
 from pliant.train.errors import TrainingError
-from pliant.train.feed import Feed, open_feed
 from pliant.train.loop import Loop
 from pliant.train.optimize import Stepper, named
 from pliant.train.options import Options
 from pliant.train.process import load_weights
-from pliant.train.reducer import Reducer
 from pliant.train.results import Results
-from pliant.train.running import Running
-from pliant.train.sharding import Plan
-from pliant.train.tally import NUM_ELEMENTS
+from pliant.train.sum.reducer import Reducer
+from pliant.train.sum.running import Running
+from pliant.train.sum.totals import NUM_ELEMENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

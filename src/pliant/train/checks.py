@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import torch
 
+from pliant.train.data.sharding import Plan
 from pliant.train.errors import TrainingError
-from pliant.train.sharding import Plan
 
 
 def check(

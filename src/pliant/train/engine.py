@@ -14,17 +14,18 @@ from typing import Any, Final, Protocol
 import torch
 
 from pliant.core.link import Left, Switched
-from pliant.train import claim, state
+from pliant.train import claim
 from pliant.train.audit import Audit
 from pliant.train.claim import Standing
-from pliant.train.collectives import Group
+from pliant.train.data.sharding import Plan
 from pliant.train.errors import Departed, GenerationLost, TrainingError
 from pliant.train.evaluate import Evaluation
+from pliant.train.group.collectives import Group
+from pliant.train.group.session import Session
 from pliant.train.optimize import Stepper
-from pliant.train.reducer import Reducer
-from pliant.train.running import Running, unsaved
-from pliant.train.session import Session
-from pliant.train.sharding import Plan
+from pliant.train.state import pytree
+from pliant.train.sum.reducer import Reducer
+from pliant.train.sum.running import Running, unsaved
 
 NUM_PLEDGE_SLOTS: Final = 4
 """Generations in flight at the same time differ by less than this."""
@@ -84,7 +85,7 @@ class Shared:
                 f"the saved state belongs to another training: {'; '.join(differing)}; "
                 f"submit a new job to train with the new values"
             )
-        tree = state.repacked(tree)
+        tree = pytree.repacked(tree)
         self._check_names("optimizers", tree["optimizers"], self.optimizers)
         self._check_names("objects in state", tree["extras"], self.extras)
         try:
@@ -309,10 +310,10 @@ class Engine:
         if mine:
             tree = self.shared.capture(step=self.committed, epoch=self.epoch)
             for to in mine:
-                state.send(group, tree, to)
+                pytree.send(group, tree, to)
         for donor, to in pairs:
             if to == group.rank:
-                self._take_over(state.receive(group, donor))
+                self._take_over(pytree.receive(group, donor))
 
     def _take_over(self, tree: dict[str, Any]) -> None:
         self.shared.load(tree)

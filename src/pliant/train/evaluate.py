@@ -13,13 +13,13 @@ from typing import Any, Final
 import torch
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
-from pliant.train.collectives import Group
+from pliant.train.data.fetcher import Collate
+from pliant.train.data.sharding import cut
 from pliant.train.errors import GenerationLost, TrainingError
-from pliant.train.fetcher import Collate
+from pliant.train.group.collectives import Group
 from pliant.train.process import reseed
 from pliant.train.seeds import mix
-from pliant.train.sharding import cut
-from pliant.train.tally import NUM_METRICS
+from pliant.train.sum.totals import NUM_METRICS
 
 Measure = Callable[[Any], Mapping[str, float | torch.Tensor]]
 """Takes a batch, returns means over its samples."""

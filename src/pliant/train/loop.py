@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
+from pliant.train.data.feed import Feed
+from pliant.train.data.sharding import Owner, Part
 from pliant.train.engine import NUM_PLEDGE_SLOTS, Engine
 from pliant.train.errors import GenerationLost, TrainingError
-from pliant.train.feed import Feed
 from pliant.train.process import reseed
 from pliant.train.seeds import mix
-from pliant.train.sharding import Owner, Part
-from pliant.train.tally import Tally
+from pliant.train.sum.totals import Tally
 
 Values = Mapping[str, float | torch.Tensor]
 

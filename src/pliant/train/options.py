@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from pliant.core.job import Mode
+from pliant.train.data.feed import Collate, Order
 from pliant.train.engine import Stateful
-from pliant.train.feed import Collate, Order
 from pliant.train.optimize import Optimizers
 from pliant.train.results import Saving
 

@@ -7,7 +7,7 @@ from typing import Final
 from pliant.core.job import Progress
 from pliant.core.link import Claimed, EpochFinished, FromTask, Point, Report
 from pliant.train.claim import Standing
-from pliant.train.sharding import Plan
+from pliant.train.data.sharding import Plan
 
 _EVERY_S: Final = 0.25
 _SMOOTHING: Final = 0.3

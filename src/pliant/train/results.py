@@ -15,12 +15,12 @@ from typing import Any, Final
 import torch
 
 from pliant.core.link import FromTask, Note, Saved, SaveFailed
-from pliant.train import checkpoint, memory
 from pliant.train.engine import Shared
 from pliant.train.errors import TrainingError
-from pliant.train.shelf import Position, Shelf
-from pliant.train.snapshot import specs_of
-from pliant.train.state import flatten
+from pliant.train.state import checkpoint, memory
+from pliant.train.state.pytree import flatten
+from pliant.train.state.shelf import Position, Shelf
+from pliant.train.state.snapshot import specs_of
 
 EVERY_S: Final = 600.0
 MEMORY_EVERY_S: Final = 5.0

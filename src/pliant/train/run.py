@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from pliant.core.link import Finished, Ready
-from pliant.train import ambient
+from pliant.train import context
 from pliant.train.assemble import assemble
-from pliant.train.collectives import Rendezvous
+from pliant.train.data.feed import Collate
 from pliant.train.errors import TrainingError
 from pliant.train.evaluate import ALONE, Measure, evaluating, evaluation_of
-from pliant.train.feed import Collate
+from pliant.train.group.collectives import Rendezvous
 from pliant.train.interrupt import save_first
 from pliant.train.options import Options
 from pliant.train.report import Reporter
@@ -40,7 +40,7 @@ class Run(Options):
     """
 
     def __post_init__(self) -> None:
-        self._around = ambient.find()
+        self._around = context.find()
         assembly = assemble(self, self._around, self._committed)
         self._loop, self._results, self._unchanged = assembly.loop, assembly.results, assembly.unchanged
         self._engine = self._loop.engine

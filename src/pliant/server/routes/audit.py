@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from pliant.server.access import PREFIX
+from pliant.api.people import AuditPage, UserName
 from pliant.server.context import InContext
-from pliant.server.problems import responses
-from pliant.wire.people import AuditPage, UserName
+from pliant.server.middleware.access import PREFIX
+from pliant.server.middleware.problems import responses
 
 router = APIRouter(prefix=PREFIX, tags=["people"])
 

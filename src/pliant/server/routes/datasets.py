@@ -7,17 +7,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from pliant.catalog.dataset_uploads import WrongOffset
-from pliant.catalog.datasets import Datasets
-from pliant.core.access import Principal
-from pliant.core.dataset import Dataset, DatasetState, Upload
-from pliant.core.errors import InvalidInput, PliantError, Problem, Unavailable
-from pliant.files.digest import read_content_digest
-from pliant.server.access import PREFIX, Caller
-from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.problems import problem_response, responses
-from pliant.wire.datasets import (
+from pliant.api.datasets import (
     OFFSET_HEADER,
     DatasetPage,
     DatasetPatch,
@@ -25,6 +15,16 @@ from pliant.wire.datasets import (
     UploadPage,
     UploadRequest,
 )
+from pliant.catalog.datasets.uploads import WrongOffset
+from pliant.catalog.datasets.use_cases import Datasets
+from pliant.core.access import Principal
+from pliant.core.dataset import Dataset, DatasetState, Upload
+from pliant.core.errors import InvalidInput, PliantError, Problem, Unavailable
+from pliant.files.digest import read_content_digest
+from pliant.server.context import InContext
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.middleware.access import PREFIX, Caller
+from pliant.server.middleware.problems import problem_response, responses
 
 router = APIRouter(prefix=PREFIX, tags=["data"])
 

@@ -6,12 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
+from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
 from pliant.core.job import Job
-from pliant.server.access import PREFIX, Caller
 from pliant.server.context import Context, InContext
 from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.problems import responses
-from pliant.wire.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
+from pliant.server.middleware.access import PREFIX, Caller
+from pliant.server.middleware.problems import responses
 
 router = APIRouter(prefix=PREFIX, tags=["environments"])
 

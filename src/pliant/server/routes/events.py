@@ -8,14 +8,14 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
+from pliant.api.jobs import EventPage
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.event import Event
-from pliant.server.access import PREFIX
 from pliant.server.context import InContext, InControl
+from pliant.server.middleware.access import PREFIX
+from pliant.server.middleware.problems import responses
 from pliant.server.presence import GONE, RECHECK_S, InPresence
-from pliant.server.problems import responses
 from pliant.server.visibility import InSight
-from pliant.wire.api import EventPage
 
 router = APIRouter(prefix=PREFIX, tags=["events"])
 

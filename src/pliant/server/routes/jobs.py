@@ -6,17 +6,17 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from pliant.api.jobs import ChartPage, JobDetail, JobPage, JobPatch, JobRequest, MetricPage, Why
 from pliant.core.chart import MAX_BUCKETS
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
 from pliant.server import upload
-from pliant.server.access import PREFIX, Caller
 from pliant.server.body import parsed_with_code, upload_file
 from pliant.server.context import InContext, InControl
 from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.problems import responses
+from pliant.server.middleware.access import PREFIX, Caller
+from pliant.server.middleware.problems import responses
 from pliant.server.visibility import InSight, OwnJob, SeenJob
-from pliant.wire.api import ChartPage, JobDetail, JobPage, JobPatch, JobRequest, MetricPage, Why
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 

@@ -9,17 +9,17 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from pliant.control.queries import Queries
+from pliant.api.jobs import LogFile
+from pliant.control.requests.queries import Queries
 from pliant.core.errors import InvalidInput, NotFound, Problem
 from pliant.core.job import Job
-from pliant.server.access import PREFIX
 from pliant.server.bell import Bell
 from pliant.server.context import InContext, InControl
+from pliant.server.middleware.access import PREFIX
+from pliant.server.middleware.problems import responses
 from pliant.server.presence import GONE, InPresence, Presence
-from pliant.server.problems import responses
 from pliant.server.tail import offset_of_tail, read_at, size_of
 from pliant.server.visibility import SeenJob
-from pliant.wire.api import LogFile
 
 router = APIRouter(prefix=PREFIX, tags=["logs"])
 

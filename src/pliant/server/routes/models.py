@@ -8,17 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
-from pliant.catalog.training import Training
-from pliant.core.errors import NotFound
-from pliant.core.registry import Kept
-from pliant.server.access import PREFIX, Caller
-from pliant.server.body import parsed, read_small, schema_of, upload_file
-from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.model_views import model_view, training_view
-from pliant.server.problems import responses
-from pliant.server.upload import Form, receive_form
-from pliant.wire.models import (
+from pliant.api.models import (
     ModelPage,
     ModelPatch,
     ModelRequest,
@@ -27,6 +17,16 @@ from pliant.wire.models import (
     TrainingRequest,
     TrainingView,
 )
+from pliant.catalog.models.training import Training
+from pliant.core.errors import NotFound
+from pliant.core.registry import Kept
+from pliant.server.body import parsed, read_small, schema_of, upload_file
+from pliant.server.context import InContext
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.middleware.access import PREFIX, Caller
+from pliant.server.middleware.problems import responses
+from pliant.server.model_views import model_view, training_view
+from pliant.server.upload import Form, receive_form
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,17 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from pliant.core.access import ALLOWED, Permission
-from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem
-from pliant.core.registry import Kept
-from pliant.people.tokens import PersonalToken
-from pliant.people.user import User
-from pliant.server.access import PREFIX
-from pliant.server.auth import InAdmitted, Login, address_of, log_on
-from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.problems import responses
-from pliant.wire.people import (
+from pliant.api.people import (
     Logon,
     LogonRequest,
     Me,
@@ -30,6 +20,16 @@ from pliant.wire.people import (
     UserRequest,
     UserView,
 )
+from pliant.core.access import ALLOWED, Permission
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem
+from pliant.core.registry import Kept
+from pliant.people.tokens import PersonalToken
+from pliant.people.user import User
+from pliant.server.context import InContext
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.middleware.access import PREFIX
+from pliant.server.middleware.auth import InAdmitted, Login, address_of, log_on
+from pliant.server.middleware.problems import responses
 
 router = APIRouter(prefix=PREFIX, tags=["people"])
 logon_router = APIRouter(prefix=PREFIX, tags=["people"])

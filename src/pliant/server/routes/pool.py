@@ -6,12 +6,12 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from pliant import __version__
+from pliant.api.jobs import ClusterView, UsagePage
 from pliant.core.errors import Unavailable
-from pliant.server.access import PREFIX
 from pliant.server.context import InContext, InControl
-from pliant.server.problems import responses
+from pliant.server.middleware.access import PREFIX
+from pliant.server.middleware.problems import responses
 from pliant.server.visibility import InSight
-from pliant.wire.api import ClusterView, UsagePage
 
 router = APIRouter(prefix=PREFIX, tags=["pool"])
 health_router = APIRouter(prefix=PREFIX, tags=["server"])

@@ -2,14 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from pliant.control.loop import Control
-from pliant.core.queue import Queue, ResourceGroup
-from pliant.core.registry import Kept
-from pliant.server.access import PREFIX, Caller
-from pliant.server.context import InControl
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.problems import responses
-from pliant.wire.queues import (
+from pliant.api.queues import (
     GroupPage,
     GroupPatch,
     GroupRequest,
@@ -20,6 +13,13 @@ from pliant.wire.queues import (
     QueueRequest,
     QueueView,
 )
+from pliant.control.loop.tick import Control
+from pliant.core.queue import Queue, ResourceGroup
+from pliant.core.registry import Kept
+from pliant.server.context import InControl
+from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.middleware.access import PREFIX, Caller
+from pliant.server.middleware.problems import responses
 
 router = APIRouter(prefix=PREFIX, tags=["pool"])
 

@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Response
 
-from pliant.control.sharing import JobShare
-from pliant.server.access import PREFIX
+from pliant.api.sharing import ShareRequest, ShareView
+from pliant.control.requests.sharing import JobShare
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.problems import responses
+from pliant.server.middleware.access import PREFIX
+from pliant.server.middleware.problems import responses
 from pliant.server.visibility import OwnJob
-from pliant.wire.sharing import ShareRequest, ShareView
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 

@@ -6,15 +6,15 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
 from pliant.files.pack import pack
-from pliant.server.access import PREFIX, Caller
 from pliant.server.body import parsed, parsed_with_code, schema_of, upload_file
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.middleware.access import PREFIX, Caller
+from pliant.server.middleware.problems import responses
 from pliant.server.model_views import template_view
-from pliant.server.problems import responses
 from pliant.server.upload import Form, receive_form
-from pliant.wire.models import TemplatePage, TemplateRequest, TemplateView
 
 router = APIRouter(prefix=PREFIX, tags=["models"])
 

@@ -6,15 +6,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
+from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.core.access import Permission
 from pliant.core.errors import Forbidden
 from pliant.core.registry import Kept
 from pliant.core.upkeep import Material, Retention, Rule, Sweep
-from pliant.server.access import PREFIX, Caller
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.problems import responses
-from pliant.wire.upkeep import RetentionRequest, RetentionView
+from pliant.server.middleware.access import PREFIX, Caller
+from pliant.server.middleware.problems import responses
 
 router = APIRouter(prefix=PREFIX, tags=["server"])
 

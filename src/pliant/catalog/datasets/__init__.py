@@ -1,0 +1,1 @@
+"""Data sets: uploads, imports, and what people do with them."""

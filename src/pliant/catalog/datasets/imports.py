@@ -1,0 +1,380 @@
+"""Imports under way: a process each, a few at a time; whatever becomes of one, nothing half done is left.
+
+An import's process writes into a folder of its own and ends with this server; what it has finished is published here,
+by one rename, before the data set is called ready. After a kill at any moment `recover` removes what was half done
+and begins the import again.
+"""
+
+import fcntl
+import logging
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from pliant.catalog.datasets.order import ORDER, SAID, Done, ImportOrder, Refused, Told
+from pliant.catalog.datasets.uploads import Uploads
+from pliant.catalog.datasets.work import DATA
+from pliant.catalog.visible import every
+from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, DatasetState, ImportProgress
+from pliant.core.errors import NotFound, PliantError, Stale
+from pliant.core.lifecycle import advance, is_final
+from pliant.core.registry import Kept, Registry
+from pliant.files import folder as folders
+from pliant.files.space import told_of_disk
+
+log = logging.getLogger(__name__)
+
+MAX_RUNNING: Final = 2
+MAX_BYTES: Final = 512 << 30
+MAX_FILES: Final = 5_000_000
+STOP_S: Final = 30.0
+"""So long an import's process may take to be gone, and what it wrote to be removed."""
+_WORK: Final = ".new-"
+_GONE: Final = ".gone-"
+_BURIED: Final = "data"
+_LOOK_S: Final = 0.02
+_LAST_WORDS: Final = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSettings:
+    """How imports are carried out."""
+
+    folder: Path
+    """Where data sets lie."""
+    data_root: Path
+    """What people may name by path lies below it."""
+    command: Sequence[str]
+    """Starts the process of an import."""
+    max_running: int = MAX_RUNNING
+    max_bytes: int = MAX_BYTES
+    max_files: int = MAX_FILES
+
+
+class _Running:
+    """An import that waits or runs."""
+
+    def __init__(self) -> None:
+        self.progress = ImportProgress(phase="waiting for its turn")
+        self.stopped_by = ""
+        self.closing = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self.done: Future[None] | None = None
+
+
+class Imports:
+    """Runs imports and writes down what became of them. Safe to call from any thread."""
+
+    def __init__(
+        self, registry: Registry, uploads: Uploads, settings: ImportSettings, now: Callable[[], float]
+    ) -> None:
+        self._registry = registry
+        self._uploads = uploads
+        self._settings = settings
+        self._now = now
+        self._lock = threading.Lock()
+        self._running: dict[str, _Running] = {}
+        self._pool = ThreadPoolExecutor(settings.max_running, thread_name_prefix="pliant-import")
+
+    def begin(self, dataset: Dataset) -> None:
+        """Import a data set in the background."""
+        running = _Running()
+        with self._lock:
+            self._running[dataset.name] = running
+            running.done = self._pool.submit(self._run, dataset, running)
+
+    def progress(self, name: str) -> ImportProgress | None:
+        """Return how far an import is; None if there is none."""
+        with self._lock:
+            running = self._running.get(name)
+        return running.progress if running is not None else None
+
+    def stop(self, name: str, who: str) -> None:
+        """End an import; returns when nothing of it is left, or an import has just finished.
+
+        Raises:
+            TimeoutError: its process is still there.
+        """
+        with self._lock:
+            running = self._running.get(name)
+            if running is None:
+                return
+            running.stopped_by = who
+            self._end(running)
+            waiting = running.done is not None and running.done.cancel()
+            if waiting:
+                self._running.pop(name)
+        if waiting:
+            self._write(name, DatasetEvent.STOP, lambda dataset: replace(dataset, reason=_stopped(who)))
+        elif running.done is not None:
+            running.done.result(STOP_S)
+
+    def recover(self) -> None:
+        """Remove what an earlier server left half done, and begin its imports again. Call once, before all else."""
+        with told_of_disk(self._settings.folder):
+            self._settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            ready = set()
+            again = []
+            for kept in every(self._registry, Dataset):
+                if is_final(DATASET_LIFECYCLE, kept.noun.state):
+                    ready.add(Path(kept.noun.folder).name if not kept.noun.in_place else "")
+                else:
+                    again.append(kept.noun)
+            left = [place for place in self._settings.folder.iterdir() if place.name not in ready]
+            graves = [place if place.name.startswith(_GONE) else self._bury(place) for place in left]
+        self._pool.submit(_clear, graves)
+        self._let_go_of_all_but({dataset.name for dataset in again})
+        for dataset in again:
+            log.info("the import of the data set %s was cut off and begins again", dataset.name)
+            self.begin(dataset)
+
+    def discard(self, folder: Path) -> None:
+        """Remove the folder of a data set that is not kept any more; it is gone from its place at once."""
+        with told_of_disk(self._settings.folder):
+            if folder.parent == self._settings.folder and folder.exists():
+                folders.remove(self._bury(folder))
+
+    def _bury(self, folder: Path) -> Path:
+        """Take a folder from its place; return the one that it is in now."""
+        grave = Path(tempfile.mkdtemp(prefix=_GONE, dir=self._settings.folder))
+        if folder.is_dir():
+            folder.chmod(0o700)
+        folder.rename(grave / _BURIED)
+        return grave
+
+    def close(self) -> None:
+        """End all imports; the next server begins them again."""
+        with self._lock:
+            for running in self._running.values():
+                running.closing = True
+                self._end(running)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _end(self, running: _Running) -> None:
+        if running.process is not None:
+            running.process.kill()
+
+    def _run(self, dataset: Dataset, running: _Running) -> None:
+        try:
+            with told_of_disk(self._settings.folder):
+                work = Path(tempfile.mkdtemp(prefix=_WORK, dir=self._settings.folder))
+            try:
+                outcome = self._carried_out(dataset, running, work)
+                self._finish(dataset.name, running, outcome, work)
+            finally:
+                folders.remove(work)
+        except Exception as error:
+            log.exception("the import of the data set %s failed", dataset.name)
+            self._give_up(dataset.name, error)
+        finally:
+            with self._lock:
+                self._running.pop(dataset.name, None)
+
+    def _give_up(self, name: str, error: Exception) -> None:
+        reason = str(error) if isinstance(error, PliantError) else "the server could not carry it out; its log says why"
+        try:
+            self._write(name, DatasetEvent.FAIL, lambda dataset: replace(dataset, reason=reason))
+        except PliantError:
+            log.warning("the data set %s is imported again when the server is started the next time", name)
+
+    def _carried_out(self, dataset: Dataset, running: _Running, work: Path) -> Done | Refused | None:
+        """Return what the process said at its end; None if it was ended."""
+        with (work / "log").open("w+b") as errors:
+            process = self._started(running, errors.fileno())
+            if process is None:
+                return None
+            assert process.stdin is not None
+            assert process.stdout is not None
+            outcome: Done | Refused | None = None
+            with process, process.stdin, process.stdout:
+                try:
+                    process.stdin.write(ORDER.dump_json(self._order(dataset, work)) + b"\n")
+                    process.stdin.flush()
+                except BrokenPipeError:
+                    log.warning("the process that imports %s ended before it had its order", dataset.name)
+                    with suppress(BrokenPipeError):  # what was not written is tried again here
+                        process.stdin.close()
+                for line in process.stdout:
+                    said = _said(line)
+                    if isinstance(said, Told):
+                        running.progress = said.progress
+                    elif said is not None:
+                        outcome = said
+            if outcome is None and not (running.stopped_by or running.closing):
+                errors.seek(0)
+                return Refused(reason=_died(process.returncode, errors.read()))
+            return outcome
+
+    def _started(self, running: _Running, errors: int) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if running.stopped_by or running.closing:
+                return None
+            running.process = subprocess.Popen(
+                list(self._settings.command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+                cwd="/",
+            )
+            return running.process
+
+    def _order(self, dataset: Dataset, work: Path) -> ImportOrder:
+        settings = self._settings
+        data_root = source = None
+        num_bytes = None
+        sha256 = dataset.source.sha256
+        if dataset.source.path is not None:
+            data_root = str(settings.data_root.resolve())
+            source = str(settings.data_root / dataset.source.path)
+        else:
+            upload_id = dataset.source.upload_id or ""
+            upload = self._uploads.held(upload_id, dataset.name)
+            source, num_bytes = str(self._uploads.content(upload_id)), upload.num_bytes
+            sha256 = sha256 or upload.sha256
+        return ImportOrder(
+            kind=dataset.kind,
+            source=source,
+            data_root=data_root,
+            num_bytes=num_bytes,
+            sha256=sha256,
+            work=str(work),
+            max_bytes=settings.max_bytes,
+            max_files=settings.max_files,
+            split=dataset.split,
+            images=dataset.images,
+            csv=dataset.csv,
+        )
+
+    def _finish(self, name: str, running: _Running, outcome: Done | Refused | None, work: Path) -> None:
+        with self._lock:  # whoever stops it is too late from now on
+            if running.closing and outcome is None:
+                return
+            stopped_by = running.stopped_by
+        if stopped_by:
+            folders.remove(work)
+            self._write(name, DatasetEvent.STOP, lambda dataset: replace(dataset, reason=_stopped(stopped_by)))
+            return
+        match outcome:
+            case Done():
+                self._publish(name, outcome, work)
+            case Refused(reason=why):
+                folders.remove(work)
+                self._write(name, DatasetEvent.FAIL, lambda dataset: replace(dataset, reason=why))
+
+    def _publish(self, name: str, done: Done, work: Path) -> None:
+        target = self._settings.folder / name
+        if not done.in_place:
+            with told_of_disk(self._settings.folder):
+                folders.remove(target)
+                folders.publish(work / DATA, target)
+                target.chmod(folders.READ_ONLY_FOLDER)
+
+        def ready(dataset: Dataset) -> Dataset:
+            lay = self._settings.data_root / (dataset.source.path or "")
+            folder = lay.resolve() if done.in_place else target
+            content = done.content
+            return replace(
+                dataset, folder=str(folder), in_place=done.in_place, content=content, ready_at=self._now(), reason=""
+            )
+
+        kept = self._write(name, DatasetEvent.PUBLISH, ready)
+        if kept is None:
+            self.discard(target)
+
+    def _write(self, name: str, event: DatasetEvent, change: Callable[[Dataset], Dataset]) -> Kept[Dataset] | None:
+        """Write what became of an import, whatever people change meanwhile; None if it is not kept any more."""
+        while (kept := self._registry.get(Dataset, name)) is not None:
+            state = advance(DATASET_LIFECYCLE, kept.noun.state, event)
+            noun = replace(change(kept.noun), state=state)
+            try:
+                written = self._registry.replace(noun, at=self._now(), revision=kept.revision)
+            except (Stale, NotFound):
+                continue
+            self._let_go(noun, event)
+            return written
+        return None
+
+    def _let_go_of_all_but(self, names: Collection[str]) -> None:
+        """Let go of uploads that a server did not come to let go of when their imports were over."""
+        for upload in self._uploads.taken():
+            if upload.taken_by in names:
+                continue
+            kept = self._registry.get(Dataset, upload.taken_by)
+            if kept is not None and kept.noun.state is DatasetState.READY and kept.noun.source.upload_id == upload.id:
+                self._uploads.drop(upload.id)
+            else:
+                self._uploads.release(upload.id)
+
+    def _let_go(self, dataset: Dataset, event: DatasetEvent) -> None:
+        """Remove the upload of what is ready; keep that of what is not, to try again with other options."""
+        upload_id = dataset.source.upload_id
+        if upload_id is not None:
+            if event is DatasetEvent.PUBLISH:
+                self._uploads.drop(upload_id)
+            else:
+                self._uploads.release(upload_id)
+
+
+def _stopped(who: str) -> str:
+    return f"{who} stopped its import"
+
+
+def _said(line: bytes) -> Told | Done | Refused | None:
+    try:
+        return SAID.validate_json(line)
+    except ValidationError:
+        log.warning("an import said what nobody understands: %.200r", line)
+        return None
+
+
+def _died(code: int, errors: bytes) -> str:
+    """Return why a process that gave no answer may have ended."""
+    said = errors[-_LAST_WORDS:].decode("utf-8", "replace").strip().splitlines()
+    how = f"was killed by signal {-code}, perhaps for lack of memory" if code < 0 else f"ended with code {code}"
+    last = f"; it said: {said[-1]}" if said else ""
+    return f"the process that imported it {how}{last}"
+
+
+def _clear(graves: Sequence[Path]) -> None:
+    """Remove what an earlier server left, as soon as nobody writes there."""
+    for grave in graves:
+        try:
+            _await_end(grave / _BURIED / "lock")
+            folders.remove(grave)
+        except (OSError, TimeoutError) as error:
+            log.warning("%s is left over and cannot be removed: %s", grave, error)
+
+
+def _await_end(lock: Path) -> None:
+    """Wait until the process that an earlier server started is gone; it ends with its server.
+
+    Raises:
+        TimeoutError: it is still there.
+    """
+    if not lock.is_file():
+        return
+    deadline = time.monotonic() + STOP_S
+    descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"a process still holds {lock}; end it, then start the server again") from None
+                time.sleep(_LOOK_S)
+            else:
+                return
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,274 @@
+"""The use cases of people on data sets: add, see, share, stop, remove, use in a job. Who may what is checked here."""
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pliant.catalog.datasets.imports import Imports, ImportSettings
+from pliant.catalog.datasets.uploads import UploadLimits, Uploads
+from pliant.catalog.visible import every, owned, page_of, seen
+from pliant.core.access import EVERYBODY, Principal, Sight
+from pliant.core.dataset import DataPlace, Dataset, DatasetState
+from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.core.registry import Kept, Registry
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MAX_SHOWN: Final = 8
+
+
+class Datasets:
+    """The data sets of a server. Safe to call from any thread."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        uploads: Uploads,
+        imports: Imports,
+        data_root: Path,
+        now: Callable[[], float],
+        users: Callable[[str], Sequence[str]],
+    ) -> None:
+        """Prepare to answer; `users` returns the unfinished jobs that use a data set."""
+        self.uploads = uploads
+        self.imports = imports
+        self._registry = registry
+        self._data_root = data_root
+        self._now = now
+        self._users = users
+        self._lock = threading.Lock()
+        self._held: Counter[str] = Counter()
+
+    @property
+    def data_root(self) -> Path:
+        """The folder that the data lie in which are on the server already."""
+        return self._data_root
+
+    def start(self) -> None:
+        """Go on with what an earlier server left; call once, when this server is the one that leads."""
+        self.uploads.sweep()
+        self.imports.recover()
+
+    def close(self) -> None:
+        """End all imports; the next server begins them again."""
+        self.imports.close()
+
+    def add(self, dataset: Dataset, caller: Principal) -> Dataset:
+        """Begin to import a data set for somebody.
+
+        Raises:
+            InvalidInput: the name or the path cannot be one.
+            NotFound: there is no such path or upload.
+            Conflict: the name is taken, or the upload is not complete.
+        """
+        self._check(dataset)
+        upload_id = dataset.source.upload_id
+        if upload_id is not None:
+            self.uploads.get(upload_id, caller)
+        now = self._now()
+        kept = self._registry.add(replace(dataset, owner=caller.name, created_at=now), at=now)
+        if upload_id is not None:
+            try:
+                self.uploads.take(upload_id, caller, dataset.name)
+            except BaseException:
+                self._registry.remove(Dataset, dataset.name)
+                raise
+        self.imports.begin(kept.noun)
+        return self._shown(kept)
+
+    def list(
+        self, caller: Principal, *, states: Sequence[DatasetState] = (), after: str = "", limit: int = 100
+    ) -> tuple[tuple[Dataset, ...], str | None]:
+        """Return those that somebody sees, in order of name, and where the next page begins."""
+
+        def wanted(dataset: Dataset) -> bool:
+            shown = caller.sees(dataset.owner, dataset.shared_with)
+            return shown and (not states or dataset.state in states)
+
+        page, following = page_of(every(self._registry, Dataset, after=after), wanted, limit)
+        return tuple(self._shown(kept) for kept in page), following
+
+    def get(self, name: str, caller: Principal) -> Dataset:
+        """Return a data set.
+
+        Raises:
+            NotFound: none that they may see.
+        """
+        return self._shown(self._kept(name, caller))
+
+    def change(
+        self,
+        name: str,
+        caller: Principal,
+        *,
+        description: str | None = None,
+        shared_with: Sequence[str] | None = None,
+        revision: int | None = None,
+    ) -> Dataset:
+        """Change what is said of a data set, or who may use it.
+
+        Raises:
+            NotFound, Forbidden: it is not there for them, or not theirs.
+            Stale: it is not at `revision` any more.
+        """
+        kept = self._own(name, caller)
+        noun = kept.noun
+        if description is not None:
+            noun = replace(noun, description=description)
+        if shared_with is not None:
+            noun = replace(noun, shared_with=tuple(dict.fromkeys(shared_with)))
+        # without a revision of the caller's, what is replaced is at least what was just read
+        expected = kept.revision if revision is None else revision
+        return self._shown(self._registry.replace(noun, at=self._now(), revision=expected))
+
+    def stop(self, name: str, caller: Principal) -> Dataset:
+        """End an import; what it has written is removed.
+
+        Raises:
+            NotFound, Forbidden: as for `change`.
+            Conflict: it is not being imported.
+        """
+        noun = self._own(name, caller).noun
+        if noun.state is DatasetState.IMPORTING:
+            self.imports.stop(name, caller.name)
+            noun = self._own(name, caller).noun
+        if noun.state is not DatasetState.STOPPED:
+            raise Conflict(f"the data set {name!r} is {noun.state.value}, it is not being imported")
+        return self.get(name, caller)
+
+    def remove(self, name: str, caller: Principal, *, revision: int | None = None) -> None:
+        """Forget a data set and remove its files; those of one that is used where it lies stay.
+
+        Raises:
+            NotFound, Forbidden, Stale: as for `change`.
+            Conflict: jobs that have not ended use it, or it is being imported.
+        """
+        noun = self._own(name, caller).noun
+        if noun.state is DatasetState.IMPORTING:
+            raise Conflict(f"the data set {name!r} is still being imported; stop that first")
+        with self._lock:
+            if jobs := self._users(name):
+                shown = ", ".join(jobs[:_MAX_SHOWN]) + (" and more" if len(jobs) > _MAX_SHOWN else "")
+                raise Conflict(f"the data set {name!r} is in use by {shown}; wait for the end, or stop them")
+            if self._held[name]:
+                raise Conflict(f"a job that uses the data set {name!r} is just being submitted; try again")
+            self._registry.remove(Dataset, name, revision=revision)
+        if noun.folder and not noun.in_place:
+            self.imports.discard(Path(noun.folder))
+
+    @contextmanager
+    def using(self, name: str | None, sight: Sight | None) -> Iterator[DataPlace | Problem | None]:
+        """Yield where a data set lies, or why it cannot be used; until the end of the block nobody removes it."""
+        if name is None:
+            yield None
+            return
+        with self._lock:
+            self._held[name] += 1
+        try:
+            kept = self._find(name)
+            hidden = kept is None or not _seen(kept.noun, sight)
+            yield _place(None if kept is None or hidden else kept.noun, name)
+        finally:
+            with self._lock:
+                self._held[name] -= 1
+
+    def place(self, name: str, caller: Principal) -> DataPlace:
+        """Return where a data set lies.
+
+        Raises:
+            NotFound: none that they may see.
+            InvalidInput: it is not ready, or its files are gone.
+        """
+        place = _place(self._kept(name, caller).noun, name)
+        if isinstance(place, Problem):
+            raise InvalidInput(place)
+        return place
+
+    def _check(self, dataset: Dataset) -> None:
+        problems = []
+        if not _NAME.fullmatch(dataset.name):
+            message = f"{dataset.name!r:.120} cannot be a name; take letters, digits, '.', '_' and '-', 100 at most"
+            problems.append(Problem(field="name", message=message))
+        if dataset.source.path is not None and (message := self._path_problem(dataset.source.path)):
+            problems.append(Problem(field="source.path", message=message))
+        if problems:
+            raise InvalidInput(*problems)
+
+    def _path_problem(self, given: str) -> str:
+        path = PurePosixPath(given)
+        if path.is_absolute() or ".." in path.parts or "\0" in given:
+            return f"{given!r:.200} points outside the data root; give a path relative to it, such as `flowers`"
+        whole = self._data_root / path
+        try:
+            found = whole.resolve()
+            if found.is_relative_to(self._data_root.resolve()):
+                there = found.exists()
+                return "" if there else f"there is nothing at {given!r:.200} below the data root; check the path"
+        except (OSError, RuntimeError) as error:  # a name that is too long, links in a ring
+            return f"{given!r:.200} cannot be read ({error}); check the path"
+        return f"{given!r:.200} is a link that leads out of the data root; give what lies below it"
+
+    def _kept(self, name: str, caller: Principal) -> Kept[Dataset]:
+        return seen(caller, self._find(name), "data set", name)
+
+    def _find(self, name: str) -> Kept[Dataset] | None:
+        return self._registry.get(Dataset, name) if _NAME.fullmatch(name) else None
+
+    def _own(self, name: str, caller: Principal) -> Kept[Dataset]:
+        kept = self._kept(name, caller)
+        owned(caller, kept.noun, f"the data set {name!r}")
+        return kept
+
+    def _shown(self, kept: Kept[Dataset]) -> Dataset:
+        progress = self.imports.progress(kept.noun.name) if kept.noun.state is DatasetState.IMPORTING else None
+        return replace(kept.noun, progress=progress, revision=kept.revision)
+
+
+def _seen(dataset: Dataset, sight: Sight | None) -> bool:
+    shared = dataset.shared_with
+    return sight is None or dataset.owner == sight.owner or sight.owner in shared or EVERYBODY in shared
+
+
+def _place(dataset: Dataset | None, name: str) -> DataPlace | Problem:
+    """Return where a data set lies, or why it cannot be used."""
+    if dataset is None:
+        return _problem(f"there is no data set {name!r:.80}; `pliant data list` lists those that you may use")
+    if dataset.state is DatasetState.IMPORTING:
+        return _problem(f"the data set {name!r} is still being imported; wait until it is ready")
+    if dataset.state is not DatasetState.READY:
+        ended = "failed" if dataset.state is DatasetState.FAILED else "was stopped"
+        why = f" ({dataset.reason})" if dataset.reason else ""
+        return _problem(f"the import of the data set {name!r} {ended}{why}; remove it and add it again")
+    folder = Path(dataset.folder)
+    if not folder.is_dir():
+        return _problem(f"the files of the data set {name!r} are not at {dataset.folder} any more; add it again")
+    parts = {part: str(folder / where) for part, where in dataset.content.parts.items()}
+    return DataPlace(name=name, folder=dataset.folder, parts=parts)
+
+
+def _problem(message: str) -> Problem:
+    return Problem(field="dataset", message=message)
+
+
+def make_datasets(
+    registry: Registry,
+    settings: ImportSettings,
+    *,
+    uploads: Path,
+    limits: UploadLimits,
+    now: Callable[[], float],
+    users: Callable[[str], Sequence[str]],
+) -> Datasets:
+    """Return the data sets of a server; `uploads` is the folder of what is on its way in.
+
+    Raises:
+        Unavailable: the folders cannot be made.
+    """
+    coming = Uploads(uploads, now=now, limits=limits)
+    imports = Imports(registry, coming, settings, now)
+    return Datasets(registry, uploads=coming, imports=imports, data_root=settings.data_root, now=now, users=users)

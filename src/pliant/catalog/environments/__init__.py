@@ -1,0 +1,1 @@
+"""Environments: what people name, how they are built, and where their interpreters are."""

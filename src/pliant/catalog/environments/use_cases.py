@@ -1,0 +1,284 @@
+"""Environments as people and jobs use them: registered under names, found for jobs, shared, built anew, removed.
+
+It is the `Preparations` that control asks before a job is given slots. What makes or tries an environment is
+`environment_builds`. Nothing here waits for a build.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentView
+from pliant.catalog.environments.builds import Builds, Work
+from pliant.catalog.environments.environment import Build, BuildState, Environment, EnvironmentKind
+from pliant.catalog.environments.finding import NotThere
+from pliant.catalog.environments.source import Named, RequirementsFile, source_of
+from pliant.catalog.environments.work import WorkFinder
+from pliant.catalog.shares import check_shares
+from pliant.catalog.visible import every, owned, page_of, seen
+from pliant.core.access import EVERYBODY, Principal, Sight
+from pliant.core.errors import Conflict, InvalidInput, Problem, Unavailable
+from pliant.core.job import Job, JobId, JobSpec
+from pliant.core.ports import Clock
+from pliant.core.preparation import Broken, Preparation, Ready, Waiting
+from pliant.core.registry import Kept, Registry
+
+_NUM_TOLD: Final = 30
+"""Lines of the builder's output that a job's reason holds."""
+_MAX_WAITING: Final = 10_000
+"""Jobs whose work is kept in memory."""
+_SHORT: Final = 12
+"""Digits of a key in the name of an environment that a job has brought."""
+
+Strangers = Callable[[Collection[str]], Collection[str]]
+"""Returns those of some names that no user has."""
+
+
+class Environments:
+    """Safe to call from any thread."""
+
+    def __init__(
+        self, *, registry: Registry, clock: Clock, env: Mapping[str, str], builds: Builds, strangers: Strangers
+    ) -> None:
+        """Take charge of builds.
+
+        Args:
+            registry: keeps names.
+            clock: dates them.
+            env: the server's own environment: it says where conda is.
+            builds: makes and tries what environments stand for.
+            strangers: see there.
+        """
+        self._registry = registry
+        self._clock = clock
+        self._builds = builds
+        self._strangers = strangers
+        self._finder = WorkFinder(registry=registry, builds=builds, env=env)
+        self._work: dict[JobId, Work] = {}
+        """Of jobs that wait."""
+        self._keys: dict[JobId, str] = {}
+        """Of the builds of all jobs that were asked for."""
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever something that jobs may wait for is done, from any thread."""
+        self._builds.watch(listener)
+
+    # What control asks
+
+    def problems(self, spec: JobSpec, code: str, *, sight: Sight | None = None) -> tuple[Problem, ...]:
+        """Return what is wrong with the environment that a submission asks for, as far as nothing has to be run."""
+        if spec.environment is None:
+            return ()
+        source = source_of(spec.environment)
+        if isinstance(source, Problem):
+            return (source,)
+        if isinstance(source, Named) and not self._is_seen(source.name, sight):
+            message = f"there is no environment {source.name!r}; `GET /v1/environments` lists those that you can use"
+            return (Problem(field="environment", message=message),)
+        try:
+            self._finder.find(source, code)
+        except NotThere as error:
+            return (Problem(field="environment", message=str(error)),)
+        except InvalidInput as error:
+            return error.problems
+        return ()
+
+    def status(self, job: Job, code: str) -> Preparation:
+        """Return how far the environment of a job is; begin with it if nobody has."""
+        try:
+            first = job.id not in self._keys
+            build = self._builds.ask(self._work_for(job, code), first=first)
+        except (NotThere, InvalidInput) as error:
+            return Broken(why=f"its environment {job.spec.environment!r} cannot be used any more: {error}")
+        except OSError as error:
+            return Broken(why=f"its environment cannot be kept: {error.strerror}; make room and submit it again")
+        if build.state is BuildState.BUILDING:
+            return Waiting(why=self._builds.progress(build))
+        if build.state is BuildState.FAILED:
+            headline = f"its environment {job.spec.environment!r} failed, and no slot was taken: {build.reason}"
+            return Broken(why="\n".join((headline, *build.output[-_NUM_TOLD:])))
+        self._builds.used(build.name)
+        del self._work[job.id]
+        return Ready(python=build.python)
+
+    def _work_for(self, job: Job, code: str) -> Work:
+        if job.id not in self._work:
+            source = source_of(job.spec.environment or "")
+            if isinstance(source, Problem):
+                raise InvalidInput(source)
+            work = self._finder.find(source, code)
+            if isinstance(source, RequirementsFile):
+                self._add_brought(work, job.owner)
+            while len(self._work) >= _MAX_WAITING:
+                del self._work[next(iter(self._work))]  # it was stopped, or is looked for again
+            self._work[job.id] = work
+            self._keys[job.id] = work.key
+        return self._work[job.id]
+
+    def _is_seen(self, name: str, sight: Sight | None) -> bool:
+        kept = self._registry.get(Environment, name)
+        if kept is None or sight is None:
+            return kept is not None
+        shared_with = kept.noun.shared_with
+        return sight.owner == kept.noun.owner or sight.owner in shared_with or EVERYBODY in shared_with
+
+    def _add_brought(self, work: Work, owner: str) -> None:
+        """Give a name to what a job has brought, so that people can look at it and remove it."""
+        name = f"requirements-{work.key[:_SHORT]}-{owner}"
+        if self._registry.get(Environment, name) is None:
+            noun = Environment(name=name, owner=owner, kind=work.kind, source=work.source, key=work.key)
+            self._registry.add(noun, at=self._clock.now())
+
+    # What people ask
+
+    def page(self, caller: Principal, after: str, limit: int) -> EnvironmentPage:
+        """Return a page of the environments that somebody may use."""
+        found = every(self._registry, Environment, after=after)
+        page, following = page_of(found, lambda noun: caller.sees(noun.owner, noun.shared_with), limit)
+        return EnvironmentPage(environments=tuple(self._view(kept) for kept in page), next=following)
+
+    def show(self, name: str, caller: Principal) -> EnvironmentView:
+        """Return one of them.
+
+        Raises:
+            NotFound: none that they may use.
+        """
+        return self._view(self._seen(name, caller))
+
+    def log(self, name: str, caller: Principal) -> str:
+        """Return what the builder printed, or what an interpreter said that was tried.
+
+        Raises:
+            NotFound: none that they may use.
+        """
+        return self._builds.log(self._seen(name, caller).noun.key)
+
+    def add(self, asked: EnvironmentRequest, caller: Principal) -> EnvironmentView:
+        """Register an environment, and begin to build or to try it.
+
+        Raises:
+            InvalidInput: with everything that is wrong with it.
+            Conflict: the name is taken.
+            Unavailable: there is no room for it.
+        """
+        problems = list(check_shares(asked.shared_with, caller.name, self._strangers))
+        kind, source = _asked_for(asked)
+        try:
+            work = self._finder.registered(kind, source)
+        except NotThere as error:
+            problems.append(Problem(field=kind.value, message=str(error)))
+        except InvalidInput as error:
+            problems += [replace(problem, field=kind.value) for problem in error.problems]
+        if problems:
+            raise InvalidInput(*problems)
+        noun = Environment(
+            name=asked.name, owner=caller.name, kind=kind, source=source, key=work.key, shared_with=asked.shared_with
+        )
+        kept = self._registry.add(noun, at=self._clock.now())
+        _begun(lambda: self._builds.ask(work, first=True))
+        return self._view(kept)
+
+    def share(
+        self, name: str, shared_with: tuple[str, ...], revision: int | None, caller: Principal
+    ) -> EnvironmentView:
+        """Let these people use an environment, and nobody else.
+
+        Raises:
+            NotFound, Forbidden, Stale: there is none, it is somebody else's, or was changed meanwhile.
+            InvalidInput: somebody is no user.
+        """
+        noun = self._own(name, caller).noun
+        if problems := check_shares(shared_with, noun.owner, self._strangers):
+            raise InvalidInput(*problems)
+        changed = replace(noun, shared_with=shared_with)
+        return self._view(self._registry.replace(changed, at=self._clock.now(), revision=revision))
+
+    def rebuild(self, name: str, caller: Principal, jobs: Collection[Job]) -> EnvironmentView:
+        """Build or try an environment anew.
+
+        Args:
+            name: of the environment.
+            caller: asks for it.
+            jobs: those that have not ended.
+
+        Raises:
+            NotFound, Forbidden: there is none, or it is somebody else's.
+            Conflict: it is ready and a job uses it: its files would vanish under it.
+            InvalidInput: what it was made from is not there any more.
+            Unavailable: there is no room for it.
+        """
+        kept = self._own(name, caller)
+        build = self._builds.get(kept.noun.key)
+        if build is not None and build.state is BuildState.READY:
+            self._refuse_used(kept.noun, jobs)
+        try:
+            work = self._finder.named(kept.noun)
+        except NotThere as error:
+            raise InvalidInput(Problem(field=kept.noun.kind.value, message=str(error))) from error
+        _begun(lambda: self._builds.again(work))
+        return self._view(kept)
+
+    def remove(self, name: str, revision: int | None, caller: Principal, jobs: Collection[Job]) -> None:
+        """Forget an environment, and what was built for it if no other one has the same; `jobs` have not ended.
+
+        Raises:
+            NotFound, Forbidden, Stale: there is none, it is somebody else's, or was changed meanwhile.
+            Conflict: a job uses it.
+        """
+        noun = self._own(name, caller).noun
+        self._refuse_used(noun, jobs)
+        self._registry.remove(Environment, name, revision=revision)
+        if not any(kept.noun.key == noun.key for kept in every(self._registry, Environment)):
+            self._builds.forget(noun.key)
+
+    def _refuse_used(self, noun: Environment, jobs: Collection[Job]) -> None:
+        self._keys = {job.id: self._keys[job.id] for job in jobs if job.id in self._keys}
+        if users := [j.id for j in jobs if j.spec.environment == noun.name or self._keys.get(j.id) == noun.key]:
+            raise Conflict(
+                f"the environment {noun.name!r} is used by {', '.join(users[:8])}; stop them, or wait for their end"
+            )
+
+    def _seen(self, name: str, caller: Principal) -> Kept[Environment]:
+        return seen(caller, self._registry.get(Environment, name), "environment", name)
+
+    def _own(self, name: str, caller: Principal) -> Kept[Environment]:
+        kept = self._seen(name, caller)
+        owned(caller, kept.noun, f"the environment {name!r}")
+        return kept
+
+    def _view(self, kept: Kept[Environment]) -> EnvironmentView:
+        noun, build = kept.noun, self._builds.get(kept.noun.key)
+        why = "is built when a job asks for it"
+        if build is not None:
+            why = self._builds.progress(build) if build.state is BuildState.BUILDING else build.reason
+        return EnvironmentView(
+            name=noun.name,
+            owner=noun.owner,
+            kind=noun.kind.value,
+            source=noun.source,
+            state=(BuildState.BUILDING if build is None else build.state).value,
+            why=why,
+            output=() if build is None else build.output,
+            key=noun.key,
+            python="" if build is None else build.python,
+            builder="" if build is None else build.builder,
+            num_bytes=0 if build is None else build.num_bytes,
+            built_at=None if build is None else build.ended_at,
+            last_used_at=None if build is None else build.last_used_at,
+            created_at=kept.created_at,
+            shared_with=noun.shared_with,
+            revision=kept.revision,
+        )
+
+
+def _asked_for(asked: EnvironmentRequest) -> tuple[EnvironmentKind, str]:
+    given = {kind: source for kind in EnvironmentKind if (source := getattr(asked, kind.value)) is not None}
+    (kind_and_source,) = given.items()
+    return kind_and_source
+
+
+def _begun(begin: Callable[[], Build]) -> None:
+    try:
+        begin()
+    except OSError as error:
+        raise Unavailable(f"there is no room for the environment: {error.strerror}; make some") from error

@@ -1,0 +1,1 @@
+"""Templates, models and their trainings."""

@@ -1,0 +1,244 @@
+"""The use cases of trainings: start, list, show, stop, remove, and hand out weights and code.
+
+A training is named before its job is submitted, so that a name stands for one job and never for two. All that it runs
+with is copied then: nothing that happens to the template, the model or another job later changes it.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import Final
+
+from pliant.api.jobs import JobRequest, default_virtual_workers
+from pliant.api.models import Origin, TrainingRequest
+from pliant.catalog.models.bundle import Bundle
+from pliant.catalog.models.kept_files import CODE, WEIGHTS, KeptFiles
+from pliant.catalog.models.model import Model
+from pliant.catalog.models.models import Models
+from pliant.catalog.models.ports import Ports
+from pliant.catalog.models.training import Training, key_of
+from pliant.catalog.models.weights import FirstWeights, Found
+from pliant.catalog.visible import every, missing, owned, page_of
+from pliant.core.access import Principal
+from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
+from pliant.core.job import Job
+from pliant.core.registry import Kept, Registry
+
+_PREFIX: Final = "training-"
+
+
+class Trainings:
+    """All trainings. Safe to call from any thread."""
+
+    def __init__(
+        self, *, registry: Registry, models: Models, bundle: Bundle, kept_files: KeptFiles, ports: Ports, lock: RLock
+    ) -> None:
+        self._registry = registry
+        self._models = models
+        self._bundle = bundle
+        self._kept_files = kept_files
+        self._ports = ports
+        self._first_weights = FirstWeights(jobs=ports.jobs, get=lambda *which: self.get(*which).noun)
+        self._lock = lock  # of templates and models, too: code that is being packed stays until it is
+
+    def page(
+        self, caller: Principal, model: str, after: str, limit: int
+    ) -> tuple[tuple[Kept[Training], ...], str | None]:
+        """Return trainings of a model that somebody sees, and the title of the last if there are more.
+
+        A model that was removed may have left some.
+
+        Raises:
+            NotFound: there is neither such a model nor a training of one that they see.
+        """
+        shared = self._sees_model(caller, model)
+        found = every(self._registry, Training, after=key_of(model, after), prefix=key_of(model, ""))
+        page, last = page_of(found, lambda one: shared or caller.sees(one.owner), limit)
+        if not (page or shared or after):
+            raise missing("model", model)
+        return page, None if last is None else page[-1].noun.title
+
+    def get(self, caller: Principal, model: str, title: str) -> Kept[Training]:
+        """Return a training.
+
+        Raises:
+            NotFound: none that they see.
+        """
+        kept = self._registry.get(Training, key_of(model, title))
+        if kept is None or not (caller.sees(kept.noun.owner) or self._sees_model(caller, model)):
+            raise NotFound(f"the model {model!r:.80} has no training {title!r:.80}; list them to see which it has")
+        return kept
+
+    def job(self, training: Training) -> Job | None:
+        """Return the job of a training; None if it is not there (any more)."""
+        return self._ports.jobs.find(training.job_id) if training.job_id else None
+
+    def start(
+        self, caller: Principal, model: str, asked: TrainingRequest, uploaded: Path | None = None
+    ) -> Kept[Training]:
+        """Start a training; `uploaded` is a file with the weights to start from.
+
+        Raises:
+            NotFound: there is no such model that they see.
+            InvalidInput: with everything that is wrong with what was asked for.
+            Conflict: there is a training of that name.
+            Unavailable: the server is going down, or its disk cannot take the files.
+        """
+        with self._lock:
+            ran, checksum, found = self._checked(caller, model, asked, uploaded)
+            training = Training(
+                name=key_of(model, asked.name or ""),
+                owner=caller.name,
+                ran=ran,
+                code_hash="",
+                dataset_checksum=checksum,
+                created_at=self._ports.now(),
+            )
+            kept = self._reserved(training, found)
+        try:
+            origin = kept.noun.origin
+            weights = None if origin is None else self._kept_files.path(origin.checksum, WEIGHTS)
+            request = job_request(ran, kept.noun.title, weights)
+            job = self._ports.jobs.submit(request, self._bundle.path(kept.noun.code_hash), caller)
+        except BaseException:
+            with self._lock:
+                self._registry.remove(Training, kept.noun.name)
+                self._release(kept.noun)
+            raise
+        return self._registry.replace(replace(kept.noun, job_id=job.id), at=self._ports.now())
+
+    def stop(self, caller: Principal, model: str, title: str) -> Kept[Training]:
+        """End a training at its next step boundary.
+
+        Raises:
+            NotFound, Forbidden: there is none that they see, or it is somebody else's.
+            Conflict: it has ended.
+        """
+        kept = self.get(caller, model, title)
+        owned(caller, kept.noun, f"the training {title!r} of {model!r}")
+        if self.job(kept.noun) is None:
+            raise Conflict(f"the training {title!r} of {model!r} has no job any more; it does not run")
+        self._ports.jobs.stop(kept.noun.job_id, caller)
+        return kept
+
+    def remove(self, caller: Principal, model: str, title: str, revision: int | None = None) -> None:
+        """Forget a training; its job stays a job like any other.
+
+        Raises:
+            NotFound, Forbidden: as for `stop`.
+            Conflict: it runs, or is being started.
+            Stale: it is not at `revision` any more.
+        """
+        kept = self.get(caller, model, title)
+        owned(caller, kept.noun, f"the training {title!r} of {model!r}")
+        job = self.job(kept.noun)
+        if not kept.noun.job_id or (job is not None and not job.ended):
+            state = "is being started" if job is None else f"runs as {job.id}"
+            raise Conflict(f"the training {title!r} of {model!r} {state}; stop it first, or wait for its end")
+        with self._lock:
+            self._registry.remove(Training, kept.noun.name, revision=revision)
+            self._release(kept.noun)
+
+    def weights(self, training: Training) -> Path | None:
+        """Return the file with the trained weights; None if there is none yet, or none any more."""
+        path = self._ports.jobs.weights(training.job_id) if training.job_id else None
+        return path if path is not None and path.is_file() else None
+
+    def code(self, training: Training) -> Path | None:
+        """Return the archive (tar.gz) of the code and the parameters that a training ran; None if it was lost."""
+        path = self._bundle.path(training.code_hash)
+        return path if path.is_file() else None
+
+    def job_ids(self) -> frozenset[str]:
+        """Return the jobs of all trainings."""
+        return frozenset(kept.noun.job_id for kept in every(self._registry, Training) if kept.noun.job_id)
+
+    def clean(self) -> None:
+        """Forget what a server that was killed has left of trainings that it was starting; call before any is."""
+        used = set()
+        for kept in every(self._registry, Training):
+            if kept.noun.job_id:
+                used |= _files_of(kept.noun)
+            else:
+                self._registry.remove(Training, kept.noun.name)
+        self._kept_files.sweep(used)
+
+    def _checked(
+        self, caller: Principal, model: str, asked: TrainingRequest, uploaded: Path | None
+    ) -> tuple[Model, str, Found | None]:
+        """Return the model as it shall be trained, the checksum of its data and the weights that it starts from."""
+        problems: list[Problem] = []
+        found: Found | None = None
+        try:
+            found = self._first_weights.find(caller, model, asked.weights, uploaded)
+        except InvalidInput as error:
+            problems += error.problems
+        try:
+            ran, checksum = self._models.for_training(caller, model, asked)
+        except InvalidInput as error:
+            raise InvalidInput(*error.problems, *problems) from error
+        if problems:
+            raise InvalidInput(*problems)
+        return ran, checksum, found
+
+    def _reserved(self, training: Training, found: Found | None) -> Kept[Training]:
+        """Keep code, weights and name of a training that has no job yet, or nothing of it."""
+        try:
+            if found is not None:
+                checksum = self._kept_files.take(found.path, WEIGHTS)
+                training = replace(training, origin=Origin(source=found.source, checksum=checksum))
+            training = replace(training, code_hash=self._bundle.packed(training.ran))
+            if not training.title:
+                training = replace(training, name=key_of(training.model, self._next_title(training.model)))
+            return self._registry.add(training, at=training.created_at)
+        except BaseException:
+            self._release(training)
+            raise
+
+    def _next_title(self, model: str) -> str:
+        kept = every(self._registry, Training, prefix=key_of(model, ""))
+        return f"{_PREFIX}{max((_number_of(one.noun.title) for one in kept), default=0) + 1}"
+
+    def _sees_model(self, caller: Principal, model: str) -> bool:
+        try:
+            self._models.get(caller, model)
+        except NotFound:
+            return False
+        return True
+
+    def _release(self, gone: Training) -> None:
+        """Remove the files of a training that no other one has."""
+        used = {name for kept in every(self._registry, Training) for name in _files_of(kept.noun)}
+        self._kept_files.forget(_files_of(gone) - used)
+
+
+def job_request(ran: Model, title: str, weights: Path | None) -> JobRequest:
+    """Return the job that trains a model."""
+    distributed = ran.engine == "distributed"
+    most = min(default_virtual_workers(ran.max_workers), ran.hyperparameters.batch_size)
+    return JobRequest(
+        name=f"{ran.name}.{title}",
+        script=ran.template.main_file,
+        min_tasks=ran.max_workers if distributed else 1,
+        max_tasks=ran.max_workers,
+        fixed=distributed,
+        virtual_workers=None if distributed else max(ran.max_workers, most),
+        slots_per_task=ran.slots_per_worker,
+        priority=ran.priority,
+        queue=ran.queue,
+        environment=ran.environment,
+        dataset=ran.dataset,
+        data_dir=ran.data_dir,
+        weights=None if weights is None else str(weights),
+    )
+
+
+def _files_of(training: Training) -> set[str]:
+    """Return the names of the files that are kept for a training."""
+    weights = {f"{training.origin.checksum}{WEIGHTS}"} if training.origin is not None else set()
+    return weights | ({f"{training.code_hash}{CODE}"} if training.code_hash else set())
+
+
+def _number_of(title: str) -> int:
+    number = title.removeprefix(_PREFIX)
+    return int(number) if title.startswith(_PREFIX) and number.isascii() and number.isdigit() else 0

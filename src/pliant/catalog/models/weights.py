@@ -1,0 +1,95 @@
+"""The weights that a training starts from: finds their file, and says whether it can be one."""
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pliant.api.models import WeightsFrom
+from pliant.catalog.models.ports import Jobs
+from pliant.catalog.models.training import Training
+from pliant.core.access import Principal
+from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.files.members import Inspection, Limits
+from pliant.files.zipped import member_of
+
+_LIMITS: Final = Limits(max_bytes=1 << 40, max_files=1_000_000, hint="save a state_dict and nothing else")
+UPLOADED: Final = "file"
+"""The source of weights that came with the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Weights that are there."""
+
+    source: str
+    """As `Origin.source`."""
+    path: Path
+
+
+class FirstWeights:
+    """Finds the weights that somebody asks for.
+
+    Args:
+        get: returns a training of a model by its title, if somebody sees it.
+    """
+
+    def __init__(self, *, jobs: Jobs, get: Callable[[Principal, str, str], Training]) -> None:
+        self._jobs = jobs
+        self._get = get
+
+    def find(self, caller: Principal, model: str, asked: WeightsFrom | None, uploaded: Path | None) -> Found | None:
+        """Return the weights for a training of a model; None if it starts from its own.
+
+        Raises:
+            InvalidInput: there are no such weights.
+        """
+        if uploaded is not None:
+            if asked is not None:
+                raise _bad("a file was sent, and those of a training or a job were asked for; give one of the two")
+            check_weights(uploaded)
+            return Found(source=UPLOADED, path=uploaded)
+        if asked is None:
+            return None
+        try:
+            if asked.job is not None:
+                job = self._jobs.visible(asked.job, caller)
+                return self._saved(job.id, job.id)
+            training = self._get(caller, asked.model or model, asked.training or "")
+            return self._saved(training.name, training.job_id)
+        except NotFound as error:
+            raise _bad(str(error)) from error
+
+    def _saved(self, source: str, job_id: str) -> Found:
+        path = self._jobs.weights(job_id)
+        if not path.is_file():
+            raise NotFound(f"{source} has no weights; they are there as soon as it has saved its model")
+        return Found(source=source, path=path)
+
+
+def check_weights(path: Path) -> None:
+    """See that a file may be a `state_dict`; only a task loads it, and runs nothing of it.
+
+    Its members are named as harmlessly as those of every archive, though nobody unpacks it here.
+
+    Raises:
+        InvalidInput: it is no file of torch's.
+        TooLarge: a bomb.
+    """
+    inspection = Inspection(limits=_LIMITS, archive_bytes=path.stat().st_size, field="weights")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            for info in archive.infolist():
+                if not inspection.take(member_of(info)):
+                    break
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        names = []
+    if not any(name.endswith("/data.pkl") for name in names):
+        raise _bad("it is no file that torch.save wrote; send one that holds a state_dict")
+    inspection.listing()
+
+
+def _bad(message: str) -> InvalidInput:
+    return InvalidInput(Problem(field="weights", message=message))

@@ -1,0 +1,1 @@
+"""The verbs on data sets, environments, templates, models and trainings."""

@@ -1,0 +1,184 @@
+"""The commands `env …`: environments of jobs; and what `submit` makes of its options about them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentView
+from pliant.cli import words
+from pliant.cli.options import JsonOption, filled, whole_path
+from pliant.cli.problems import checked
+from pliant.cli.screen import Column, print_json, say, show_facts, show_list, tell
+from pliant.cli.session import open_client
+from pliant.client.environments import REQUIREMENTS
+from pliant.core.errors import InvalidInput, Problem
+
+env = typer.Typer(
+    name="env",
+    help="Environments: what tasks run in.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the environment.", show_default=False)]
+
+_COLUMNS = (
+    Column(title="NAME"),
+    Column(title="KIND"),
+    Column(title="STATE"),
+    Column(title="OWNER"),
+    Column(title="SIZE", right=True, optional=True),
+    Column(title="USED", optional=True),
+    Column(title="WHY", cut=True),
+)
+
+
+@env.command("list")
+def list_environments(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the environments that you may use."""
+    with open_client(context) as client:
+        found = client.environments.list()
+    nothing = "There are no environments yet; `pliant env add NAME --requirements FILE` makes one."
+    show_list(EnvironmentPage(environments=found, next=None), _COLUMNS, map(_row, found), nothing, as_json=as_json)
+
+
+@env.command("add")
+def add(
+    context: typer.Context,
+    name: NameArgument,
+    requirements: Annotated[Path | None, typer.Option(metavar="FILE", help="The server builds it from these.")] = None,
+    venv: Annotated[str | None, typer.Option(metavar="DIR", help="A virtual environment on its machine.")] = None,
+    conda: Annotated[str | None, typer.Option(metavar="NAME|DIR", help="A conda environment on its machine.")] = None,
+    share: Annotated[list[str] | None, typer.Option(metavar="USER", help="Who else may use it; repeatable.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Register an environment under a name.
+
+    \b
+    pliant env add nlp --requirements requirements.txt
+    pliant env add mine --venv ~/venvs/mine
+    """
+    given = {
+        "name": name,
+        "requirements": None if requirements is None else _text_of(requirements),
+        "venv": whole_path(venv),
+        "conda": whole_path(conda) if conda is not None and os.sep in conda else conda,
+        "shared_with": tuple(share or ()),
+    }
+    request = checked(EnvironmentRequest, filled(given))
+    with open_client(context) as client:
+        view = client.environments.add(request)
+    tell(view, f"{view.name} is registered; `pliant env show {view.name}` tells how far it is", as_json=as_json)
+
+
+@env.command("show")
+def show_environment(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
+    """Show an environment and what became of it."""
+    with open_client(context) as client:
+        view = client.environments.get(name)
+    if as_json:
+        print_json(view)
+        return
+    show_facts(_facts(view))
+
+
+@env.command("log")
+def log(context: typer.Context, name: NameArgument) -> None:
+    """Print what the builder printed."""
+    with open_client(context) as client:
+        text = client.environments.log(name)
+    typer.echo(text, nl=False)
+
+
+@env.command("share")
+def share(
+    context: typer.Context,
+    name: NameArgument,
+    users: Annotated[list[str] | None, typer.Argument(metavar="USER", help="`*`: everybody; none: nobody.")] = None,
+) -> None:
+    """Let these people use an environment, and nobody else."""
+    with open_client(context) as client:
+        view = client.environments.share(name, users or ())
+    say(f"{view.name} is shared with {', '.join(view.shared_with) or 'nobody'}")
+
+
+@env.command("rebuild")
+def rebuild(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
+    """Build or try an environment anew; no job may use it."""
+    with open_client(context) as client:
+        view = client.environments.rebuild(name)
+    tell(view, f"{view.name} is built anew; `pliant env show {view.name}` tells how far it is", as_json=as_json)
+
+
+@env.command("remove")
+def remove(context: typer.Context, name: NameArgument) -> None:
+    """Forget an environment, and what was built for it; no job may use it."""
+    with open_client(context) as client:
+        client.environments.remove(name)
+    say(f"{name} is removed")
+
+
+def environment_of(code: Path, environment: str | None, requirements: str | None) -> str | None:
+    """Return the environment that `submit` asks for: a name, a whole path, `conda:…`, or a file of what is packed.
+
+    Raises:
+        InvalidInput: both are given, or the file lies elsewhere.
+    """
+    if requirements is None:
+        is_path = environment is not None and ":" not in environment and environment.startswith(("~", ".", os.sep))
+        return whole_path(environment) if is_path else environment
+    if environment is not None:
+        raise _wrong("--requirements", "an environment is given as well; leave one of the two out")
+    folder = code if code.is_dir() else code.parent
+    given = Path(requirements).expanduser()
+    file = given if given.is_file() else folder / given
+    if not file.is_file():
+        raise _wrong("--requirements", f"there is no file {requirements!r}; check the path")
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise _wrong("--requirements", f"{requirements!r} lies outside {str(folder)!r}, which is packed; put it there")
+    return f"{REQUIREMENTS}{file.resolve().relative_to(folder.resolve())}"
+
+
+def _row(view: EnvironmentView) -> Sequence[str]:
+    return (
+        view.name,
+        view.kind,
+        view.state,
+        view.owner,
+        words.size(view.num_bytes) if view.num_bytes else words.NOTHING,
+        words.NOTHING if view.last_used_at is None else words.date_time(view.last_used_at),
+        view.why,
+    )
+
+
+def _facts(view: EnvironmentView) -> Iterator[tuple[str, str]]:
+    yield "environment", f"{view.name} of {view.owner}"
+    yield "state", view.state
+    if view.why:
+        yield "why", view.why
+    yield view.kind, view.source.strip()
+    if view.python:
+        yield "python", view.python
+    if view.builder:
+        yield "built by", f"{view.builder}, {words.size(view.num_bytes)}"
+    if view.built_at is not None:
+        yield "done", words.date_time(view.built_at)
+    if view.last_used_at is not None:
+        yield "last used", words.date_time(view.last_used_at)
+    yield "shared with", ", ".join(view.shared_with) or "nobody"
+    if view.output:
+        yield "output", "\n".join(view.output)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.expanduser().read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _wrong("--requirements", f"{str(file)!r} cannot be read ({error}); give a text file") from error
+
+
+def _wrong(option: str, message: str) -> InvalidInput:
+    return InvalidInput(Problem(field=option, message=message))

@@ -1,0 +1,209 @@
+"""The commands `models …`: templates with data, numbers and an engine."""
+# ruff: noqa: ARG001 (a parameter declares an option; those that are fields of a request are taken from the context)
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+
+from pliant.api.models import ModelPage, ModelPatch, ModelRequest, ModelSettings, ModelView
+from pliant.cli import words
+from pliant.cli.catalog.assignments import assigned
+from pliant.cli.options import JsonOption, filled, option, whole_path
+from pliant.cli.problems import checked
+from pliant.cli.screen import Column, print_json, show_facts, show_list, tell
+from pliant.cli.session import open_client
+from pliant.client.pages import pages
+
+app = typer.Typer(
+    name="models",
+    help="Templates with data, numbers and a training engine.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the model.", show_default=False)]
+DatasetOption = Annotated[str | None, option("A data set, by name.", "--dataset")]
+DataDirOption = Annotated[str | None, option("Instead: a folder of the server's.", "--data-dir", metavar="DIR")]
+EngineOption = Annotated[str | None, option("How it is trained.", "--engine", metavar="single|distributed|elastic")]
+MaxOption = Annotated[int | None, option("Workers, at most.", "--max", metavar="N")]
+SlotsOption = Annotated[int | None, option("GPUs (or CPU slots) of every worker.", "--slots-per-worker", metavar="N")]
+PriorityOption = Annotated[int | None, option("1 to 10000.", "--priority", metavar="N")]
+QueueOption = Annotated[str | None, option("Where its jobs wait.", "--queue")]
+EnvironmentOption = Annotated[str | None, option("What its tasks run in.", "--environment")]
+DescriptionOption = Annotated[str | None, option("For people.", "--description")]
+SetOption = Annotated[list[str] | None, option("A number or parameter; repeatable.", "--set", metavar="NAME=VALUE")]
+ShareOption = Annotated[list[str] | None, option("Who else may use it; repeatable.", "--share", metavar="USER")]
+
+GIVEN: Final = ("dataset", "engine", "max_workers", "slots_per_worker", "priority", "queue", "environment")
+"""Options that are fields of a request as they are."""
+
+_COLUMNS = (
+    Column(title="NAME"),
+    Column(title="TEMPLATE"),
+    Column(title="DATA", cut=True),
+    Column(title="ENGINE"),
+    Column(title="MAX", right=True),
+    Column(title="TRAININGS", right=True, optional=True),
+    Column(title="OWNER"),
+    Column(title="DESCRIPTION", cut=True),
+)
+
+
+@app.command("list")
+def list_models(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the models that you may use."""
+    with open_client(context) as client:
+        found = tuple(one for page in pages(lambda after: client.models.list(after=after)) for one in page.models)
+    nothing = "There are no models yet; `pliant models add NAME --template TEMPLATE` makes one."
+    show_list(ModelPage(models=found, next=None), _COLUMNS, map(_row, found), nothing, as_json=as_json)
+
+
+@app.command("add")
+def add(  # noqa: PLR0913 (one parameter per option)
+    context: typer.Context,
+    name: NameArgument,
+    template: Annotated[str, typer.Option(metavar="NAME", help="What it is made from.", show_default=False)],
+    dataset: DatasetOption = None,
+    data_dir: DataDirOption = None,
+    engine: EngineOption = None,
+    max_workers: MaxOption = None,
+    slots_per_worker: SlotsOption = None,
+    priority: PriorityOption = None,
+    queue: QueueOption = None,
+    environment: EnvironmentOption = None,
+    description: DescriptionOption = None,
+    assignments: SetOption = None,
+    share: ShareOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a model of a template.
+
+    --set takes the training's numbers (learning_rate, batch_size, epochs,
+    optimizer, …) and the template's own parameters.
+
+    \b
+    pliant models add flowers --template images --dataset flowers --max 8 \\
+        --set optimizer=Adam --set learning_rate=0.001 --set width=64
+    """
+    with open_client(context) as client:
+        parameters = {one.name: one.default for one in client.templates.get(template).parameters if assignments}
+        texts = {key: value for key, value in parameters.items() if value is not None}
+        given = {"name": name, "template": template, **_given(context), **assigned(assignments or (), texts)}
+        view = client.models.add(checked(ModelRequest, given))
+    tell(view, f"{view.name} is a model; `pliant train {view.name}` trains it", as_json=as_json)
+
+
+@app.command("show")
+def show_model(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
+    """Show a model and its numbers."""
+    with open_client(context) as client:
+        view = client.models.get(name)
+    if as_json:
+        print_json(view)
+        return
+    facts = {
+        "model": f"{view.name} (revision {view.revision})",
+        "description": view.description,
+        "owner": view.owner,
+        "shared with": ", ".join(view.shared_with),
+        "trainings": str(view.num_trainings),
+    }
+    show_facts([*((key, value) for key, value in facts.items() if value), *facts_of(view.settings)])
+
+
+@app.command("set")
+def set_model(  # noqa: PLR0913 (one parameter per option)
+    context: typer.Context,
+    name: NameArgument,
+    dataset: DatasetOption = None,
+    data_dir: DataDirOption = None,
+    engine: EngineOption = None,
+    max_workers: MaxOption = None,
+    slots_per_worker: SlotsOption = None,
+    priority: PriorityOption = None,
+    queue: QueueOption = None,
+    environment: EnvironmentOption = None,
+    description: DescriptionOption = None,
+    assignments: SetOption = None,
+    share: ShareOption = None,
+    newest_template: Annotated[
+        bool, typer.Option("--newest-template", help="Go over to the newest revision of its template.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a model; trainings that were started stay as they are.
+
+    --set NAME=null goes back to the default.
+
+    \b
+    pliant models set flowers --set epochs=20 --set width=null
+    """
+    with open_client(context) as client:
+        view = client.models.get(name)
+        given = {
+            **_given(context),
+            **assigned(assignments or (), view.settings.parameters),
+            **({"newest_template": True} if newest_template else {}),
+        }
+        view = client.models.change(name, checked(ModelPatch, given), revision=view.revision)
+    tell(view, f"{view.name} is changed; it is at revision {view.revision}", as_json=as_json)
+
+
+@app.command("remove")
+def remove(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
+    """Remove a model; its trainings stay readable."""
+    with open_client(context) as client:
+        client.models.remove(name)
+    said = f"{name} is removed; `pliant trainings {name}` still lists its trainings"
+    tell({"removed": name}, said, as_json=as_json)
+
+
+def _given(context: typer.Context) -> dict[str, object]:
+    """Return the fields of a request that its options say as they are, or nearly so."""
+    params = context.params
+    nearly = {
+        "data_dir": whole_path(params["data_dir"]),
+        "description": params["description"],
+        "shared_with": tuple(params["share"] or ()) or None,
+    }
+    return filled({field: params[field] for field in GIVEN} | nearly)
+
+
+def facts_of(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    """Yield how a model is trained, or a training was, in words."""
+    yield "template", f"{settings.template} (revision {settings.template_revision})"
+    if data := data_of(settings):
+        yield "data", data
+    workers = "" if settings.engine == "single" else f", {words.counted(settings.max_workers, 'worker')} at most"
+    yield "engine", f"{settings.engine}{workers}, {words.counted(settings.slots_per_worker, 'slot')} each"
+    yield "queue", f"{settings.queue}, priority {settings.priority}"
+    if settings.environment is not None:
+        yield "environment", settings.environment
+    for field in fields(settings.hyperparameters):
+        value = getattr(settings.hyperparameters, field.name)
+        if value not in (None, ()):
+            yield field.name, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    for name, value in settings.parameters.items():
+        yield f"{name} (the template's)", str(value)
+
+
+def data_of(settings: ModelSettings) -> str:
+    """Return the data in a word."""
+    return settings.dataset or settings.data_dir or ""
+
+
+def _row(view: ModelView) -> list[str | Text]:
+    settings = view.settings
+    return [
+        view.name,
+        settings.template,
+        data_of(settings) or words.NOTHING,
+        settings.engine,
+        str(settings.max_workers),
+        str(view.num_trainings),
+        view.owner,
+        view.description,
+    ]

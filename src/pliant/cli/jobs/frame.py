@@ -1,0 +1,136 @@
+"""One frame of `pliant top`: the slots by job, the jobs, the newest decisions. A pure function of what it shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from pliant.api.jobs import ClusterView, SlotView
+from pliant.cli import words
+from pliant.cli.jobs.events import event_lines
+from pliant.cli.screen import Column, state_text, table
+from pliant.core.event import Event
+from pliant.core.job import Job
+
+_COLOURS: Final = ("green", "blue", "magenta", "cyan", "yellow", "red", "bright_green", "bright_blue", "bright_magenta")
+_FREE: Final = "·"
+_HELD: Final = "█"
+_OTHERS: Final = ""
+"""Holds a slot, but is not ours to see."""
+_BAR: Final = 10
+_ROWS_BETWEEN: Final = 4
+"""Lines of a frame below the slots that hold neither a job nor an event."""
+
+_COLUMNS: Final = (
+    Column(title="JOB"),
+    Column(title="NAME", cut=True),
+    Column(title="STATE"),
+    Column(title="SLOTS", right=True),
+    Column(title="PRIO", right=True),
+    Column(title="PROGRESS"),
+    Column(title="EPOCH", right=True, optional=True),
+    Column(title="LOSS", right=True, optional=True),
+    Column(title="SAMPLES/S", right=True, optional=True),
+    Column(title="LEFT", right=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a frame shows."""
+
+    cluster: ClusterView
+    jobs: tuple[Job, ...]
+    """Newest first."""
+    events: tuple[Event, ...]
+    """Oldest first."""
+    url: str
+
+
+def draw(view: View, *, width: int, height: int) -> RenderableType:
+    """Return the frame for a screen of this size."""
+    colour_of = colours(view.cluster.slots)
+    top = [_headline(view, width), *_bars(view, colour_of, width), Text()]
+    num_jobs = max(1, min(len(view.jobs), (height - len(top) - _ROWS_BETWEEN) // 2))
+    shown = view.jobs[:num_jobs]
+    middle: list[RenderableType] = [Text("No job waits or runs.", style="dim")]
+    if shown:
+        middle = [table(_COLUMNS, (_job_row(job, colour_of) for job in shown), width=width)]
+    if len(view.jobs) > num_jobs:
+        middle.append(Text(f"and {len(view.jobs) - num_jobs} more", style="dim"))
+    num_lines = max(1, height - len(top) - num_jobs - _ROWS_BETWEEN)
+    return Group(*top, *middle, Text(), Text("Decisions and events", style="bold"), *_news(view, width, num_lines))
+
+
+def _job_row(job: Job, colour_of: Mapping[str, str]) -> list[str | Text]:
+    style = colour_of.get(job.id, "")
+    done = round(words.fraction_done(job.progress) * _BAR)
+    bar = Text("█" * done, style=style or "default").append("░" * (_BAR - done), style="bright_black")
+    speed = words.NOTHING if job.progress is None else words.number(job.progress.samples_per_s)
+    return [
+        Text(job.id, style=style),
+        job.spec.name,
+        state_text(job.state),
+        str(job.num_slots),
+        str(job.priority),
+        bar.append(f" {words.percent(job.progress):>4}", style="default"),
+        words.epochs(job.progress),
+        words.loss(job.progress),
+        speed,
+        words.left(job, words.short_duration),
+    ]
+
+
+def _news(view: View, width: int, num_lines: int) -> list[Text]:
+    """Return the newest events that fit, oldest first."""
+    lines: list[Text] = []
+    for event in reversed(view.events):
+        more = event_lines(event, width, with_kind=False)
+        if len(lines) + len(more) > num_lines:
+            break
+        lines = more + lines
+    return lines
+
+
+def colours(slots: Sequence[SlotView]) -> dict[str, str]:
+    """Return a colour for each job that holds a slot, by its number, so that it stays while others come and go."""
+    ids = {slot.job_id for slot in slots if slot.job_id is not None}
+    return {job_id: _COLOURS[int(job_id.rpartition("-")[2]) % len(_COLOURS)] for job_id in sorted(ids)}
+
+
+def _headline(view: View, width: int) -> Text:
+    held = sum(slot.taken for slot in view.cluster.slots)
+    left = f"Pliant {view.cluster.version}  {held}/{words.counted(len(view.cluster.slots), 'slot')} held"
+    left += f"  {view.cluster.policy.value}  {view.url}"
+    right = words.clock_time(view.cluster.now)
+    return Text(f"{left[: width - len(right) - 1]:<{width - len(right)}}{right}", style="bold", no_wrap=True)
+
+
+def _bars(view: View, colour_of: Mapping[str, str], width: int) -> list[Text]:
+    bars = []
+    for node in view.cluster.nodes:
+        holders = {s.slot: s.job_id or _OTHERS for s in view.cluster.slots if s.node_id == node.id and s.taken}
+        name = f"{node.id[:12]:<12} "
+        room = max(1, width - len(name))
+        per_slot = max(1, min(4, room // max(1, len(node.slots))))
+        bar = Text(name, no_wrap=True)
+        order = sorted(node.slots, key=lambda slot: (holders.get(slot) is None, holders.get(slot) or "", slot))
+        for slot in order[: room // per_slot]:
+            job_id = holders.get(slot)
+            bar.append((_FREE if job_id is None else _HELD) * per_slot, style=colour_of.get(job_id or "", "dim"))
+        bars.append(bar)
+    return [*bars, _legend(view, colour_of)] if any(slot.taken for slot in view.cluster.slots) else bars
+
+
+def _legend(view: View, colour_of: Mapping[str, str]) -> Text:
+    legend = Text(" " * 13, no_wrap=True, overflow="ellipsis")
+    for job_id, colour in colour_of.items():
+        num_slots = sum(slot.job_id == job_id for slot in view.cluster.slots)
+        legend.append(_HELD, style=colour)
+        legend.append(f" {job_id} {num_slots}  ")
+    if num_others := sum(slot.taken and slot.job_id is None for slot in view.cluster.slots):
+        legend.append(_HELD, style="dim")
+        legend.append(f" others {num_others}  ")
+    return legend

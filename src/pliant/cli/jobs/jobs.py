@@ -1,0 +1,276 @@
+"""Commands about jobs that exist: `ps`, `show`, `set`, `why`, `stop`."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from pliant.api.jobs import JobDetail, JobPage, JobPatch
+from pliant.cli import words
+from pliant.cli.options import JobArgument, JsonOption, filled
+from pliant.cli.problems import checked
+from pliant.cli.screen import Column, print_json, say, show, show_facts, state_text, table, tell
+from pliant.cli.session import all_jobs, job_id_of, open_client
+from pliant.core.job import Generation, Job, Task
+from pliant.core.lifecycle import JobState
+
+_JOB_COLUMNS = (
+    Column(title="JOB"),
+    Column(title="NAME", cut=True),
+    Column(title="STATE"),
+    Column(title="SLOTS", right=True),
+    Column(title="TASKS", right=True, optional=True),
+    Column(title="PRIO", right=True),
+    Column(title="QUEUE", optional=True),
+    Column(title="EPOCH", right=True),
+    Column(title="DONE", right=True, optional=True),
+    Column(title="LOSS", right=True),
+    Column(title="LEFT", right=True),
+)
+_NUM_GENERATIONS = 10
+_NUM_DECISIONS = 10
+
+
+def ps(
+    context: typer.Context,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Ended jobs too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List jobs that wait or run, newest first.
+
+    TASKS is the minimum and maximum. LEFT is the time left; for an ended job how long it took.
+    """
+    with open_client(context) as client:
+        jobs = all_jobs(client, ended=show_all)
+    if as_json:
+        print_json(JobPage(jobs=jobs, next=None))
+    elif jobs:
+        show(job_table(jobs))
+    elif show_all:
+        say("There are no jobs yet; `pliant submit train.py` submits one.")
+    else:
+        say("No job waits or runs; `pliant ps --all` lists those that ended.")
+
+
+def show_job(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
+    """Show a job, its tasks and how it grew and shrank."""
+    with open_client(context) as client:
+        detail = client.job(job_id_of(client, job))
+    if as_json:
+        print_json(detail)
+        return
+    show_facts(_facts(detail.job))
+    if detail.tasks:
+        say("\nTasks", style="bold")
+        show(_task_table(detail))
+    if detail.generations:
+        older = len(detail.generations) - _NUM_GENERATIONS
+        say("\nGenerations" + (f" (the newest {_NUM_GENERATIONS}, {older} older)" if older > 0 else ""), style="bold")
+        show(_generation_table(detail.generations[-_NUM_GENERATIONS:]))
+
+
+def set_job(
+    context: typer.Context,
+    job: JobArgument,
+    priority: Annotated[
+        int | None, typer.Option(metavar="N", help="1 to 10000; twice the priority gets twice the slots.")
+    ] = None,
+    max_tasks: Annotated[int | None, typer.Option("--max", metavar="N", help="Grow up to this many tasks.")] = None,
+    min_tasks: Annotated[
+        int | None, typer.Option("--min", metavar="N", help="Pause rather than run with fewer.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Move it to this queue.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change priority, minimum, maximum or queue of a job.
+
+    It may wait or run; the scheduler decides anew at once.
+
+    \b
+    pliant set digits --priority 10000
+    pliant set 3 --min 2 --max 4
+    """
+    given = {"priority": priority, "max_tasks": max_tasks, "min_tasks": min_tasks, "queue": queue}
+    patch = checked(JobPatch, filled(given))
+    with open_client(context) as client:
+        changed = client.change(job_id_of(client, job), patch)
+    if as_json:
+        print_json(changed)
+        return
+    moved = "" if queue is None else f", queue {changed.queue}"
+    say(f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {words.bounds(changed)} tasks{moved}")
+
+
+def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
+    """Tell why a job has the slots it has."""
+    with open_client(context) as client:
+        answer = client.why(job_id_of(client, job))
+    if as_json:
+        print_json(answer)
+        return
+    tasks = f" with {words.counted(answer.num_tasks, 'task')}" if answer.num_tasks or answer.target_tasks else ""
+    aim = f", to become {answer.target_tasks}" if answer.target_tasks != answer.num_tasks else ""
+    say(f"{answer.job_id} is {answer.state}{tasks}{aim}.")
+    say(answer.sentence)
+    if answer.history:
+        say("\nDecisions, newest first", style="bold")
+        columns = (Column(title="TIME"), Column(title="TASKS"), Column(title="REASON", wrap=True))
+        shown = answer.history[:_NUM_DECISIONS]
+        show(table(columns, ([words.clock_time(e.at), _change(e.data), e.message] for e in shown)))
+
+
+def stop(
+    context: typer.Context,
+    job: JobArgument,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the job has ended.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """End a job at its next step boundary."""
+    with open_client(context) as client:
+        stopped = client.stop(job_id_of(client, job))
+        if wait:
+            stopped = client.wait(stopped.id, timeout_s=math.inf)
+    tell(stopped, f"{stopped.id} ({stopped.spec.name}) is {stopped.state.value}", as_json=as_json)
+
+
+def job_table(jobs: Sequence[Job]) -> Table:
+    """Return the jobs as a table."""
+    return table(_JOB_COLUMNS, (_job_row(job) for job in jobs))
+
+
+def _job_row(job: Job) -> list[str | Text]:
+    return [
+        job.id,
+        job.spec.name,
+        state_text(job.state),
+        str(job.num_slots),
+        words.bounds(job),
+        str(job.priority),
+        job.queue,
+        words.epochs(job.progress),
+        words.percent(job.progress),
+        words.loss(job.progress),
+        words.left(job, words.short_duration),
+    ]
+
+
+def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
+    spec = job.spec
+    yield "job", f"{job.id} ({spec.name})"
+    yield "state", state_text(job.state)
+    if job.reason:
+        yield "reason", Text(job.reason, style="red" if job.state is JobState.FAILED else "")
+    if job.why and not job.ended:
+        yield "why", job.why
+    yield "slots", f"{job.num_slots} now; {words.bounds(job)} tasks of {words.counted(spec.slots_per_task, 'slot')}"
+    yield "priority", str(job.priority)
+    yield "queue", job.queue
+    yield "script", " ".join((spec.script, *spec.args))
+    if spec.environment is not None:
+        yield "environment", spec.environment
+    if spec.fixed:
+        yield "restarts", f"{job.num_restarts} of {spec.max_restarts}"
+    else:
+        yield "virtual workers", str(spec.virtual_workers)
+    yield from _results_of(job)
+    yield "submitted", f"{words.date_time(job.submitted_at)} by {job.owner}"
+    if job.started_at is not None:
+        yield "started", words.date_time(job.started_at)
+    if job.ended_at is not None:
+        took = "" if job.started_at is None else f" after {words.duration(job.ended_at - job.started_at)}"
+        yield "ended", f"{words.date_time(job.ended_at)}{took}"
+    yield from _progress_of(job)
+
+
+def _results_of(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield what the results start from and what they are worth."""
+    if job.spec.weights is not None:
+        yield "weights", job.spec.weights
+    if job.spec.resume_from is not None:
+        yield "resumes from", job.spec.resume_from
+    if job.claim is not None:
+        yield "results", words.claim(job)
+        yield "computed with", job.fingerprint
+    if job.digest:
+        yield "digest", job.digest
+
+
+def _progress_of(job: Job) -> Iterator[tuple[str, str]]:
+    progress = job.progress
+    if progress is None:
+        return
+    yield (
+        "progress",
+        f"{words.percent(progress)}: epoch {words.epochs(progress)}, step {progress.step}/{progress.num_steps}",
+    )
+    yield "samples", f"{progress.samples}, {words.number(progress.samples_per_s)} per second"
+    if progress.loss is not None:
+        yield "loss", words.number(progress.loss)
+    for name, value in sorted(progress.metrics.items()):
+        if name != "loss":
+            yield name, words.number(value)
+    if job.num_redone_steps:
+        yield "redone", f"{words.counted(job.num_redone_steps, 'step')} after losses"
+    if not job.ended and words.left(job) != words.NOTHING:
+        yield "left", words.left(job)
+
+
+def _task_table(detail: JobDetail) -> Table:
+    columns = (
+        Column(title="TASK"),
+        Column(title="STATE"),
+        Column(title="NODE", cut=True),
+        Column(title="SLOTS"),
+        Column(title="PID", right=True),
+        Column(title="STARTED"),
+        Column(title="EXIT", right=True),
+        Column(title="REASON", wrap=True),
+    )
+    return table(columns, (_task_row(task) for task in detail.tasks))
+
+
+def _task_row(task: Task) -> list[str | Text]:
+    return [
+        task.id,
+        state_text(task.state),
+        task.node_id,
+        ",".join(map(str, task.slots)),
+        words.NOTHING if task.pid is None else str(task.pid),
+        words.clock_time(task.started_at),
+        words.NOTHING if task.exit_code is None else str(task.exit_code),
+        task.reason,
+    ]
+
+
+def _generation_table(generations: Sequence[Generation]) -> Table:
+    columns = (
+        Column(title="NO", right=True),
+        Column(title="STATE"),
+        Column(title="SIZE", right=True),
+        Column(title="STEP", right=True),
+        Column(title="PAUSE", right=True),
+        Column(title="REDONE", right=True),
+        Column(title="CAUSE", wrap=True),
+    )
+    return table(columns, (_generation_row(generation) for generation in generations))
+
+
+def _generation_row(generation: Generation) -> list[str]:
+    return [
+        str(generation.number),
+        generation.state.value,
+        str(len(generation.members)),
+        words.NOTHING if generation.step is None else str(generation.step),
+        words.NOTHING if generation.pause_s is None else words.milliseconds(generation.pause_s),
+        str(generation.redone_steps),
+        generation.cause,
+    ]
+
+
+def _change(data: object) -> str:
+    if not isinstance(data, dict) or "from" not in data or "to" not in data:
+        return ""
+    return f"{data['from']} → {data['to']}"

@@ -1,0 +1,137 @@
+"""The command `plan`: how V virtual workers divide over the sizes that a job may have. Asks no server."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+
+from pliant.api.jobs import MAX_VIRTUAL_WORKERS, default_virtual_workers
+from pliant.cli import words
+from pliant.cli.options import JsonOption
+from pliant.cli.screen import Column, print_json, say, show, table
+from pliant.core.errors import InvalidInput, Problem
+from pliant.policy.elastic.virtual_workers import GOOD, Division, advise, divide, worst
+
+_LARGE: Final = 64
+"""Beyond this many sizes only those that divide badly are named one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What `plan` answers."""
+
+    virtual_workers: int
+    batch_size: int | None
+    sizes: tuple[Division, ...]
+    advised: int | None
+    """A V that no size divides badly; None if there is none, or if V is good as it is."""
+
+
+def plan(
+    max_tasks: Annotated[
+        int, typer.Option("--max", metavar="N", help="The job grows up to this many tasks.", show_default=False)
+    ],
+    min_tasks: Annotated[int, typer.Option("--min", metavar="N", help="It starts with this many.")] = 1,
+    virtual_workers: Annotated[
+        int | None,
+        typer.Option(metavar="V", help="Parts of the global batch; default: as submit has it.", show_default=False),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(metavar="B", help="Samples of the global batch, to count in.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell how virtual workers divide over tasks.
+
+    A step takes as long as the task with most PARTS. EFFICIENCY is how much of
+    all tasks' time is used. WIRE is what an exact sum sends, by what a stock
+    all-reduce sends: more than 1.0x where ranges of parts are not whole nodes of
+    the tree in which they are added (SUMS: partial sums of the busiest task).
+
+    \b
+    pliant plan --max 8
+    pliant plan --max 8 --virtual-workers 24 --batch-size 256
+    """
+    parts = default_virtual_workers(max_tasks) if virtual_workers is None else virtual_workers
+    _check(min_tasks, max_tasks, parts, batch_size)
+    sizes = range(min_tasks, max_tasks + 1)
+    good = worst(parts, sizes, batch_size)[0] >= GOOD
+    planned = Planned(
+        virtual_workers=parts,
+        batch_size=batch_size,
+        sizes=tuple(divide(parts, size, batch_size) for size in sizes),
+        advised=None if good else advise(sizes, batch_size),
+    )
+    if as_json:
+        print_json(planned)
+        return
+    show(_table(planned.sizes))
+    say("\n" + _verdict(parts, sizes, batch_size))
+
+
+def advice(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | None:
+    """Return what to say of a V that divides badly over these sizes; None if it does not."""
+    sizes = range(min_tasks, max_tasks + 1)
+    if worst(virtual_workers, sizes)[0] >= GOOD:
+        return None
+    return f"{_verdict(virtual_workers, sizes, None)} (`pliant plan --min {min_tasks} --max {max_tasks}`)"
+
+
+def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> str:
+    low, at = worst(virtual_workers, sizes, batch_size)
+    many = words.counted(virtual_workers, "virtual worker")
+    if low >= GOOD:
+        return f"{many} suit {_range(sizes)}: {low:.0%} or more of the tasks' time is used."
+    bad = f"{many} divide badly over {_range(sizes)}: on {at} only {low:.0%} of the tasks' time is used"
+    better = advise(sizes, batch_size)
+    if better is None:
+        limit = f" within a batch of {batch_size}" if batch_size is not None else ""
+        return f"{bad}, and no other number up to {MAX_VIRTUAL_WORKERS}{limit} suits all; narrow the sizes."
+    return f"{bad}; --virtual-workers {better} uses {worst(better, sizes, batch_size)[0]:.0%} or more on all of them."
+
+
+def _range(sizes: Sequence[int]) -> str:
+    return words.counted(sizes[0], "task") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} tasks"
+
+
+def _table(sizes: Sequence[Division]) -> Table:
+    columns = (
+        Column(title="TASKS", right=True),
+        Column(title="PARTS", right=True),
+        Column(title="EFFICIENCY", right=True),
+        Column(title="SUMS", right=True),
+        Column(title="WIRE", right=True),
+    )
+    shown = sizes if len(sizes) <= _LARGE else [size for size in sizes if size.efficiency < GOOD or size is sizes[-1]]
+    return table(columns, (_row(size) for size in shown))
+
+
+def _row(size: Division) -> list[str]:
+    most, least = max(size.parts), min(size.parts)
+    alone = size.num_tasks == 1
+    return [
+        str(size.num_tasks),
+        str(most) if most == least else f"{least}-{most}",
+        f"{size.efficiency:.0%}",
+        words.NOTHING if alone else str(max(size.partials)),
+        words.NOTHING if alone else f"{size.wire:.1f}x",
+    ]
+
+
+def _check(min_tasks: int, max_tasks: int, virtual_workers: int, batch_size: int | None) -> None:
+    problems = []
+    if not 1 <= min_tasks <= max_tasks:
+        problems.append(Problem(field="--min", message=f"{min_tasks} is not between 1 and --max {max_tasks}"))
+    if not 1 <= virtual_workers <= MAX_VIRTUAL_WORKERS:
+        message = f"{virtual_workers} is not between 1 and {MAX_VIRTUAL_WORKERS}"
+        problems.append(Problem(field="--virtual-workers", message=message))
+    if max_tasks > virtual_workers:
+        message = f"{max_tasks} is above --virtual-workers {virtual_workers}: a task needs one part at least"
+        problems.append(Problem(field="--max", message=f"{message}; lower the one or raise the other"))
+    if batch_size is not None and batch_size < max_tasks:
+        message = f"{batch_size} samples cannot be given to {max_tasks} tasks; raise it or lower --max"
+        problems.append(Problem(field="--batch-size", message=message))
+    if problems:
+        raise InvalidInput(*problems)

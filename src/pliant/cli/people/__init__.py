@@ -1,0 +1,1 @@
+"""The verbs on people, their tokens, and the audit log."""

@@ -1,0 +1,100 @@
+"""The commands `tokens …`: personal tokens, for programs that act for somebody."""
+
+import time
+from typing import Annotated, Final
+
+import typer
+
+from pliant.api.people import TokenPage, TokenRequest, TokenView
+from pliant.cli import words
+from pliant.cli.options import JsonOption
+from pliant.cli.problems import checked
+from pliant.cli.screen import Column, print_json, say, show_list, tell
+from pliant.cli.session import open_client
+from pliant.core.access import Permission
+
+app = typer.Typer(help="Personal tokens: list, add, revoke.", invoke_without_command=True, rich_markup_mode=None)
+
+OwnerOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Somebody else's, for administrators.", show_default=False)
+]
+
+_DAY_S: Final = 86400.0
+_COLUMNS: Final = (
+    Column(title="TOKEN"),
+    Column(title="LABEL", cut=True),
+    Column(title="SCOPES", wrap=True),
+    Column(title="EXPIRES"),
+    Column(title="LAST USED", optional=True),
+)
+
+
+@app.callback()
+def tokens(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Personal tokens: list, add, revoke.
+
+    Alone it lists them. A token stands for you, or for less if it has scopes;
+    give it to a program as PLIANT_TOKEN.
+    """
+    if context.invoked_subcommand is None:
+        list_tokens(context, None, as_json)
+
+
+@app.command("list")
+def list_tokens(context: typer.Context, owner: OwnerOption = None, as_json: JsonOption = False) -> None:
+    """List tokens, newest first; never their text."""
+    with open_client(context) as client:
+        found = client.people.tokens(owner)
+    nothing = "There are no tokens; `pliant tokens add LABEL` makes one."
+    show_list(TokenPage(tokens=found), _COLUMNS, map(_row, found), nothing, as_json=as_json)
+
+
+@app.command("add")
+def add_token(
+    context: typer.Context,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="What it is for.", show_default=False)],
+    scope: Annotated[
+        list[Permission] | None, typer.Option(help="All it may do; repeatable.", show_default=False)
+    ] = None,
+    days: Annotated[float | None, typer.Option(metavar="N", help="How long it works.", show_default="90")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a token; it is shown this once.
+
+    \b
+    pliant tokens add "nightly run"
+    pliant tokens add dashboard --scope jobs:read --scope pool:read --days 30
+    """
+    given: dict[str, object] = {"label": label}
+    given |= {"scopes": scope} if scope else {}
+    given |= {} if days is None else {"expires_at": time.time() + days * _DAY_S}
+    request = checked(TokenRequest, given)
+    with open_client(context) as client:
+        made = client.people.make_token(request)
+    if as_json:
+        print_json(made)
+        return
+    say(f"{made.info.id} ({made.info.label}) works until {words.date_time(made.info.expires_at)}.")
+    say(f"The token, shown this once: {made.token}")
+
+
+@app.command("revoke")
+def revoke_token(
+    context: typer.Context,
+    token_id: Annotated[str, typer.Argument(metavar="TOKEN", help="Its id, as listed.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Make a token open nothing any more, at once."""
+    with open_client(context) as client:
+        client.people.revoke_token(token_id)
+    tell({"id": token_id, "revoked": True}, f"{token_id} opens nothing any more.", as_json=as_json)
+
+
+def _row(token: TokenView) -> list[str]:
+    return [
+        token.id,
+        token.label,
+        "all" if token.scopes is None else ", ".join(scope.value for scope in token.scopes),
+        words.date_time(token.expires_at),
+        words.NOTHING if token.last_used_at is None else words.date_time(token.last_used_at),
+    ]

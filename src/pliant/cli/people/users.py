@@ -1,0 +1,108 @@
+"""The commands `users …`: accounts, for administrators."""
+
+from typing import Annotated
+
+import typer
+
+from pliant.api.people import UserPage, UserPatch, UserRequest
+from pliant.cli import words
+from pliant.cli.options import JsonOption, filled
+from pliant.cli.people.secret import ask_new
+from pliant.cli.problems import checked
+from pliant.cli.screen import Column, print_json, say, show, table, tell
+from pliant.cli.session import open_client
+from pliant.core.access import Role
+
+app = typer.Typer(help="Users: list, add, set, remove.", invoke_without_command=True, rich_markup_mode=None)
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
+RoleOption = Annotated[Role | None, typer.Option(help="What they may do.", show_default=False)]
+AskOption = Annotated[bool, typer.Option("--password", "-p", help="Ask for the password, or take a line on stdin.")]
+
+
+@app.callback()
+def users(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Users: list, add, set, remove.
+
+    Alone it lists them. Roles: admin may all; operator runs the pool and sees
+    all jobs; user works with what is theirs or shared; viewer only looks.
+    """
+    if context.invoked_subcommand is None:
+        list_users(context, as_json)
+
+
+@app.command("list")
+def list_users(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List users."""
+    with open_client(context) as client:
+        found = client.people.users()
+    if as_json:
+        print_json(UserPage(users=found, next=None))
+        return
+    columns = (Column(title="NAME"), Column(title="ROLE"), Column(title="STATE"), Column(title="SINCE"))
+    states = {True: "active", False: "disabled"}
+    show(table(columns, ([u.name, u.role.value, states[u.active], words.date_time(u.created_at)] for u in found)))
+
+
+@app.command("add")
+def add_user(
+    context: typer.Context,
+    name: NameArgument,
+    role: RoleOption = None,
+    ask: AskOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a user.
+
+    Without -p a password is made up and shown this once.
+
+    \b
+    pliant users add ann
+    pliant users add eve --role viewer -p
+    """
+    password = {"password": ask_new(f"Password of {name}")} if ask else {}
+    request = checked(UserRequest, {"name": name, "role": role or Role.USER, **password})
+    with open_client(context) as client:
+        made = client.people.add_user(request)
+        url = client.url
+    if as_json:
+        print_json(made)
+        return
+    say(f"{made.user.name} ({made.user.role.value}) can log in: `pliant login --url {url} --user {made.user.name}`")
+    if made.password is not None:
+        say(f"The password, shown this once: {made.password}")
+
+
+@app.command("set")
+def set_user(
+    context: typer.Context,
+    name: NameArgument,
+    role: RoleOption = None,
+    active: Annotated[
+        bool | None, typer.Option("--enable/--disable", help="Whether they can log in.", show_default=False)
+    ] = None,
+    ask: AskOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a user: role, password, enabled or disabled.
+
+    Whoever is disabled, or gets another password, is logged out everywhere.
+
+    \b
+    pliant users set ann --role operator
+    pliant users set ann --disable
+    """
+    given = {"role": role, "active": active, "password": ask_new(f"New password of {name}") if ask else None}
+    patch = checked(UserPatch, filled(given))
+    with open_client(context) as client:
+        changed = client.people.change_user(name, patch)
+    said = f"{changed.name}: {changed.role.value}, {'active' if changed.active else 'disabled'}"
+    tell(changed, said, as_json=as_json)
+
+
+@app.command("remove")
+def remove_user(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
+    """Remove a user, with their logins and tokens; what they own stays."""
+    with open_client(context) as client:
+        client.people.remove_user(name)
+    tell({"name": name, "removed": True}, f"{name} is removed; what they own stays.", as_json=as_json)

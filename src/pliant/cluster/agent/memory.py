@@ -1,0 +1,154 @@
+"""Folders in this machine's shared memory, one for every job: what a job keeps there outlives all of its tasks.
+
+`ROOT/OWNER/JOB/`, mode 700. OWNER is a random name that is kept in the agent's state folder, so that no two agents
+share one, also if they run in containers that see the same shared memory. `ROOT/OWNER/owner` names the state folder and
+is locked as long as an agent of it lives; one that was stopped may share it with the next. What belongs to nobody any
+more is removed at the start of an agent, what belongs to jobs that are over when it is told so. Shared memory that
+cannot be used is no reason not to train.
+"""
+
+import fcntl
+import logging
+import os
+import secrets
+import shutil
+import stat
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+_OWNER = "owner"
+_NAME = "memory"
+"""File of the state folder."""
+
+
+class SharedMemory:
+    """One agent's part of the shared memory.
+
+    Args:
+        root: made if missing; None uses none.
+        state_dir: the agent's own; it exists.
+    """
+
+    def __init__(self, root: Path | None, state_dir: Path) -> None:
+        self._lock: int | None = None
+        self._own: Path | None = None
+        self._retained: frozenset[str] | None = None
+        self._noting = threading.Lock()
+        if root is None:
+            return
+        try:
+            _make_private(root)
+            with _alone(root):
+                self._own = root / _kept_name(state_dir)
+                self._take(self._own, state_dir)
+                for other in root.iterdir():
+                    if other != self._own and _is_left_over(other):
+                        shutil.rmtree(other, ignore_errors=True)
+        except OSError as error:
+            _log.warning("checkpoints in shared memory are off: %s", error)
+            self.close()
+
+    def folder(self, job_id: str) -> Path | None:
+        """Return a job's folder, which may not exist yet; None if there is no shared memory."""
+        return None if self._own is None else self._own / job_id
+
+    def make(self, folder: str | None) -> None:
+        """Make a job's folder."""
+        if folder is not None and self._own is not None:
+            try:
+                Path(folder).mkdir(mode=0o700, exist_ok=True)
+            except OSError as error:
+                _log.warning("a job gets no shared memory: %s", error)
+
+    def retain(self, job_ids: Collection[str]) -> None:
+        """Note that the folders of all other jobs are to be removed; from any thread."""
+        with self._noting:
+            self._retained = frozenset(job_ids)
+
+    def tidy(self) -> None:
+        """Remove what is to be removed; before folders are made for jobs that were not known then."""
+        with self._noting:
+            retained, self._retained = self._retained, None
+        if retained is None:
+            return
+        for folder in self._jobs():
+            if folder.name not in retained:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go; what jobs have here stays, and if there is nothing all is removed."""
+        self.tidy()
+        if self._own is not None:
+            self._leave(self._own)
+            self._own = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _leave(self, own: Path) -> None:
+        try:
+            with _alone(own.parent):
+                if not self._jobs():
+                    shutil.rmtree(own, ignore_errors=True)
+        except OSError as error:
+            _log.warning("the folder in shared memory could not be left: %s", error)
+
+    def _jobs(self) -> list[Path]:
+        if self._own is None or not self._own.is_dir():
+            return []
+        return [path for path in self._own.iterdir() if path.is_dir()]
+
+    def _take(self, own: Path, state_dir: Path) -> None:
+        own.mkdir(mode=0o700, exist_ok=True)
+        self._lock = os.open(own / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        os.pwrite(self._lock, str(state_dir).encode(), 0)
+
+
+def _make_private(root: Path) -> None:
+    """Make a folder that only this user can use; a group may pass through (see `pliant.cluster.zygote.run_as`).
+
+    Raises:
+        OSError: it cannot be made, or somebody else made it.
+    """
+    root.mkdir(mode=0o700, exist_ok=True)
+    found = root.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o067:
+        raise PermissionError(f"{root} is not a folder of this user's alone (mode 700); remove it")
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Keep other agents from beginning: one that is about to begin would look like one that is gone."""
+    held = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _kept_name(state_dir: Path) -> str:
+    path = state_dir / _NAME
+    if not path.exists() or not path.read_text().isalnum():
+        draft = path.with_name(f".{_NAME}.{os.getpid()}")
+        draft.write_text(secrets.token_hex(8))
+        draft.replace(path)
+    return path.read_text()
+
+
+def _is_left_over(folder: Path) -> bool:
+    """Tell whether the agent of this folder is gone and its state folder too."""
+    try:
+        with (folder / _OWNER).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            state_dir = Path(file.read().decode())
+        return (state_dir / _NAME).read_text() != folder.name
+    except BlockingIOError:
+        return False
+    except (FileNotFoundError, NotADirectoryError):
+        return True

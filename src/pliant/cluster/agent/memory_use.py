@@ -1,0 +1,54 @@
+"""How much memory a task uses: it and all that it has started. Pages that processes share count once, divided."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from pliant.cluster.process import session_members
+from pliant.cluster.zygote.records import Record
+from pliant.core.job import TaskId
+from pliant.core.size import size
+
+WEIGH_S: Final = 0.25
+"""How often tasks are looked at."""
+
+
+class Scales:
+    """Finds the tasks that use more than they may."""
+
+    def __init__(self) -> None:
+        self._next_at = 0.0
+
+    def too_heavy(self, tasks: Iterable[Record]) -> Iterator[tuple[TaskId, str]]:
+        """Yield the tasks that are over their limit, with what to say of each; nothing before it is time again."""
+        if time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + WEIGH_S
+        for task in tasks:
+            if task.memory_bytes is None or task.pid is None:
+                continue
+            if (used := used_bytes(task.pid)) > task.memory_bytes:
+                limit = size(task.memory_bytes)
+                yield (
+                    task.task_id,
+                    f"used {size(used)} of memory, more than its limit of {limit}, and was ended for it",
+                )
+
+
+def used_bytes(session_id: int) -> int:
+    """Return the proportional set size of all processes of a session, bytes; what ends meanwhile counts as nothing.
+
+    Source: `smaps_rollup` in proc(5).
+    """
+    return sum(_pss(pid) for pid in session_members(session_id))
+
+
+def _pss(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:  # it has ended
+        return 0
+    return 0

@@ -1,0 +1,70 @@
+"""Whether an order can be carried out on this node, and what it becomes for the zygote. Pure."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pliant.cluster.agent.devices import Devices, confine
+from pliant.cluster.settings import LocalSettings
+from pliant.cluster.zygote.messages import Launch
+from pliant.cluster.zygote.run_as import with_memory
+from pliant.core.job import TaskId
+from pliant.core.ports import StartOrder
+
+_TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+
+
+def check(order: StartOrder, settings: LocalSettings, num_slots: int, holders: Mapping[int, TaskId]) -> None:
+    """Do nothing if the order can be carried out.
+
+    Args:
+        order: what is asked for.
+        settings: of this node.
+        num_slots: how many the node has.
+        holders: who holds which slot now.
+
+    Raises:
+        ValueError: it cannot; the message says why.
+    """
+    if not _TASK_ID.fullmatch(order.task_id):
+        raise ValueError(f"task id {order.task_id!r} cannot name a file; use letters, digits, '.', '_' and '-'")
+    if order.node_id != settings.node_id:
+        raise ValueError(f"there is no node {order.node_id!r}; the only one here is {settings.node_id!r}")
+    if not order.slots or len(set(order.slots)) < len(order.slots):
+        raise ValueError(f"task {order.task_id} is given slots {order.slots}; name at least one, and none twice")
+    for slot in order.slots:
+        if not 0 <= slot < num_slots:
+            raise ValueError(f"there is no slot {slot} on node {order.node_id}; it has 0 to {num_slots - 1}")
+        if slot in holders:
+            raise ValueError(f"slot {slot} of node {order.node_id} is held by task {holders[slot]}; wait for its exit")
+
+
+def launch_of(
+    order: StartOrder,
+    host: str,
+    devices: Devices,
+    base_env: Mapping[str, str],
+    memory_of: Callable[[str], Path | None],
+) -> Launch:
+    """Return what the zygote is asked for: the order, its environment completed by what only this node knows."""
+    env = {"PYTHONUNBUFFERED": "1", **order.env, "PLIANT_HOST": host, **confine(devices, order.slots, order.sees)}
+    job_id = order.env.get("PLIANT_JOB_ID", "")
+    lodging = order.lodging
+    if _TASK_ID.fullmatch(job_id) and (memory := memory_of(job_id)) is not None:
+        env["PLIANT_MEMORY_DIR"] = str(memory)
+        lodging = None if lodging is None else with_memory(lodging, memory)
+    paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
+    if paths:
+        env["PYTHONPATH"] = os.pathsep.join(paths)
+    return Launch(
+        task_id=order.task_id,
+        slots=order.slots,
+        argv=order.argv,
+        env=env,
+        cwd=order.cwd,
+        log_dir=order.log_dir,
+        python=order.python,
+        lodging=lodging,
+        read_only=order.read_only,
+    )

@@ -1,0 +1,1 @@
+"""The parent of every task, what it says to the agent, and what a forked child does to become a task."""

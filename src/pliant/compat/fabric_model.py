@@ -1,5 +1,0 @@
-"""`from fabric_model import FabricModel`: the name that IBM's samples use."""
-
-from pliant.compat.pyedt.model import FabricModel
-
-__all__ = ["FabricModel"]

@@ -1,0 +1,174 @@
+"""One decision while it is being made: what it will write and what it will do then, in that order.
+
+Everything that changes goes through a draft; nothing is visible to anybody until the loop has written it to the store
+in one transaction. A draft that is dropped has changed nothing. It knows neither the store nor the cluster.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pliant.control.jobs.live import LiveJob
+from pliant.control.settings import ControlSettings
+from pliant.core.event import Event, EventKind, Usage, Value
+from pliant.core.job import JobId, Metric, NodeId, TaskId
+from pliant.core.lifecycle import GENERATION_LIFECYCLE, is_final
+from pliant.core.link import ToTask
+from pliant.core.plan import NodeView
+from pliant.core.ports import Address, StartOrder, Writes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartTask:
+    """Order a process from the cluster."""
+
+    order: StartOrder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendMessage:
+    """Say something to a task."""
+
+    task_id: TaskId
+    message: ToTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainTask:
+    """Ask a process to go (SIGTERM)."""
+
+    task_id: TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillTask:
+    """End a process (SIGKILL)."""
+
+    task_id: TaskId
+
+
+Action = StartTask | SendMessage | DrainTask | KillTask
+
+
+class Draft:
+    """What one decision changes."""
+
+    def __init__(
+        self,
+        jobs: Mapping[JobId, LiveJob],
+        *,
+        now: float,
+        settings: ControlSettings,
+        next_id: Callable[[str], int],
+        free_address: Callable[[NodeId], Address],
+        nodes: Callable[[], tuple[NodeView, ...]] = tuple,
+    ) -> None:
+        self.now = now
+        self.settings = settings
+        self.next_id = next_id
+        self.free_address = free_address
+        self.nodes = nodes
+        self.actions: list[Action] = []
+        self._before = jobs
+        self._after: dict[JobId, LiveJob] = {}
+        self._events: list[Event] = []
+        self._metrics: list[Metric] = []
+
+    def job(self, job_id: JobId) -> LiveJob | None:
+        """Return the job as this decision has left it so far; None if it is over or was never there."""
+        return self._after.get(job_id) or self._before.get(job_id)
+
+    def jobs(self) -> tuple[LiveJob, ...]:
+        """Return all of them, as this decision has left them so far."""
+        return tuple({**self._before, **self._after}.values())
+
+    def put(self, live: LiveJob) -> LiveJob:
+        """Note the new value of a job, with the slots that its tasks hold."""
+        if live.job.num_slots != live.num_slots:
+            live = replace(live, job=replace(live.job, num_slots=live.num_slots))
+        self._after[live.id] = live
+        return live
+
+    def say(
+        self,
+        kind: EventKind,
+        message: str,
+        *,
+        job_id: JobId | None = None,
+        task_id: TaskId | None = None,
+        data: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Note an event."""
+        self._events.append(
+            Event(at=self.now, kind=kind, message=message, job_id=job_id, task_id=task_id, data=data or {})
+        )
+
+    def measure(self, *metrics: Metric) -> None:
+        """Note points of a job's series."""
+        self._metrics.extend(metrics)
+
+    def act(self, action: Action) -> None:
+        """Note something to do once all is written."""
+        self.actions.append(action)
+
+    @property
+    def touched(self) -> tuple[JobId, ...]:
+        return tuple(self._after)
+
+    def writes(self) -> Writes | None:
+        """Return what has to be stored; None if nothing has. Every job that changed gets its next revision."""
+        for live in list(self._after.values()):
+            if self._changed(live):
+                job = replace(live.job, revision=live.job.revision + 1)
+                self._after[live.id] = replace(live, job=job)
+        writes = Writes(
+            jobs=tuple(live.job for live in self._after.values() if self._changed(live)),
+            tasks=tuple(
+                task
+                for live in self._after.values()
+                for task in live.tasks.values()
+                if (old := self._before.get(live.id)) is None or old.tasks.get(task.id) != task
+            ),
+            generations=tuple(
+                generation
+                for live in self._after.values()
+                for generation in live.generations.values()
+                if (old := self._before.get(live.id)) is None or old.generations.get(generation.number) != generation
+            ),
+            events=tuple(self._events),
+            metrics=tuple(self._metrics),
+            usage=self._usage(),
+        )
+        return writes if writes != Writes() else None
+
+    def results(self) -> Mapping[JobId, LiveJob | None]:
+        """Return what memory shall hold once all is written; None for a job that is over."""
+        return {job_id: _kept(live) for job_id, live in self._after.items()}
+
+    def _changed(self, live: LiveJob) -> bool:
+        old = self._before.get(live.id)
+        return old is None or old.job != live.job
+
+    def _usage(self) -> tuple[Usage, ...]:
+        points = []
+        for live in self._after.values():
+            old = self._before.get(live.id)
+            if live.num_slots != (old.num_slots if old else 0):
+                points.append(Usage(at=self.now, job_id=live.id, num_slots=live.num_slots))
+        return tuple(points)
+
+
+def _kept(live: LiveJob) -> LiveJob | None:
+    tasks = {task.id: task for task in live.running}
+    if live.job.ended and not tasks:
+        return None
+    generations = {n: g for n, g in live.generations.items() if not is_final(GENERATION_LIFECYCLE, g.state)}
+    return replace(
+        live,
+        tasks=tasks,
+        generations=generations,
+        joined={task_id: step for task_id, step in live.joined.items() if task_id in tasks},
+        kill_at={task_id: at for task_id, at in live.kill_at.items() if task_id in tasks},
+        killed={task_id: why for task_id, why in live.killed.items() if task_id in tasks},
+        fenced=live.fenced & tasks.keys(),
+        raised={task_id: error for task_id, error in live.raised.items() if task_id in tasks},
+    )

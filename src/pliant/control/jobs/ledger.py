@@ -1,0 +1,126 @@
+"""What control remembers, and the one way to change it: write a draft to the store, remember it, then act on it.
+
+Invariants: memory never runs ahead of the store; nothing is done that is not written; a draft that cannot be written
+has changed nothing. Callers hold the lock.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import assert_never
+
+from pliant.control.jobs.draft import Action, Draft, DrainTask, KillTask, SendMessage, StartTask
+from pliant.control.jobs.inbox import Inbox
+from pliant.control.jobs.live import LiveJob
+from pliant.control.settings import ControlSettings
+from pliant.core.errors import InternalError
+from pliant.core.job import JobId
+from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit
+
+log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """Memory in front of the store, and the hands of control."""
+
+    def __init__(
+        self, *, store: Store, cluster: Cluster, links: Links, clock: Clock, settings: ControlSettings, inbox: Inbox
+    ) -> None:
+        self.lock = threading.RLock()
+        self.dirty = True
+        """Something changed that the scheduler sees."""
+        self._store = store
+        self._cluster = cluster
+        self._links = links
+        self._clock = clock
+        self._settings = settings
+        self._inbox = inbox
+        self._jobs: dict[JobId, LiveJob] = {}
+        self._listeners: tuple[Callable[[], None], ...] = ()
+
+    def jobs(self) -> Mapping[JobId, LiveJob]:
+        """Return the jobs that have not ended or still hold slots."""
+        with self.lock:
+            return dict(self._jobs)
+
+    def get(self, job_id: JobId) -> LiveJob | None:
+        """Return one of them."""
+        return self._jobs.get(job_id)
+
+    def load(self, jobs: Mapping[JobId, LiveJob]) -> None:
+        """Begin with what the store remembers."""
+        self._jobs = dict(jobs)
+        self._cluster.retain(self._jobs)
+
+    def draft(self) -> Draft:
+        """Begin a decision."""
+        return Draft(
+            self._jobs,
+            now=self._clock.now(),
+            settings=self._settings,
+            next_id=self._store.next_id,
+            free_address=self._cluster.free_address,
+            nodes=lambda: self._cluster.observe().nodes,
+        )
+
+    def commit(self, draft: Draft) -> None:
+        """Write a decision, remember it, act on it, and tell listeners if there are events."""
+        writes = draft.writes()
+        try:
+            events = self._store.write(writes) if writes is not None else ()
+        except BaseException:
+            self.dirty = True
+            raise
+        for job_id, live in draft.results().items():
+            self._remember(job_id, live)
+        if None in draft.results().values():
+            self._cluster.retain(self._jobs)  # whoever is started next is among them
+        for action in draft.actions:
+            self._perform(action)
+        if self.dirty:
+            self._inbox.ring()
+        if events:
+            for listener in self._listeners:
+                listener()
+
+    def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` after events were stored, from any thread; returns what ends it."""
+        with self.lock:
+            self._listeners = (*self._listeners, listener)
+
+        def unsubscribe() -> None:
+            with self.lock:
+                self._listeners = tuple(other for other in self._listeners if other is not listener)
+
+        return unsubscribe
+
+    def _remember(self, job_id: JobId, live: LiveJob | None) -> None:
+        if _seen_by_scheduler(live) != _seen_by_scheduler(self._jobs.get(job_id)):
+            self.dirty = True
+        if live is None:
+            self._jobs.pop(job_id, None)
+        else:
+            self._jobs[job_id] = live
+
+    def _perform(self, action: Action) -> None:
+        try:
+            match action:
+                case StartTask():
+                    self._cluster.start(action.order)
+                case SendMessage():
+                    self._links.send(action.task_id, action.message)
+                case DrainTask():
+                    self._cluster.drain(action.task_id)
+                case KillTask():
+                    self._cluster.kill(action.task_id)
+                case _:
+                    assert_never(action)
+        except (ValueError, OSError, InternalError) as error:
+            if isinstance(action, StartTask):
+                self._inbox.put(TaskExit(task_id=action.order.task_id, exit_code=None, error=str(error)))
+            else:
+                log.warning("%s for %s failed: %s", type(action).__name__, action.task_id, error)
+
+
+def _seen_by_scheduler(live: LiveJob | None) -> object:
+    return (live.competes, live.unprepared, live.proven, live.view()) if live is not None else None

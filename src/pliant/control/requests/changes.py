@@ -1,0 +1,200 @@
+"""The use cases of people on workloads: submit, change, stop. Each refuses with a reason or notes all in a draft."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pliant.api.jobs import JobPatch
+from pliant.control.jobs.draft import Draft
+from pliant.control.jobs.fixed import refuse_resize
+from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.transitions import leave, stop
+from pliant.control.requests.submission import problems_of_bounds, problems_of_code, problems_of_spec
+from pliant.control.settings import JobFolders
+from pliant.core.errors import Conflict, InvalidInput, Problem, Stale, Unavailable
+from pliant.core.event import EventKind
+from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec
+from pliant.core.lifecycle import JobState
+from pliant.files.archive import unpack
+from pliant.files.space import disk_error
+from pliant.policy.elastic.membership import Membership
+
+NEW_PREFIX = ".new-"
+"""Folders of submissions that are being checked begin with this; whatever a crash leaves of them is removed."""
+
+MoreProblems = Callable[[str], tuple[Problem, ...]]
+
+
+@contextmanager
+def unpacked(spec: JobSpec, archive: Path, jobs: Path, more: MoreProblems) -> Iterator[Path]:
+    """Check a submission and yield a folder with its code, on the same disk as the jobs; moved away or removed after.
+
+    `more` returns what else is wrong, given the folder of the code.
+
+    Raises:
+        InvalidInput: with everything that is wrong with it.
+        TooLarge: it unpacks to more than is allowed.
+        Unavailable: the disk cannot take it.
+    """
+    try:
+        jobs.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=NEW_PREFIX, dir=jobs))
+    except OSError as error:
+        raise disk_error(jobs, error) from error
+    try:
+        code = folder / "code"
+        code.mkdir()
+        _check(spec, archive, code, more)
+        yield code
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check(spec: JobSpec, archive: Path, code: Path, more: MoreProblems) -> None:
+    problems = problems_of_spec(spec)
+    try:
+        unpack(archive, code)
+    except InvalidInput as error:
+        raise InvalidInput(*error.problems, *problems) from error
+    except OSError as error:
+        raise disk_error(code.parent.parent, error) from error
+    problems += problems_of_code(spec, code) + more(str(code))
+    if problems:
+        raise InvalidInput(*problems)
+
+
+def clean(jobs: Path) -> None:
+    """Remove what a server that was killed has left of submissions that it was checking."""
+    for folder in jobs.glob(f"{NEW_PREFIX}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def close_folders(jobs: Path) -> None:
+    """Take from others what they could see of the folders of jobs, before a way leads to these.
+
+    Raises:
+        Unavailable: that is not possible.
+    """
+    try:
+        for folder in jobs.glob("*"):
+            if folder.stat().st_mode & 0o067:
+                folder.chmod(folder.stat().st_mode & 0o710)
+    except OSError as error:
+        raise Unavailable(f"the folders of jobs in {jobs} cannot be closed to others: {error}") from error
+
+
+@contextmanager
+def kept(code: Path, folders: JobFolders) -> Iterator[None]:
+    """Make the folders of a job and move its code to its place; nothing of it stays if the block raises.
+
+    Raises:
+        Unavailable: the disk cannot take it.
+    """
+    try:
+        folders.root.mkdir(mode=0o700)
+        for folder in (folders.model, folders.logs, folders.state):
+            folder.mkdir(parents=True)
+        code.rename(folders.code)
+        yield
+    except BaseException as error:
+        shutil.rmtree(folders.root, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise disk_error(folders.root, error) from error
+        raise
+
+
+def submitted(draft: Draft, job_id: JobId, spec: JobSpec, owner: str, notes: Sequence[str] = ()) -> Job:
+    """Note a new job, and what its owner has to know of it."""
+    job = Job(
+        id=job_id,
+        spec=spec,
+        owner=owner,
+        state=JobState.PENDING,
+        priority=spec.priority,
+        min_tasks=spec.min_tasks,
+        max_tasks=spec.max_tasks,
+        queue=spec.queue,
+        submitted_at=draft.now,
+    )
+    live = draft.put(LiveJob(job=job, membership=Membership(job_id=job_id), adopted_at=draft.now))
+    size = f"{spec.min_tasks} to {spec.max_tasks} tasks" if spec.max_tasks > 1 else "1 task"
+    if spec.fixed:
+        size = f"fixed at {spec.max_tasks}"
+    draft.say(
+        EventKind.JOB_SUBMITTED,
+        f"{live.label} was submitted by {owner}: {size}, priority {spec.priority}"
+        + (f", queue {spec.queue}" if spec.queue != DEFAULT_QUEUE else ""),
+        job_id=job_id,
+        data={"priority": spec.priority, "min_tasks": spec.min_tasks, "max_tasks": spec.max_tasks},
+    )
+    for note in notes:
+        draft.say(EventKind.WARNING, f"{live.label}: {note}", job_id=job_id)
+    return job
+
+
+def changed(draft: Draft, live: LiveJob, patch: JobPatch, revision: int | None) -> None:
+    """Note a person's change of a job.
+
+    Raises:
+        InvalidInput: the limits would not fit each other or V.
+        Conflict: the job has ended, or is fixed and would be resized.
+        Stale: it was changed since `revision`.
+    """
+    job = live.job
+    refuse_ended(job)
+    if revision is not None and revision != job.revision:
+        raise Stale(
+            f"{job.id} was changed meanwhile: it is at revision {job.revision}, not {revision}; read it again and "
+            f"repeat the change"
+        )
+    asked = {
+        name: value
+        for name in ("priority", "min_tasks", "max_tasks", "queue")
+        if (value := getattr(patch, name)) is not None
+    }
+    changes = {name: value for name, value in asked.items() if value != getattr(job, name)}
+    if not changes:
+        return
+    if job.spec.fixed and changes.keys() & {"min_tasks", "max_tasks"}:
+        refuse_resize(job)
+    new = replace(job, **changes)
+    limit = min(job.spec.virtual_workers, live.virtual_workers or job.spec.virtual_workers)
+    if problems := problems_of_bounds(new.min_tasks, new.max_tasks, limit):
+        raise InvalidInput(*problems)
+    words = ", ".join(f"{name} {getattr(job, name)} → {value}" for name, value in changes.items())
+    draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=changes)
+    draft.put(replace(live, job=new))
+
+
+def stopped(draft: Draft, live: LiveJob, who: str) -> None:
+    """Note that a person wants a job to end.
+
+    Raises:
+        Conflict: it has ended.
+    """
+    refuse_ended(live.job)
+    stop(draft, live, f"{who} stopped it")
+
+
+def drained(draft: Draft, cause: str) -> None:
+    """Note that the server goes down: all jobs save their state and leave their slots at a step boundary."""
+    draft.say(EventKind.SERVER_STOPPING, f"the server stops ({cause}); jobs save their state and are paused")
+    for live in draft.jobs():
+        if live.competes and live.staying:
+            leave(draft, live, tuple(task.id for task in live.staying), cause)
+
+
+def refuse_ended(job: Job) -> None:
+    """Refuse to act on a job that has ended.
+
+    Raises:
+        Conflict: it has.
+    """
+    if job.ended and job.ended_at is not None:
+        at = datetime.fromtimestamp(job.ended_at, UTC).isoformat(sep=" ", timespec="seconds")
+        words = {JobState.COMPLETED: "completed", JobState.FAILED: "failed", JobState.STOPPED: "been stopped"}
+        raise Conflict(f"{job.id} has already {words[job.state]} at {at}; submit it again to run it once more")

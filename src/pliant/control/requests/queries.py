@@ -1,0 +1,228 @@
+"""What people ask: pages of the store, the pool as it stands, why a job has what it has, and where its files lie.
+
+Reads only. File names from outside are matched against what is there, never joined to a path unchecked.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pliant import __version__
+from pliant.api.jobs import (
+    ChartPage,
+    ClusterView,
+    EventPage,
+    JobDetail,
+    JobPage,
+    LogFile,
+    MetricPage,
+    SlotView,
+    UsagePage,
+    Why,
+)
+from pliant.control.jobs.live import LiveJob
+from pliant.control.settings import ControlSettings
+from pliant.core.access import Sight
+from pliant.core.errors import NotFound
+from pliant.core.event import Event, EventKind
+from pliant.core.job import Job, JobId, NodeId, Task, TaskId
+from pliant.core.lifecycle import JobState
+from pliant.core.plan import NodeView, PolicyName
+from pliant.core.ports import Clock, Cluster, EventFilter, Store
+from pliant.files.pack import pack
+
+MAX_PAGE = 1000
+NUM_DECISIONS = 50
+_STREAM = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+class Queries:
+    """Answers from the store and from what control has in memory; safe to call from any thread."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cluster: Cluster,
+        clock: Clock,
+        settings: ControlSettings,
+        jobs: Callable[[], Mapping[JobId, LiveJob]],
+        policy: Callable[[], PolicyName],
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._clock = clock
+        self._settings = settings
+        self._jobs = jobs
+        self._policy = policy
+
+    def job(self, job_id: str) -> Job:
+        """Return a job.
+
+        Raises:
+            NotFound: nothing of that name.
+        """
+        return self.seen(job_id, None)
+
+    def seen(self, job_id: str, sight: Sight | None) -> Job:
+        """Return a job that somebody sees. Of other people's jobs they do not learn that there are such.
+
+        Raises:
+            NotFound: nothing of that name, for them.
+        """
+        job = self._store.job(JobId(job_id))
+        if job is None or (sight is not None and not sight.covers(job.id, job.owner)):
+            raise NotFound(f"no job is named {job_id!r}; list them to see which there are")
+        return job
+
+    def sees(self, job_id: str, sight: Sight | None) -> bool:
+        """Tell whether there is such a job and somebody sees it."""
+        job = self._store.job(JobId(job_id))
+        return job is not None and (sight is None or sight.covers(job.id, job.owner))
+
+    def page(self, states: Sequence[JobState], before: str | None, limit: int, sight: Sight | None = None) -> JobPage:
+        """Return a page of the jobs that somebody sees, or of all, newest first."""
+        cursor = None if before is None else self.seen(before, sight).id
+        jobs = self._store.jobs(states=states, before=cursor, limit=limit + 1, sight=sight)
+        more = len(jobs) > limit
+        return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
+
+    def detail(self, job_id: str) -> JobDetail:
+        """Return a job with its tasks and generations."""
+        job = self.job(job_id)
+        return JobDetail(job=job, tasks=self._store.tasks(job.id), generations=self._store.generations(job.id))
+
+    def why(self, job_id: str) -> Why:
+        """Return why a job has the slots it has."""
+        job = self.job(job_id)
+        live = self._jobs().get(job.id)
+        decisions = self._decisions(job.id)
+        waiting = job.reason if job.state in (JobState.STOPPING, *_ENDED) else job.why
+        return Why(
+            job_id=job.id,
+            state=job.state,
+            num_tasks=len(live.running) if live else 0,
+            target_tasks=live.target if live and live.competes else 0,
+            sentence=waiting or job.reason or "the scheduler has not looked at it yet",
+            history=tuple(reversed(decisions)),
+        )
+
+    def _decisions(self, job_id: JobId) -> list[Event]:
+        newest: list[Event] = []
+        after = 0
+        while True:
+            page = self._store.events(
+                EventFilter(after=after, job_id=job_id, kinds=(EventKind.DECISION,), limit=MAX_PAGE)
+            )
+            newest = [*newest, *page][-NUM_DECISIONS:]
+            if len(page) < MAX_PAGE:
+                return newest
+            after = page[-1].seq
+
+    def metrics(self, job_id: str, names: Sequence[str], after_step: int) -> MetricPage:
+        """Return points of a job's series."""
+        return MetricPage(points=self._store.metrics(self.job(job_id).id, names=names, after_step=after_step))
+
+    def chart(
+        self, job_id: str, names: Sequence[str], first_step: int, last_step: int | None, max_buckets: int
+    ) -> ChartPage:
+        """Return a job's series between two steps, downsampled."""
+        series = self._store.chart(
+            self.job(job_id).id, names=names, first_step=first_step, last_step=last_step, max_buckets=max_buckets
+        )
+        return ChartPage(series=series)
+
+    def events(self, after: int, job_id: str | None, limit: int, sight: Sight | None = None) -> EventPage:
+        """Return events after a number, of one job or of those that somebody sees; `last` is how far was looked."""
+        one = None if job_id is None else self.seen(job_id, sight).id
+        newest = self._store.last_seq()
+        which = EventFilter(after=after, job_id=one, limit=limit, sight=sight if one is None else None)
+        events = self._store.events(which)
+        found = events[-1].seq if events else after
+        return EventPage(events=events, last=found if len(events) == limit else max(found, newest))
+
+    def usage(self, since: float, job_id: str | None, sight: Sight | None = None) -> UsagePage:
+        """Return who held how many slots, and when."""
+        one = None if job_id is None else self.seen(job_id, sight).id
+        points = self._store.usage(since=since, job_id=one, sight=sight if one is None else None)
+        return UsagePage(points=points, now=self._clock.now())
+
+    def nodes(self) -> tuple[NodeView, ...]:
+        """Return the hosts that there are now."""
+        return self._cluster.observe().nodes
+
+    def cluster(self, sight: Sight | None = None) -> ClusterView:
+        """Return the pool as it stands; which jobs and tasks hold the slots only of those that somebody sees."""
+        nodes = self._cluster.observe().nodes
+        held = {
+            (task.node_id, slot): (task, sight is None or sight.covers(task.job_id, live.job.owner))
+            for live in self._jobs().values()
+            for task in live.running
+            for slot in task.slots
+        }
+        return ClusterView(
+            policy=self._policy(),
+            nodes=nodes,
+            slots=tuple(_slot(node.id, slot, held.get((node.id, slot))) for node in nodes for slot in node.slots),
+            version=__version__,
+            now=self._clock.now(),
+        )
+
+    def logs(self, job_id: str) -> tuple[LogFile, ...]:
+        """Return the streams of all tasks of a job that have written anything, in order of the tasks."""
+        return tuple(
+            LogFile(task_id=task.id, stream=path.name, num_bytes=path.stat().st_size)
+            for task in self._store.tasks(self.job(job_id).id)
+            for path in self._streams(task)
+        )
+
+    def log(self, job_id: str, task_id: str, stream: str) -> Path:
+        """Return the file of one stream of one task.
+
+        Raises:
+            NotFound: no such job, task or stream; names that would lead elsewhere are such.
+        """
+        job = self.job(job_id)
+        task = next((t for t in self._store.tasks(job.id) if t.id == task_id), None)
+        if task is None:
+            raise NotFound(f"{job_id} has no task {task_id!r}; its detail lists them")
+        paths = {path.name: path for path in self._streams(task)}
+        if stream not in paths:
+            raise NotFound(f"{task_id} has no stream {stream!r}; it has {', '.join(paths) or 'none yet'}")
+        return paths[stream]
+
+    def _streams(self, task: Task) -> Iterator[Path]:
+        folder = self._settings.folders(task.job_id).log(task.id, task.node_id)
+        root = self._settings.folders(task.job_id).root
+        if not folder.is_dir() or not folder.resolve().is_relative_to(root.resolve()):  # its job may have put a link
+            return
+        for path in sorted(folder.iterdir()):
+            if _STREAM.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                yield path
+
+    def users_of(self, dataset: str) -> tuple[JobId, ...]:
+        """Return the jobs that use a data set and have not ended, or have processes that still may read it."""
+        return tuple(job_id for job_id, live in self._jobs().items() if live.job.spec.dataset == dataset)
+
+    def task_runs(self, task_id: str) -> bool:
+        """Tell whether a task has not ended."""
+        return any(TaskId(task_id) in live.tasks for live in self._jobs().values())
+
+    def result(self, job_id: str) -> Iterator[bytes]:
+        """Return a tar.gz of a job's results, made while it is read; without its checkpoints."""
+        return pack(self._settings.folders(self.job(job_id).id).result, exclude=frozenset({"checkpoint"}))
+
+
+_ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)
+
+
+def _slot(node_id: NodeId, slot: int, held: tuple[Task, bool] | None) -> SlotView:
+    """Return a slot with who holds it, if that may be seen."""
+    task = held[0] if held is not None and held[1] else None
+    return SlotView(
+        node_id=node_id,
+        slot=slot,
+        taken=held is not None,
+        job_id=task.job_id if task else None,
+        task_id=task.id if task else None,
+    )

@@ -1,0 +1,226 @@
+"""The loop behind `FabricModel.train`: plays a script on the engine.
+
+Every task runs this. Callbacks run in every task: all see the same learning rate, nobody waits for a leader, and
+nothing is missing when the leader is lost. A validation is shared over the tasks, a script's own `fn_test` computed by
+all. Knows neither servers nor memberships.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence, Sized
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.utils.data import DataLoader, IterableDataset, default_collate
+
+from pliant.core.errors import InvalidInput, Problem
+from pliant.ibm.modules.pyedt.epochs import Marks, stateful, unchanged
+from pliant.ibm.modules.pyedt.journal import Journal
+from pliant.ibm.modules.pyedt.loggers import tell
+from pliant.ibm.modules.pyedt.saving import export_onnx, load_weights, save_weights
+from pliant.ibm.modules.pyedt.script import Schedule, Script
+from pliant.ibm.modules.pyedt.steps import Outcome, TrainLoader, on_device, own_step, own_test, usual_step, usual_test
+from pliant.train import Run, Saving
+
+
+def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
+    """Train a script to its end; `notes` are told once in the leader's log."""
+    train_set, test_set = datasets(script)
+    if weights := os.environ.get("RESUME_WEIGHT_PATH"):
+        print(f"first weights from {load_weights(script.module, Path(weights))}")
+    script.module.to("cuda" if torch.cuda.is_available() else "cpu")
+    marks = Marks()
+
+    def save(saving: Saving) -> None:
+        name = "final" if saving.final else str(saving.epoch)
+        save_weights(script.module, script.optimizers, saving.folder, name)
+
+    run = Run(
+        script.module,
+        script.optimizers,
+        train_set,
+        batch_size=schedule.global_batch,
+        virtual_workers=schedule.virtual_workers,
+        collate_fn=script.collate_fn,
+        num_workers=min(schedule.num_workers, len(os.sched_getaffinity(0))),  # more would only be in each other's way
+        accumulate=schedule.accumulate,
+        schedulers=script.schedulers,
+        scaler=script.scaler,
+        clip_norm=script.clip_norm,
+        clip_value=script.clip_value,
+        checkpoint_freq=schedule.checkpoint_freq,
+        state={**_kept(script), "fabric": marks},
+        save=save,
+    )
+    journal = Journal(script, schedule, run, num_samples=len(train_set), notes=notes, clock=time.monotonic)
+    play(Session(script, schedule, run, marks=marks, data=(train_set, test_set), journal=journal))
+
+
+def datasets(script: Script) -> tuple[Any, Any]:
+    """Return (train, test) from the script's function; test may be None.
+
+    Raises:
+        InvalidInput: the function gives something else.
+    """
+    given = script.datasets_function()
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise _bad_datasets(f"returned {type(given).__name__}; return two data sets, (train, test)")
+    if given[0] is None:
+        raise _bad_datasets("returned no training data; return two data sets, (train, test)")
+    for one in given:
+        if one is not None and (isinstance(one, IterableDataset) or not isinstance(one, Sized)):
+            raise _bad_datasets(f"returned {type(one).__name__}, which has no length; return map-style data sets")
+    return given[0], given[1]
+
+
+class Session:
+    """One task's part in a training of a script."""
+
+    def __init__(
+        self,
+        script: Script,
+        schedule: Schedule,
+        run: Run,
+        *,
+        marks: Marks,
+        data: tuple[Any, Any],
+        journal: Journal,
+    ) -> None:
+        self.run = run
+        self.schedule = schedule
+        self.journal = journal
+        self._script = script
+        self._marks = marks
+        train_set, test_set = data
+        self._train_loader = TrainLoader(dataset=train_set, batch_size=schedule.local_batch)
+        self._test_set = test_set
+
+    def begin(self) -> None:
+        """Hand callbacks and loggers what they may use, and tell them that training begins."""
+        script = self._script
+        params = {
+            "epochs": self.schedule.num_epochs,
+            "optimizer": script.optimizer,
+            "batch_size": self.schedule.local_batch,
+        }
+        for one in (*script.callbacks, script.driver_logger, script.worker_logger):
+            if one is not None:
+                one.params, one.model = params, script.module
+        self._tell_all("on_train_begin")
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Enter an epoch, at its beginning or in its middle."""
+        self._script.module.train()
+        self.journal.epoch_begins()
+        self._at_border("on_epoch_begin", epoch, is_done=self._marks.num_begun > epoch)
+        self._marks.num_begun = max(self._marks.num_begun, epoch + 1)
+
+    def batch(self, data: Any) -> None:
+        """Train one micro-batch."""
+        self.journal.commits()
+        outcome = self._step(on_device(data, self.run.device))
+        self.journal.batch(outcome.numbers)
+        self.journal.commits()
+
+    def end_epoch(self, epoch: int) -> None:
+        """Leave an epoch: validate if it is time, and tell the callbacks."""
+        self.journal.commits()
+        self.journal.epoch_ends()
+        num_finished, num_epochs = epoch + 1, self.schedule.num_epochs
+        is_last = num_finished == num_epochs
+        values: dict[str, float] | None = None
+        if self._test_set is not None and (is_last or num_finished % self.schedule.validation_freq == 0):
+            values = self._validate()
+            self.journal.validation(values)
+        is_done = self._marks.num_ended > epoch
+        self._at_border("on_epoch_end", epoch, is_done=is_done)
+        if not is_done:
+            self._schedule_epoch(values)
+        self._marks.num_ended = max(self._marks.num_ended, epoch + 1)
+        if is_last:
+            self._tell_all("on_train_end")
+            self.journal.training_ends()
+            self._export()
+
+    def _step(self, data: Any) -> Outcome:
+        if self._script.fn_step_train is None:
+            outcome = usual_step(self._script, data)
+            self.run.step(outcome.loss, **outcome.metrics)
+        else:
+            outcome = own_step(self._script, data, self._train_loader)
+            self.run.take(outcome.loss, **outcome.metrics)
+        return outcome
+
+    def _validate(self) -> dict[str, float]:
+        """Compute a script's own test in every task, and share the usual one."""
+        script = self._script
+        if script.fn_test is not None:
+            return own_test(script, _test_loader(script, self.schedule, self._test_set)).numbers()
+        return self.run.evaluate(
+            self._test_set,
+            lambda batch: usual_test(script, on_device(batch, self.run.device)),
+            batch_size=self.schedule.local_batch,
+            collate_fn=script.collate_fn,
+        )
+
+    def _schedule_epoch(self, validated: Mapping[str, float] | None) -> None:
+        """Step the schedulers of epochs; one that needs a value gets the newest loss that all tasks know."""
+        for scheduler in self._script.epoch_schedulers:
+            if not isinstance(scheduler, ReduceLROnPlateau):
+                scheduler.step()
+            elif validated is not None:
+                scheduler.step(validated["loss"])
+            elif self._test_set is None:
+                scheduler.step(self.run.last["loss"])
+
+    def _at_border(self, method: str, epoch: int, *, is_done: bool) -> None:
+        """Call the callbacks; if the state holds their changes already, they leave it as it is."""
+        script = self._script
+        with unchanged(script.optimizers.values(), _kept(script)) if is_done else nullcontext():
+            for one in script.callbacks:
+                tell(one, method, epoch)
+
+    def _tell_all(self, method: str) -> None:
+        for one in self._script.callbacks:
+            tell(one, method)
+        tell(self._script.worker_logger, method)
+
+    def _export(self) -> None:
+        if not (self._script.enable_onnx and self.run.leads and self.run.result_dir is not None):
+            return
+        dataset: Any = self._train_loader.dataset
+        sample = (self._script.collate_fn or default_collate)([dataset[0]])
+        folder = self.run.result_dir / "model"
+        folder.mkdir(parents=True, exist_ok=True)
+        inputs = on_device(sample[0], self.run.device)
+        print(export_onnx(self._script.module, inputs, folder / "trained_model.onnx"))
+
+
+def _kept(script: Script) -> dict[str, Any]:
+    schedulers = {f"epoch scheduler {i}": scheduler for i, scheduler in enumerate(script.epoch_schedulers)}
+    return {**stateful(script.callbacks), **schedulers}
+
+
+def play(session: Session) -> None:
+    """Run all epochs that are left. The script hears of the end inside the last one, before the engine tells of it."""
+    session.begin()
+    session.run.when_saved(session.journal.saved)
+    for epoch in session.run.epochs(session.schedule.num_epochs):
+        session.begin_epoch(epoch)
+        for batch in session.run:
+            session.batch(batch)
+        session.end_epoch(epoch)
+
+
+def _test_loader(script: Script, schedule: Schedule, test_set: Any) -> DataLoader[Any]:
+    # A generator of its own: asking the global one for a seed would change the training that follows.
+    return DataLoader(
+        test_set, batch_size=schedule.local_batch, collate_fn=script.collate_fn, generator=torch.Generator()
+    )
+
+
+def _bad_datasets(message: str) -> InvalidInput:
+    return InvalidInput(Problem(field="datasets_function", message=message))

@@ -1,0 +1,100 @@
+"""IBM's routes that mean nothing here, or not yet: each says so, instead of not being found."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from pliant.core.errors import NotFound
+from pliant.ibm.rest.answers import CONDUCTOR, DEEP_LEARNING, NotHere, router
+from pliant.ibm.rest.credentials import Caller
+
+routes = router(DEEP_LEARNING)
+of_conductor = router(CONDUCTOR)
+
+_GROUPS: Final = "instance groups are queues here; make and change them with Pliant's own routes, /v1/queues"
+_TUNING: Final = "hyperparameter search is not part of this server yet"
+_INFERENCE: Final = "inference services are not part of this server yet"
+_VALIDATION: Final = "validations of trained models are not part of this server yet; evaluate in the program itself"
+
+ABSENT: Final[Mapping[tuple[str, str], str]] = {
+    ("POST", "/execs/{exec_id}/deploy"): _INFERENCE,
+    ("GET", "/hypersearch"): _TUNING,
+    ("POST", "/hypersearch"): _TUNING,
+    ("DELETE", "/hypersearch"): _TUNING,
+    ("GET", "/hypersearch/algorithm"): _TUNING,
+    ("POST", "/hypersearch/algorithm"): _TUNING,
+    ("POST", "/hypersearch/algorithm/install"): _TUNING,
+    ("GET", "/hypersearch/algorithm/{algorithm}"): _TUNING,
+    ("DELETE", "/hypersearch/algorithm/{algorithm}"): _TUNING,
+    ("GET", "/hypersearch/{search}"): _TUNING,
+    ("PUT", "/hypersearch/{search}"): _TUNING,
+    ("DELETE", "/hypersearch/{search}"): _TUNING,
+    ("PUT", "/hypersearch/{search}/force"): _TUNING,
+    ("PUT", "/hypersearch/{search}/restart"): _TUNING,
+    ("GET", "/models/{model}/hypersearch"): _TUNING,
+    ("POST", "/models/{model}/hypersearch"): _TUNING,
+    ("GET", "/models/{model}/hypersearch/{search}"): _TUNING,
+    ("DELETE", "/models/{model}/hypersearch/{search}"): _TUNING,
+    ("PUT", "/models/{model}/hypersearch/{search}/create/{new}"): _TUNING,
+    ("PUT", "/models/{model}/hypersearch/{search}/force"): _TUNING,
+    ("PUT", "/models/{model}/hypersearch/{search}/restart"): _TUNING,
+    ("PUT", "/models/{model}/hypersearch/{search}/stop"): _TUNING,
+    ("PUT", "/models/{model}/hypersearch/{search}/update"): _TUNING,
+    ("GET", "/models/{model}/validations"): _VALIDATION,
+    ("POST", "/models/{model}/validations"): _VALIDATION,
+    ("DELETE", "/models/{model}/validations/{validation}"): _VALIDATION,
+    ("PUT", "/models/{model}/validations/{validation}/stop"): _VALIDATION,
+    ("GET", "/inferences"): _INFERENCE,
+    ("POST", "/inferences"): _INFERENCE,
+    ("POST", "/inferences/startpredict"): _INFERENCE,
+    ("GET", "/inferences/{prediction}"): _INFERENCE,
+    ("DELETE", "/inferences/{prediction}"): _INFERENCE,
+    ("GET", "/inferences/{prediction}/predicts"): _INFERENCE,
+    ("PUT", "/inferences/{prediction}/stop"): _INFERENCE,
+    ("GET", "/edimodels"): _INFERENCE,
+    ("POST", "/edimodels/new"): _INFERENCE,
+    ("GET", "/edimodels/{model}"): _INFERENCE,
+    ("POST", "/edimodels/{model}"): _INFERENCE,
+    ("PUT", "/edimodels/{model}"): _INFERENCE,
+    ("DELETE", "/edimodels/{model}"): _INFERENCE,
+    ("GET", "/edimodels/{model}/appprofile"): _INFERENCE,
+    ("PUT", "/edimodels/{model}/appprofile"): _INFERENCE,
+    ("POST", "/edimodels/{model}/inference"): _INFERENCE,
+    ("GET", "/edimodels/{model}/instance"): _INFERENCE,
+    ("PUT", "/edimodels/{model}/operation/start"): _INFERENCE,
+    ("PUT", "/edimodels/{model}/operation/stop"): _INFERENCE,
+    ("GET", "/edimodels/{model}/readme"): _INFERENCE,
+    ("GET", "/edimodels/{model}/streaming"): _INFERENCE,
+}
+"""Methods and paths, and why."""
+
+ABSENT_OF_CONDUCTOR: Final[Mapping[tuple[str, str], str]] = {
+    ("POST", "/instances"): _GROUPS,
+    ("PUT", "/instances/{sig_id}"): _GROUPS,
+    ("DELETE", "/instances/{sig_id}"): _GROUPS,
+    ("PUT", "/instances/{sig_id}/deploy"): _GROUPS,
+    ("PUT", "/instances/{sig_id}/start"): _GROUPS,
+    ("PUT", "/instances/{sig_id}/stop"): _GROUPS,
+}
+"""The same below the Conductor's prefix."""
+
+
+UNKNOWN: Final = "/{rest:path}"
+"""Every other path, so that it is not found in IBM's form."""
+
+
+def _refusing(why: str) -> Callable[[Caller], Coroutine[Any, Any, None]]:
+    async def refuse(_: Caller) -> None:
+        raise NotHere(why)
+
+    return refuse
+
+
+async def _unknown(_: Caller, rest: str) -> None:
+    raise NotFound(f"there is no /{rest}, or not for this method; docs/wmla.md lists what there is")
+
+
+for _router, _routes in ((routes, ABSENT), (of_conductor, ABSENT_OF_CONDUCTOR)):
+    for (_method, _path), _why in _routes.items():
+        _router.add_api_route(_path, _refusing(_why), methods=[_method])
+    for _method in ("GET", "POST", "PUT", "DELETE"):
+        _router.add_api_route(UNKNOWN, _unknown, methods=[_method])

@@ -1,0 +1,191 @@
+"""Execs: submit, list, show, stop, delete, logs and results, as IBM's clients call them."""
+
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from typing import IO, Annotated, Any, Final, Literal
+
+from fastapi import Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from pliant.core.access import Principal
+from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.files.space import told_of_disk
+from pliant.ibm.rest import logs
+from pliant.ibm.rest.answers import DEEP_LEARNING, router
+from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.lookup import Seen, exec_of, execs_of, own_exec_of
+from pliant.ibm.rest.routes.scheduler import DEFAULT_LENGTH
+from pliant.ibm.rest.routes.submission import Sent, submit
+from pliant.ibm.rest.translate.execution import Execution
+from pliant.ibm.rest.translate.hardware import Submission, read_submission
+from pliant.ibm.rest.translate.listing import Listing, listed
+from pliant.ibm.rest.translate.shapes import Server, exec_json
+from pliant.ibm.rest.translate.states import asked_states, state_of
+from pliant.server import upload
+from pliant.server.body import upload_file
+from pliant.server.context import Context, InContext
+
+routes = router(DEEP_LEARNING)
+
+FORM: Final = upload.Form(file="file", fields=("data", "args", "sigName"), required=(), only_first=True)
+STREAMS: Final = {"outlog": ("stdout",), "errlog": ("stderr",), "outerrlog": ("stdout", "stderr")}
+_CHUNK: Final = 1 << 16
+
+
+def _json(context: Context, seen: Seen) -> dict[str, Any]:
+    settings = context.control.settings
+    server = Server(url=settings.url, code=str(settings.folders(seen.job.id).code))
+    return exec_json(seen.execution, seen.job, server)
+
+
+@routes.post("/execs")
+@routes.post("/execs/")
+async def create(
+    request: Request,
+    context: InContext,
+    caller: Caller,
+    args: str | None = None,
+    sigName: str | None = None,
+) -> dict[str, Any]:
+    """Start a program; what is asked for and has no effect is told in `notes`, and as events of the job."""
+    with upload_file(context.uploads) as file:
+        content_type = request.headers.get("content-type", "")
+        fields = {}
+        if content_type:
+            fields = dict(await upload.receive_form(content_type, request.stream(), file, FORM))
+        given = {field: value.decode("utf-8", "replace") for field, value in fields.items() if field != FORM.file}
+        submission = read_submission(given["data"]) if "data" in given else Submission()
+        line = next((text for text in (args, given.get("args"), submission.args) if text is not None), None)
+        if line is None:
+            raise InvalidInput(Problem(field="args", message="it is missing; send --exec-start FRAMEWORK and the rest"))
+        sent = Sent(
+            args=line,
+            instance_group=sigName or given.get("sigName"),
+            submission=submission,
+            uploads=(file,) if FORM.file in fields else (),
+        )
+        seen = await run_in_threadpool(submit, context, caller, sent)
+    return _json(context, seen)
+
+
+@routes.get("/execs")
+@routes.get("/execs/")
+def index(
+    context: InContext,
+    caller: Caller,
+    limit: Annotated[int, Query(ge=0)] = DEFAULT_LENGTH,
+    state: str | None = None,
+    sort_by: str | None = None,
+) -> list[dict[str, Any]]:
+    """List execs, newest first; `sort_by` is a field, or `FIELD:desc`."""
+    wanted = asked_states(state)
+    found = [seen for seen in execs_of(context, caller) if wanted is None or state_of(seen.job) in wanted]
+    if sort_by is None:
+        return [_json(context, seen) for seen in found[:limit]]
+    return listed([_json(context, seen) for seen in found], Listing.of_sort_by(sort_by, length=limit))
+
+
+@routes.delete("/execs")
+@routes.delete("/execs/")
+def delete_all(context: InContext, caller: Caller) -> dict[str, Any]:
+    """Stop and forget all execs of who asks; nobody else's, whatever their role."""
+    gone = [seen for seen in execs_of(context, caller) if seen.job.owner == caller.name]
+    for seen in gone:
+        _forget(context, caller, seen)
+    return {"message": f"{len(gone)} execs are deleted", "deleted": len(gone)}
+
+
+def _forget(context: Context, caller: Principal, seen: Seen) -> None:
+    """Forget an exec; its job is stopped if it runs, and stays among Pliant's jobs."""
+    if not seen.job.ended:
+        with suppress(Conflict):  # it has ended meanwhile
+            context.control.stop(seen.job.id, caller.name)
+    context.registry.remove(Execution, seen.execution.name)
+
+
+@routes.get("/execs/{exec_id}")
+def show(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
+    """Show an exec."""
+    return _json(context, exec_of(context, caller, exec_id))
+
+
+@routes.delete("/execs/{exec_id}")
+def delete(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
+    """Stop an exec if it runs, and forget it."""
+    _forget(context, caller, own_exec_of(context, caller, exec_id))
+    return {"message": f"{exec_id} is deleted", "id": exec_id}
+
+
+@routes.post("/execs/{exec_id}/stop")
+def stop(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
+    """Stop an exec at its next step boundary; one that has ended is 400."""
+    seen = own_exec_of(context, caller, exec_id)
+    return _json(context, Seen(seen.execution, context.control.stop(seen.job.id, caller.name)))
+
+
+@routes.get("/execs/{exec_id}/log", response_class=StreamingResponse)
+def log(
+    context: InContext,
+    caller: Caller,
+    exec_id: str,
+    logType: Literal["outlog", "errlog", "outerrlog"] = "outerrlog",
+    lastlines: Annotated[int | None, Query(ge=0, le=logs.MAX_LINES)] = None,
+) -> StreamingResponse:
+    """Return what the tasks that led have printed."""
+    queries = context.control.queries
+    detail = queries.detail(exec_of(context, caller, exec_id).job.id)
+    return logs.answer(logs.text_of(queries, logs.leaders(detail), STREAMS[logType], lastlines))
+
+
+@routes.get("/execs/{exec_id}/result", response_class=StreamingResponse)
+def result(context: InContext, caller: Caller, exec_id: str) -> StreamingResponse:
+    """Return a zip of what the exec has left: its model, its logs, what it wrote, but no checkpoints."""
+    job = exec_of(context, caller, exec_id).job
+    with told_of_disk(context.uploads), ExitStack() as stack:
+        file = stack.enter_context(tempfile.TemporaryFile(dir=context.uploads))
+        _zip(context.control.queries.result(job.id), file)
+        size = file.tell()
+        file.seek(0)
+        stack.pop_all()
+    headers = {"Content-Disposition": f"attachment;filename={exec_id}.zip;size={size}", "Content-Length": str(size)}
+    return StreamingResponse(_read(file), media_type="application/zip", headers=headers)
+
+
+def _read(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+class _Chunks:
+    """A tar.gz that comes in pieces, to be read as a file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = b""
+
+    def read(self, size: int) -> bytes:
+        while len(self._left) < size and (chunk := next(self._chunks, b"")):
+            self._left += chunk
+        data, self._left = self._left[:size], self._left[size:]
+        return data
+
+
+def _zip(packed: Iterator[bytes], out: IO[bytes]) -> None:
+    """Write the files of a tar.gz as a zip."""
+    with (
+        tarfile.open(fileobj=_Chunks(packed), mode="r|gz") as tar,  # type: ignore[call-overload]
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        for member in tar:
+            source = tar.extractfile(member)
+            if source is None:
+                continue
+            name = member.name.encode("utf-8", "replace").decode()
+            with source, archive.open(name, "w", force_zip64=True) as target:
+                while chunk := source.read(_CHUNK):
+                    target.write(chunk)

@@ -1,0 +1,136 @@
+"""The server itself, as IBM's clients ask for it: settings, status, frameworks, instance groups, resource plans."""
+
+import sys
+from importlib.metadata import version
+from typing import Any, Final
+
+from pliant import __version__
+from pliant.core.errors import NotFound
+from pliant.ibm.rest.answers import DEEP_LEARNING, NotHere, router
+from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.groups import groups_of, plan_tree
+from pliant.ibm.rest.translate.frameworks import Framework, Kind, load
+from pliant.ibm.rest.translate.states import STATES, state_of
+from pliant.server.context import InContext
+
+routes = router(DEEP_LEARNING)
+
+_ACCELERATORS: Final = {Kind.SINGLE: "Single", Kind.FIXED: "Native", Kind.ELASTIC: "Elastic"}
+
+
+@routes.get("/conf")
+def conf(context: InContext, _: Caller) -> dict[str, Any]:
+    """Return how the server is set up, in the words of IBM's settings."""
+    settings = context.control.settings
+    return {
+        "DLI_RESULT_FS": str(settings.home / "jobs"),
+        "DLI_SHARED_FS": str(context.frameworks),
+        "DLI_DATA_FS": str(context.datasets.data_root),
+        "MSD_ENABLED": "true",
+        "CwS_REST_URL": settings.url,
+        "version": __version__,
+        "pythonVersion": python_version(),
+    }
+
+
+@routes.get("/status")
+def status(context: InContext, _: Caller) -> dict[str, Any]:
+    """Return how the server is, and how many applications are in which state, of all users."""
+    queries = context.control.queries
+    view = queries.cluster()
+    counts = dict.fromkeys(STATES.values(), 0)
+    for live in context.control.jobs().values():
+        counts[state_of(live.job)] += 1
+    return {
+        "status": "ok" if context.control.healthy() else "unwell",
+        "version": __version__,
+        "slots": len(view.slots),
+        "freeSlots": sum(slot.job_id is None for slot in view.slots),
+        "applications": {state: number for state, number in counts.items() if number},
+    }
+
+
+def python_version() -> str:
+    """Return the version of the Python that runs programs which name no environment."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@routes.get("/execs/frameworks")
+def exec_frameworks(context: InContext, _: Caller) -> list[dict[str, Any]]:
+    """List the frameworks that programs can be started with; a plug-in that is broken says so."""
+    frameworks = load(context.frameworks)
+    broken = [{"name": name, "desc": [f"cannot be used: {why}"]} for name, why in frameworks.broken.items()]
+    return [*(_described(framework) for framework in frameworks.found.values()), *broken]
+
+
+def _described(framework: Framework) -> dict[str, Any]:
+    return {
+        "name": framework.name,
+        "description": framework.desc[0] if framework.desc else "",
+        "desc": list(framework.desc),
+        "deployMode": framework.deploy_mode,
+        "hasTask0": False,
+        "execMode": "single" if framework.kind is Kind.SINGLE else "distributed",
+        "elastic": framework.kind is Kind.ELASTIC,
+        "appName": framework.app_name,
+        "numWorkers": framework.num_workers,
+        "maxWorkers": framework.max_workers,
+        "maxGPUPerWorker": framework.max_gpu_per_worker,
+        "workerMemory": framework.worker_memory,
+        "frameworkCmdGenerator": framework.generator.name if framework.generator else "",
+        "backend": framework.backend,
+        "numPs": 0,
+        "frameworkVersion": "" if framework.plugged_in else version("torch"),
+    }
+
+
+@routes.get("/frameworks")
+def frameworks(context: InContext, _: Caller, backend: str | None = None) -> list[dict[str, Any]]:
+    """List frameworks as training engines."""
+    found = load(context.frameworks).found.values()
+    return [
+        {
+            "name": framework.name,
+            "home": str(context.frameworks) if framework.plugged_in else "",
+            "backend": framework.backend,
+            "accelerator": _ACCELERATORS[framework.kind],
+            "psNum": "0",
+            "commIpNetwork": "",
+        }
+        for framework in found
+        if backend is None or framework.backend.lower() == backend.lower()
+    ]
+
+
+@routes.get("/frameworks/all")
+def framework_names(context: InContext, _: Caller) -> list[str]:
+    """List the names of all frameworks."""
+    return list(load(context.frameworks).found)
+
+
+@routes.get("/scheduler/instances")
+def instances(context: InContext, caller: Caller) -> list[dict[str, Any]]:
+    """List instance groups."""
+    return groups_of(context, caller)
+
+
+@routes.get("/resplans/resplantree")
+def plans(context: InContext, _: Caller) -> dict[str, Any]:
+    """Return the tree of resource plans."""
+    return plan_tree(context)
+
+
+@routes.get("/resplans/resplan/{name}")
+def plan(context: InContext, _: Caller, name: str) -> dict[str, Any]:
+    """Show one resource plan."""
+    tree = plan_tree(context)
+    for node in (tree, *tree["childTreeDto"]):
+        if node["id"] == name:
+            return dict(node)
+    raise NotFound(f"there is no resource plan {name!r}")
+
+
+@routes.delete("/resplans/resplan/{name}")
+def remove_plan(_: Caller, name: str) -> dict[str, Any]:
+    """Refuse: a plan is a queue, and queues are changed through Pliant's own routes."""
+    raise NotHere(f"{name} is a queue here; remove it with DELETE /v1/queues/{name}")

@@ -1,0 +1,168 @@
+"""Model templates: Pliant's templates, in IBM's words. What is sent is a folder of the server."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import PlainTextResponse
+
+from pliant.api.link import problems_of
+from pliant.api.models import ParameterRequest, TemplateRequest
+from pliant.catalog.models.template import Template
+from pliant.core.access import Principal
+from pliant.core.errors import Forbidden, InvalidInput, Problem
+from pliant.core.hyperparameters import ENGINES
+from pliant.core.parameter import Parameter
+from pliant.core.registry import Kept
+from pliant.ibm.rest.answers import DEEP_LEARNING, router
+from pliant.ibm.rest.code_files import archive_of, names_in, parted, text_of
+from pliant.ibm.rest.credentials import Caller
+from pliant.server.context import Context, InContext
+
+routes = router(DEEP_LEARNING)
+
+PAGE: Final = 1000
+
+
+class TemplateBody(BaseModel):
+    """What IBM's clients send; fields for other frameworks than PyTorch are left alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Annotated[str, Field(max_length=200)] | None = None
+    path: Annotated[str, Field(max_length=4000)] | None = None
+    framework: Annotated[str, Field(max_length=60)] | None = None
+    description: str | None = None
+    tfmainpath: str | None = None
+    tfmainContent: str | None = None
+
+
+def template_json(kept: Kept[Template], folder: Path) -> dict[str, Any]:
+    """Return the description of a template."""
+    noun = kept.noun
+    return {
+        "name": noun.name,
+        "path": str(folder),
+        "description": noun.description,
+        "framework": noun.framework,
+        "tfmainpath": noun.main_file,
+        "frameworkVersion": "",
+        "user": noun.owner,
+        "accelerators": list(noun.engines),
+    }
+
+
+def _described(context: Context, caller: Principal, kept: Kept[Template]) -> dict[str, Any]:
+    return template_json(kept, context.models.templates.files(caller, kept.noun.name))
+
+
+@routes.get("/modeltemplates")
+def index(context: InContext, caller: Caller, framework: str | None = None) -> list[dict[str, Any]]:
+    """List templates."""
+    found: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        page, after = context.models.templates.page(caller, after, PAGE)
+        found += [_described(context, caller, kept) for kept in page]
+    return [one for one in found if framework is None or one["framework"].lower() == framework.lower()]
+
+
+@routes.post("/modeltemplates")
+def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any]:
+    """Make a template of a folder of the server."""
+    missing = [name for name in ("name", "path", "framework") if getattr(body, name) is None]
+    if missing:
+        raise InvalidInput(*(Problem(field=name, message="it is missing; send it") for name in missing))
+    folder = server_folder(context, caller, body.path or "")
+    request = _request(
+        name=body.name, framework=body.framework, main_file=body.tfmainpath, description=body.description
+    )
+    with archive_of(folder, context.uploads) as archive:
+        return _described(context, caller, context.models.templates.add(caller, request, archive))
+
+
+def server_folder(context: Context, caller: Principal, path: str) -> Path:
+    """Return a folder of the server that somebody may name.
+
+    Raises:
+        Forbidden: they do not run the server, or it holds the server's own files.
+        InvalidInput: there is no such folder.
+    """
+    if not caller.sees_all:
+        raise Forbidden("only who runs the server makes templates of its folders; send yours with POST /v1/templates")
+    folder, home = Path(path), context.control.settings.home.resolve()
+    if not folder.is_absolute() or not folder.is_dir():
+        message = f"{path!r:.200} is not a folder here; give the whole path of one that is"
+        raise InvalidInput(Problem(field="path", message=message))
+    found = folder.resolve()
+    if (found.is_relative_to(home) or home.is_relative_to(found)) and not found.is_relative_to(context.frameworks):
+        raise Forbidden(f"{path} holds the server's own files; copy the code somewhere else")
+    return folder
+
+
+def _request(**given: Any) -> TemplateRequest:
+    try:
+        return TemplateRequest.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValueError as error:
+        raise InvalidInput(*problems_of(error)) from error  # type: ignore[arg-type]
+
+
+@routes.get("/modeltemplates/files/{name:path}", response_class=PlainTextResponse)
+def file(context: InContext, caller: Caller, name: str) -> PlainTextResponse:
+    """Show a file of a template, by a name of the list of files."""
+    template, path = parted(name)
+    return PlainTextResponse(text_of(context.models.templates.files(caller, template), path))
+
+
+@routes.get("/modeltemplates/{template}")
+def show(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
+    """Show a template, with the text of its main file."""
+    kept = context.models.templates.get(caller, template)
+    folder = context.models.templates.files(caller, template)
+    return template_json(kept, folder) | {"tfmainContent": text_of(folder, kept.noun.main_file)}
+
+
+@routes.put("/modeltemplates/{template}")
+def change(context: InContext, caller: Caller, template: str, body: TemplateBody) -> dict[str, Any]:
+    """Change a template: its description, its framework, its main file's text, or all its files by another folder."""
+    noun = context.models.templates.get(caller, template).noun
+    folder = context.models.templates.files(caller, template)
+    if body.path is not None and body.path != str(folder):
+        folder = server_folder(context, caller, body.path)
+    main = body.tfmainpath or noun.main_file
+    changes = {} if body.tfmainContent is None else {main: body.tfmainContent}
+    request = as_request(noun, framework=body.framework, main_file=main, description=body.description, name=body.name)
+    with archive_of(folder, context.uploads, changes) as archive:
+        return _described(context, caller, context.models.templates.replace(caller, template, request, archive, None))
+
+
+def as_request(noun: Template, **changes: Any) -> TemplateRequest:
+    """Return the body that would make a template as it is, with some changes."""
+    parameters = [_parameter(one).model_dump() for one in noun.parameters]
+    kept = {
+        "name": noun.name,
+        "framework": noun.framework,
+        "main_file": noun.main_file,
+        "description": noun.description,
+        "parameters": parameters,
+        "engines": [engine for engine in ENGINES if engine in noun.engines],
+        "shared_with": noun.shared_with,
+    }
+    return _request(**kept | {name: value for name, value in changes.items() if value is not None})
+
+
+def _parameter(one: Parameter) -> ParameterRequest:
+    return ParameterRequest(**{name: getattr(one, name) for name in ParameterRequest.model_fields})
+
+
+@routes.delete("/modeltemplates/{template}")
+def remove(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
+    """Remove a template that no model is made of."""
+    context.models.templates.remove(caller, template, None)
+    return {"message": f"{template} is deleted", "name": template}
+
+
+@routes.get("/modeltemplates/{template}/files")
+def files(context: InContext, caller: Caller, template: str) -> list[str]:
+    """List the files of a template."""
+    return names_in(context.models.templates.files(caller, template), template)

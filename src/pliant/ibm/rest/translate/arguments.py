@@ -1,0 +1,138 @@
+"""The grammar of IBM's `args`: known options, and what goes to the person's program. Pure.
+
+`parse` raises `InvalidInput` with every problem, and nothing else, whatever the text is.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pliant.core.errors import InvalidInput, Problem
+from pliant.ibm.rest.translate.flags import FLAGS, Flag, Support, Takes
+from pliant.ibm.rest.translate.shell_words import split
+
+END = "--"
+HIDDEN = "***"
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """What a text of arguments asks for."""
+
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The values of each known option that was given, by its name with dashes; of one without value an empty one."""
+    program: tuple[str, ...] = ()
+    """What belongs to the person's program: what is unknown, and all after `--`, in order."""
+    command: tuple[str, ...] = ()
+    """The words after `--` alone."""
+    shown: str = ""
+    """The text as it may be kept and shown: without secrets."""
+
+    def get(self, name: str) -> str | None:
+        """Return the last value of an option; None if it was not given."""
+        values = self.options.get(name)
+        return values[-1] if values else None
+
+    def whole(self, name: str) -> int | None:
+        """Return the value of an option that takes a whole number."""
+        text = self.get(name)
+        return None if text is None else int(text)
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """A sentence for every option that was given and means nothing here."""
+        given = [FLAGS[name] for name in self.options if FLAGS[name].support is Support.NO]
+        return tuple(f"{flag.name} is accepted and has no effect: {flag.how}" for flag in given)
+
+
+def parse(text: str) -> Arguments:
+    """Return what a text of arguments asks for.
+
+    Raises:
+        InvalidInput: with every option that lacks its value or has a wrong one, or the quote that is not closed.
+    """
+    words = split(text)
+    end = words.index(END) if END in words else len(words)
+    options: dict[str, tuple[str, ...]] = {}
+    program: list[str] = []
+    shown: list[str] = []
+    problems: list[Problem] = []
+    place = 0
+    while place < end:
+        name, sign, attached = words[place].partition("=")
+        flag = FLAGS.get(name)
+        place += 1
+        if flag is None:
+            program.append(words[place - 1])
+            shown.append(words[place - 1])
+            continue
+        value = attached if sign else ""
+        if flag.takes is not Takes.NOTHING and not sign and place < end and words[place] not in FLAGS:
+            value = words[place]
+            place += 1
+        if message := _problem(flag, value):
+            problems.append(Problem(field=flag.name, message=message))
+        options[flag.name] = (*options.get(flag.name, ()), value)
+        shown += [flag.name] if flag.takes is Takes.NOTHING else [flag.name, HIDDEN if flag.secret else value]
+    if problems:
+        raise InvalidInput(*problems)
+    rest = words[end + 1 :]
+    hides = any(FLAGS[name].secret for name in options)
+    return Arguments(
+        options=options,
+        program=(*program, *rest),
+        command=rest,
+        shown=shlex.join((*shown, *words[end:])) if hides else text,
+    )
+
+
+def _problem(flag: Flag, value: str) -> str:
+    """Return what is wrong with the value of an option; empty if nothing is."""
+    if flag.takes is Takes.NOTHING:
+        return f"it takes no value, but has {value!r}; leave that out" if value else ""
+    if not value:
+        return f"its value is missing; give {flag.takes.value} after it"
+    if flag.choices and value not in flag.choices:
+        return f"{value!r} is none of {', '.join(flag.choices)}; give one of them"
+    if flag.takes is Takes.WHOLE and not _WHOLE.fullmatch(value):
+        return f"{value!r} is not a whole number; give one"
+    if flag.takes is Takes.AMOUNT and not _AMOUNT.fullmatch(value):
+        return f"{value!r} is not a number; give one"
+    return ""
+
+
+def pairs(text: str, *, field: str) -> Mapping[str, str]:
+    """Return what `NAME=VALUE,NAME=VALUE` holds.
+
+    Raises:
+        InvalidInput: a part has no `=`.
+    """
+    found: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, sign, value = part.partition("=")
+        if not sign or not name:
+            raise InvalidInput(Problem(field=field, message=f"{part!r} is not NAME=VALUE; write it like that"))
+        found[name] = value
+    return found
+
+
+def variables(texts: Sequence[str], *, field: str) -> Mapping[str, str]:
+    """Return the environment that `NAME=VALUE` texts set.
+
+    Raises:
+        InvalidInput: with every one that is not of this form.
+    """
+    problems: list[Problem] = []
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if sign and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            found[name] = value
+        else:
+            problems.append(Problem(field=field, message=f"{text[:100]!r} is not NAME=VALUE; write it like that"))
+    if problems:
+        raise InvalidInput(*problems)
+    return found

@@ -1,0 +1,148 @@
+"""Errors as RFC 9457 problems: which error is which status, and every wrong field at once."""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from pliant.api.jobs import ProblemDetails, ProblemItem
+from pliant.core.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NoSpace,
+    NotFound,
+    PliantError,
+    Problem,
+    Stale,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+    Unavailable,
+)
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+_STATUS: Sequence[tuple[type[PliantError], int, str]] = (
+    (InvalidInput, 422, "Invalid input"),
+    (Unauthorized, 401, "Unauthorized"),
+    (Forbidden, 403, "Forbidden"),
+    (NotFound, 404, "Not found"),
+    (Stale, 412, "Changed meanwhile"),
+    (Conflict, 409, "Conflict"),
+    (TooLarge, 413, "Too large"),
+    (TooMany, 429, "Too many"),
+    (NoSpace, 507, "Disk full"),
+    (Unavailable, 503, "Unavailable"),
+)
+_CHALLENGE = 'Bearer realm="Pliant", Basic realm="Pliant", charset="UTF-8"'
+_PLACES = ("body", "query", "path", "header", "cookie")
+
+
+def problem_response(error: PliantError) -> Response:
+    """Return the answer that tells of an error."""
+    status, title = next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
+    problems = error.problems if isinstance(error, InvalidInput) else ()
+    return _response(status, title, str(error), problems, _headers(error))
+
+
+def _headers(error: PliantError) -> Mapping[str, str] | None:
+    if isinstance(error, Unauthorized):
+        return {"WWW-Authenticate": _CHALLENGE}
+    if isinstance(error, TooMany):
+        return {"Retry-After": str(math.ceil(error.wait_s))}
+    return None
+
+
+def _response(
+    status: int,
+    title: str,
+    detail: str,
+    problems: Sequence[Problem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    body = ProblemDetails(
+        title=title,
+        status=status,
+        detail=detail,
+        problems=[ProblemItem(field=problem.field, message=problem.message) for problem in problems],
+    )
+    return Response(body.model_dump_json(), status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def invalid_request(error: RequestValidationError) -> InvalidInput:
+    """Return FastAPI's findings as ours."""
+    return InvalidInput(*(_problem(found) for found in error.errors()))
+
+
+def _problem(found: Mapping[str, Any]) -> Problem:
+    place = [str(part) for part in found["loc"] if part not in _PLACES]
+    if found["type"] == "json_invalid":
+        return Problem(field="", message=f"the body is not JSON ({found.get('ctx', {}).get('error', found['msg'])})")
+    return Problem(field=".".join(place), message=f"{found['msg']}{_given(place, found.get('input'))}")
+
+
+def _given(place: Sequence[str], value: object) -> str:
+    """Return the words that show a wrong value; none if a password is in it."""
+    names = [*place, *(value if isinstance(value, Mapping) else ())]
+    return "" if any("password" in str(name).lower() for name in names) else f" (got {value!r:.80})"
+
+
+async def _on_ours(_: Request, error: Exception) -> Response:
+    assert isinstance(error, PliantError)
+    response = problem_response(error)
+    if response.status_code == 500:
+        log.error("a request failed", exc_info=error)
+    return response
+
+
+async def _on_invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return problem_response(invalid_request(error))
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 400:  # FastAPI's word for a body that it cannot read at all
+        return problem_response(InvalidInput(Problem(field="", message="the body is not JSON in UTF-8")))
+    detail = error.detail
+    if error.status_code == 404:
+        detail = f"nothing is at {request.url.path}; /docs lists what there is"
+    if error.status_code == 405:
+        detail = f"{request.method} is not possible at {request.url.path}; /docs lists what is"
+    return _response(error.status_code, "Not possible", detail, headers=error.headers)
+
+
+async def _on_cut(_: Request, __: Exception) -> Response:
+    """Answer nobody; it is for the audit log, and no fault of the server's."""
+    return problem_response(Unavailable("the connection was cut before the whole body had come; send it again"))
+
+
+async def _on_bug(_: Request, __: Exception) -> Response:
+    return _response(500, "Internal error", "the server failed at this request; its log says why")
+
+
+def install(app: FastAPI) -> None:
+    """Make the app answer every error as a problem."""
+    app.add_exception_handler(PliantError, _on_ours)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(ClientDisconnect, _on_cut)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of the errors that a route answers with.
+
+    401, 403, 422 and 429 are always among them: who asks is unknown, may not, asks wrongly, or guesses too often.
+    """
+    words = {status: title for _, status, title in _STATUS}
+    every = sorted({401, 403, 422, 429, *statuses})
+    return {status: {"model": ProblemDetails, "description": words[status]} for status in every}

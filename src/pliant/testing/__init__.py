@@ -1,1 +1,0 @@
-"""Contract suites that every adapter of a port passes, and builders for tests."""

@@ -1,0 +1,77 @@
+"""Where a script's `Run` finds out whether it runs under Pliant or alone.
+
+`pliant.entry.task` puts the task's `Surroundings` here before it runs the script; without one a script is the only
+worker of itself. The clocks of that case are the only ones in this room.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pliant.core.job import JobId, Mode, TaskId
+from pliant.core.link import Form, FromTask
+from pliant.train.group.session import Session
+
+
+@dataclass(slots=True, kw_only=True)
+class Surroundings:
+    """What the script does not say: who it trains with, where its results go, what time it is."""
+
+    session: Session
+    clock: Callable[[], float]
+    """Monotonic, seconds."""
+    now: Callable[[], float]
+    """Seconds since the epoch."""
+    virtual_workers: int | None = None
+    checkpoint_freq: int = 0
+    checkpoint_every_s: float = 0.0
+    """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
+    mode: Mode = "exact"
+    weights: Path | None = None
+    """A `state_dict` to start from."""
+    resume_from: Path | None = None
+    """Another job's folder of checkpoints to start from, as long as this one has none of its own."""
+    memory_dir: Path | None = None
+    """The job's folder in this machine's shared memory, if there is one."""
+    result_dir: Path | None = None
+    log_dir: Path | None = None
+    audit: bool = False
+    alone: bool = False
+    """Nobody manages this training: a person runs it in a terminal."""
+    closers: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the script has ended without an error: a training that it left early is finished then."""
+    cleanups: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the script has ended in whatever way: files are closed, threads ended."""
+
+
+SURROUNDINGS: Final[ContextVar[Surroundings]] = ContextVar("pliant_surroundings")
+
+
+def find() -> Surroundings:
+    """Return the surroundings of this process; alone if nobody set any."""
+    return SURROUNDINGS.get(None) or alone()
+
+
+def alone() -> Surroundings:
+    """Return the surroundings of a script that nobody manages: one worker; results go to RESULT_DIR if it is set."""
+
+    def forget(_message: FromTask) -> None:
+        return None
+
+    me = TaskId("alone")
+    session = Session(job_id=JobId("alone"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=forget)
+    session.deliver(Form(generation=1, members=(me,), host="", port=0))
+    result = os.environ.get("RESULT_DIR")
+    log = os.environ.get("LOG_DIR")
+    return Surroundings(
+        session=session,
+        clock=time.monotonic,
+        now=time.time,
+        result_dir=Path(result) if result else None,
+        log_dir=Path(log) if log else None,
+        alone=True,
+    )

@@ -1,0 +1,1 @@
+"""Which samples a step uses, in what order, and how they get into memory."""

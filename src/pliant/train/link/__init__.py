@@ -1,0 +1,1 @@
+"""The task's end of the control link."""

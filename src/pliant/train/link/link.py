@@ -1,0 +1,252 @@
+"""The task's end of the control link: a WebSocket to the server, kept by a thread of its own.
+
+It reconnects for ever, to whichever server leads now, says `Hello` first on every connection, and keeps what the server
+has not stored for the next one. While it has nothing to say it sends a pulse, so that the server knows that it lives.
+Training never waits for it. Knows nothing of generations: it hands messages over.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+from websockets.sync.client import ClientConnection, connect
+
+from pliant.api.link import LINK_PATH, MAX_FRAME_BYTES, decode_to_task, encode
+from pliant.core.errors import InvalidInput
+from pliant.core.link import Dismiss, FromTask, Hello, Pulse, Stored, ToTask
+from pliant.train.link.outbox import Numbered, Outbox
+from pliant.train.link.server_address import Whereabouts, websocket
+
+_RETRY_FIRST_S: Final = 0.05
+_RETRY_MOST_S: Final = 1.0
+_OPEN_S: Final = 3.0
+"""A server that is stopped accepts connections and says nothing."""
+_REFUSED: Final = (401, 403, 404, 410)
+_REFUSED_S: Final = 30.0
+"""Who is refused for so long leaves. While our server is down, a stranger may listen at its address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulsing:
+    """How a task shows that it lives."""
+
+    make: Callable[[], Pulse]
+    """Called in a thread of the link's; must be quick and wait for nobody."""
+    lease_s: float
+    """The server takes the task for hung after so much silence; a quarter of it passes before a pulse is sent."""
+
+    @property
+    def every_s(self) -> float:
+        return self.lease_s / 4
+
+
+class _Connection(ClientConnection):
+    """A connection whose end wakes whoever reads from it.
+
+    A TLS record that holds no data makes the socket look readable, and the read then waits for one that does.
+    websockets 17 closes the socket under it, which wakes nobody, and then waits for the thread that reads: for ever, if
+    a server says nothing after the TLS handshake.
+    """
+
+    def close_socket(self) -> None:
+        with suppress(OSError):  # it is closed already
+            # Below TLS: SSLSocket's own shutdown first ends the encryption, and another thread may be sending.
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+        super().close_socket()
+
+
+class Link:
+    """Keeps the connection.
+
+    Args:
+        where: tells the server's base URL.
+        token: the job's token.
+        hello: makes the first message of a connection; called in the link's thread.
+        deliver: takes every message from the server; called in the link's thread, must be quick.
+        pulse: how to show life in silence; None: not at all.
+    """
+
+    def __init__(
+        self,
+        *,
+        where: Whereabouts,
+        task_id: str,
+        token: str,
+        hello: Callable[[], Hello],
+        deliver: Callable[[ToTask], None],
+        pulse: Pulsing | None = None,
+    ) -> None:
+        self._where = where
+        self._path = f"{LINK_PATH}?task={task_id}"
+        self._token = token
+        self._hello = hello
+        self._deliver = deliver
+        self._pulse = pulse
+        self._retry_most_s = _RETRY_MOST_S if pulse is None else min(_RETRY_MOST_S, pulse.every_s)
+        self._outbox = Outbox()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._refused = False
+        self._refused_since: float | None = None
+        self._connection: ClientConnection | None = None
+        self._connected_to = ""
+        self._receiver = threading.Thread(target=self._receive_for_ever, name="pliant-link", daemon=True)
+        self._sender = threading.Thread(target=self._send_for_ever, name="pliant-link-send", daemon=True)
+
+    def start(self) -> None:
+        """Begin to connect."""
+        self._receiver.start()
+        self._sender.start()
+
+    def send(self, message: FromTask) -> None:
+        """Queue a message."""
+        with self._changed:
+            self._outbox.put(message)
+            self._changed.notify_all()
+
+    def waiting(self) -> bool:
+        """Tell whether something is still to be stored."""
+        with self._changed:
+            return bool(self._outbox)
+
+    def close(self, timeout_s: float) -> bool:
+        """Send what waits, say goodbye and end; tell whether everything was stored.
+
+        Args:
+            timeout_s: seconds after which the server is given up if it stores nothing any more.
+        """
+        with self._changed:
+            while self._outbox and not self._refused and self._stores_more(timeout_s):
+                continue
+            flushed = not self._outbox
+            self._closing = True
+            self._changed.notify_all()
+            connection = self._connection
+        if connection is not None:
+            connection.close()  # waits for the server's answer, so that it has read everything before we exit
+        return flushed
+
+    def _stores_more(self, timeout_s: float) -> bool:
+        """Wait, under the lock, until the server has stored something or refuses us; tell whether it did in time."""
+        num_left = len(self._outbox)
+        return self._changed.wait_for(lambda: len(self._outbox) < num_left or self._refused, timeout_s)
+
+    def _receive_for_ever(self) -> None:
+        delay_s = _RETRY_FIRST_S
+        while not self._closing:
+            try:
+                url = self._where.url()
+                with connect(
+                    websocket(url) + self._path,
+                    additional_headers={"Authorization": f"Bearer {self._token}"},
+                    max_size=MAX_FRAME_BYTES,
+                    open_timeout=_OPEN_S,
+                    close_timeout=2,
+                    proxy=None,
+                    create_connection=_Connection,
+                    compression=None,
+                    ssl=self._where.tls(),
+                    server_hostname=self._where.server_name(),
+                ) as connection:
+                    delay_s = _RETRY_FIRST_S
+                    self._serve(connection, url)
+            except InvalidHandshake as error:
+                status = getattr(getattr(error, "response", None), "status_code", 0)
+                if status in _REFUSED and self._refused_for_long():
+                    self._refuse(f"the server refuses this task (HTTP {status})")
+                    return
+                delay_s = min(2 * delay_s, self._retry_most_s)
+            except (OSError, TimeoutError, WebSocketException, InvalidURI, InvalidInput):
+                self._refused_since = None
+                delay_s = min(2 * delay_s, self._retry_most_s)
+            self._drop(None)
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing, delay_s)
+
+    def _refused_for_long(self) -> bool:
+        if self._refused_since is None:
+            self._refused_since = time.monotonic()
+        return time.monotonic() - self._refused_since >= _REFUSED_S
+
+    def _refuse(self, reason: str) -> None:
+        with self._changed:
+            self._refused = True
+            self._changed.notify_all()
+        self._deliver(Dismiss(reason=reason))
+
+    def _serve(self, connection: ClientConnection, url: str) -> None:
+        self._refused_since = None
+        connection.send(encode(self._hello()))
+        self._set_connection(connection, url)
+        for frame in connection:
+            try:
+                message = decode_to_task(frame)
+            except InvalidInput as error:
+                print(f"pliant: ignored a message of the server: {error}", flush=True)
+                continue
+            if isinstance(message, Stored):
+                self._forget(message.number)
+            else:
+                self._deliver(message)
+
+    def _forget(self, number: int) -> None:
+        with self._changed:
+            self._outbox.stored(number)
+            self._changed.notify_all()
+
+    def _set_connection(self, connection: ClientConnection, url: str) -> None:
+        with self._changed:
+            self._connection, self._connected_to = connection, url
+            self._outbox.lost()
+            self._changed.notify_all()
+
+    def _drop(self, connection: ClientConnection | None) -> None:
+        """Use this connection no more; None stands for whichever there is."""
+        with self._changed:
+            if connection is None or self._connection is connection:
+                self._connection, self._connected_to = None, ""
+                self._outbox.lost()
+                self._changed.notify_all()
+
+    def _send_for_ever(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: (self._connection is not None and self._outbox.next() is not None) or self._closing,
+                    self._pulse.every_s if self._pulse is not None else None,
+                )
+                connection, item = self._connection, self._outbox.next()
+                if self._closing and (item is None or connection is None):
+                    return
+                moved = connection is not None and self._where.url() != self._connected_to
+            if connection is None:
+                continue
+            if moved:
+                self._drop(connection)
+                connection.close_socket()  # whoever is at the other end may be stopped: no farewell
+                continue
+            if not self._sent(connection, item) or item is None:
+                continue
+            with self._changed:
+                if self._connection is connection:
+                    self._outbox.sent(item)
+                self._changed.notify_all()
+
+    def _sent(self, connection: ClientConnection, item: Numbered | None) -> bool:
+        """Send a message, or a pulse if there is none; if that fails the connection is given up."""
+        if item is None and self._pulse is None:
+            return True
+        try:
+            if item is not None:
+                connection.send(encode(item.message, item.number))
+            elif self._pulse is not None:
+                connection.send(encode(self._pulse.make()))
+        except (OSError, WebSocketException):
+            self._drop(connection)
+            return False
+        return True

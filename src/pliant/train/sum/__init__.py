@@ -1,0 +1,1 @@
+"""The sum of gradients and metrics over virtual workers and tasks."""

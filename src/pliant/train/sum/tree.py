@@ -1,0 +1,90 @@
+"""The order in which the gradients of virtual workers are summed: one fixed binary tree, whoever computes them.
+
+Floating-point addition is commutative but not associative, so a sum is bitwise the same for any number of workers if,
+and only if, the same pairs are added. A node over the leaves `lo..hi` is split where its left half is the largest power
+of two below its size (as in RFC 6962, section 2.1), so that the shares of N workers are single nodes wherever V/N is a
+power of two. Pure arithmetic; knows no tensors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pliant.train.data.sharding import cut
+
+Merge = tuple[int, int]
+"""(into, from): into += from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How one worker sums its own leaves, as a stack machine: a leaf is pushed, then the top two are added so often."""
+
+    additions: tuple[int, ...]
+    """After every leaf."""
+    num_partials: int
+    """Sums that are left in the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How partial sums of all workers become one: they are numbered worker by worker, the result is in number 0."""
+
+    num_partials: tuple[int, ...]
+    """Of every worker."""
+    merges: tuple[Merge, ...]
+
+
+@lru_cache(maxsize=1024)
+def share(num_leaves: int, size: int, rank: int) -> Share:
+    """Return what worker `rank` of `size` does with its part of `num_leaves` leaves."""
+    mine = cut(range(num_leaves), size, rank)
+    nodes = list(_nodes((0, num_leaves), (mine.start, mine.stop)))
+    return Share(tuple(number for node in nodes for number in _additions(node)), len(nodes))
+
+
+@lru_cache(maxsize=1024)
+def total(num_leaves: int, size: int) -> Total:
+    """Return how the partial sums of `size` workers become the sum of all leaves."""
+    shares = [cut(range(num_leaves), size, rank) for rank in range(size)]
+    nodes = [list(_nodes((0, num_leaves), (mine.start, mine.stop))) for mine in shares]
+    numbers = {node: number for number, node in enumerate(node for of_one in nodes for node in of_one)}
+    merges: list[Merge] = []
+
+    def add_up(node: tuple[int, int]) -> int:
+        if node in numbers:
+            return numbers[node]
+        left, right = _halves(node)
+        into, source = add_up(left), add_up(right)
+        merges.append((into, source))
+        return into
+
+    add_up((0, num_leaves))
+    return Total(tuple(len(of_one) for of_one in nodes), tuple(merges))
+
+
+def _halves(node: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    lo, hi = node
+    middle = lo + (1 << ((hi - lo - 1).bit_length() - 1))
+    return (lo, middle), (middle, hi)
+
+
+def _nodes(node: tuple[int, int], wanted: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Yield the largest nodes inside `wanted`, in order."""
+    lo, hi = node
+    if wanted[0] <= lo and hi <= wanted[1]:
+        if lo < hi:
+            yield node
+    elif lo < wanted[1] and wanted[0] < hi:
+        for half in _halves(node):
+            yield from _nodes(half, wanted)
+
+
+def _additions(node: tuple[int, int]) -> list[int]:
+    """Return how many additions follow every leaf of a node."""
+    if node[1] - node[0] == 1:
+        return [0]
+    left, right = _halves(node)
+    additions = [*_additions(left), *_additions(right)]
+    additions[-1] += 1
+    return additions

@@ -1,0 +1,84 @@
+"""Slots come from what is declared, from the GPUs, or from the CPUs; a task sees its own only."""
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pliant.cluster.agent.devices import Devices, confine, discover, visible
+
+UUIDS = ("GPU-aa10", "GPU-aa20", "GPU-bb30", "GPU-cc40")
+
+
+def test_declared_slots_are_shares_of_the_cpu() -> None:
+    devices = discover(8, {})
+
+    assert (devices.num_slots, devices.gpus) == (8, ())
+    assert devices.num_cpus == len(os.sched_getaffinity(0))
+
+
+def test_without_gpus_and_without_a_declaration_there_is_a_slot_per_cpu() -> None:
+    devices = discover(None, {"CUDA_VISIBLE_DEVICES": ""})
+
+    assert (devices.num_slots, devices.gpus) == (len(os.sched_getaffinity(0)), ())
+
+
+def test_no_slots_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        discover(0, {})
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        (None, ("0", "1", "2", "3")),
+        ("", ()),
+        ("-1", ()),
+        ("2", ("2",)),
+        ("3, 1", ("3", "1")),
+        ("0,9,1", ("0",)),
+        ("1,1", ("1",)),
+        ("GPU-bb30,GPU-aa1", ("2", "0")),
+        ("GPU-aa", ()),
+        ("none", ()),
+    ],
+)
+def test_the_operators_cuda_visible_devices_is_read_as_cuda_reads_it(
+    setting: str | None, expected: tuple[str, ...]
+) -> None:
+    assert visible(UUIDS, setting) == expected
+
+
+def test_a_task_sees_its_gpus_and_no_others() -> None:
+    env = confine(Devices(num_slots=3, num_cpus=12, gpus=("0", "2", "3")), (0, 2))
+
+    assert env["CUDA_VISIBLE_DEVICES"] == env["NVIDIA_VISIBLE_DEVICES"] == "0,3"
+    assert env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert env["PLIANT_NUM_THREADS"] == env["OMP_NUM_THREADS"] == "8"
+
+
+def test_a_task_that_is_to_see_its_neighbours_sees_them_in_that_order_and_has_its_own_threads() -> None:
+    env = confine(Devices(num_slots=3, num_cpus=12, gpus=("0", "2", "3")), (0,), (2, 0))
+
+    assert env["CUDA_VISIBLE_DEVICES"] == "3,0"
+    assert env["PLIANT_NUM_THREADS"] == "4"
+
+
+@given(num_cpus=st.integers(1, 256), num_slots=st.integers(1, 64))
+def test_tasks_on_all_slots_do_not_oversubscribe_the_machine(num_cpus: int, num_slots: int) -> None:
+    devices = Devices(num_slots=num_slots, num_cpus=num_cpus)
+
+    threads = [int(confine(devices, (slot,))["PLIANT_NUM_THREADS"]) for slot in range(num_slots)]
+
+    assert sum(threads) <= max(num_cpus, num_slots)
+    assert confine(devices, (0,))["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.gpu
+def test_every_gpu_of_this_machine_is_a_slot() -> None:
+    import torch  # asked only where there is one
+
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    assert discover(None, os.environ).num_slots == torch.cuda.device_count()

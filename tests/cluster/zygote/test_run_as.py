@@ -1,0 +1,175 @@
+"""Tasks that run as another user of the operating system, with a state folder that is closed to everybody else."""
+
+import grp
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.contracts.process_stage import ProcessStage, until
+
+from pliant.cluster.local import LocalCluster
+from pliant.cluster.zygote.run_as import gate_group, refusal
+from pliant.core.job import TaskId
+from pliant.core.ports import Lodging
+
+Stage = ProcessStage[LocalCluster]
+
+IS_ROOT = os.geteuid() == 0
+NOBODY = pwd.getpwnam("nobody")
+PROBE = """
+import os
+def tried(act):
+    try:
+        act()
+    except OSError as error:
+        return type(error).__name__
+    return 'done'
+note(folder / 'report', {
+    'ids': [*os.getresuid(), *os.getresgid()],
+    'groups': os.getgroups(),
+    'home': os.environ['HOME'],
+    'user': os.environ['USER'],
+    'own': tried(lambda: (folder / 'made').write_text('x')),
+    'memory': tried(lambda: open(os.environ['PLIANT_MEMORY_DIR'] + '/made', 'w').close()),
+    'data': tried(lambda: open(os.environ['DATA'] + '/part/numbers').read()),
+    'listed': tried(lambda: os.listdir(folder.parent)),
+    'secret': tried(lambda: open(folder.parent / 'token').read()),
+    'database': tried(lambda: open(folder.parent / 'pliant.db').read()),
+    'other': tried(lambda: os.listdir(folder.parent / 'job-2.1')),
+    'root again': tried(lambda: os.setuid(0)),
+    'itself': tried(lambda: os.listdir('/proc/self/fd')),
+})
+"""
+
+
+@pytest.fixture
+def closed() -> Iterator[Path]:
+    """A folder that only we can enter, in one that everybody can."""
+    folder = Path(tempfile.mkdtemp(prefix="pliant-lodging-", dir="/tmp"))
+    folder.chmod(0o755)
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    yield home
+    shutil.rmtree(folder)
+
+
+def as_root_or_refused(home: Path) -> bool:
+    """Tell whether we can try it; if not, the refusal says so."""
+    if not IS_ROOT:
+        assert "only root can start processes as somebody else" in refusal("nobody", home)
+    return IS_ROOT
+
+
+def test_a_task_runs_as_its_user_and_sees_only_what_is_opened_to_it(
+    closed: Path, bring_up: Callable[..., Stage]
+) -> None:
+    if not as_root_or_refused(closed):
+        return
+    memory = closed.parent / "memory"
+    stage = bring_up(closed, preload=("tests.contracts.program",), memory_root=memory)
+    (closed / "token").write_text("secret")
+    (closed / "token").chmod(0o600)
+    (closed / "pliant.db").write_text("everything")
+    (closed / "pliant.db").chmod(0o644)
+    data = closed / "data" / "digits"
+    (data / "part").mkdir(parents=True, mode=0o700)
+    (data / "part" / "numbers").write_text("1 2 3")
+    data.chmod(0o500)
+    stage.folder(TaskId("job-2.1")).chmod(0o700)
+    order = stage.order(TaskId("job-1.1"), (0,), PROBE)
+    folder = Path(order.cwd)
+    lodging = Lodging(
+        user="nobody",
+        owns=(str(folder),),
+        passes=(str(closed),),
+        reads=(str(data), "/etc/hostname", str(closed)),
+    )
+    env = {**order.env, "PLIANT_JOB_ID": "job-1", "DATA": str(data)}
+    exits = stage.exits()
+
+    stage.cluster.start(replace(order, lodging=lodging, env=env))
+    ended = stage.exit_of(order.task_id, exits)
+
+    said = (folder / "log" / "stderr").read_text()
+    assert (ended.exit_code, ended.error) == (0, ""), said
+    found = stage.read(order.task_id)
+    assert found["ids"] == [NOBODY.pw_uid] * 3 + [NOBODY.pw_gid] * 3
+    assert set(found["groups"]) == {*os.getgrouplist("nobody", NOBODY.pw_gid), gate_group()}
+    assert (found["home"], found["user"]) == (NOBODY.pw_dir, "nobody")
+    assert {name: found[name] for name in ("own", "memory", "data", "itself")} == dict.fromkeys(
+        ("own", "memory", "data", "itself"), "done"
+    )
+    assert {name: found[name] for name in ("listed", "secret", "database", "other", "root again")} == dict.fromkeys(
+        ("listed", "secret", "database", "other", "root again"), "PermissionError"
+    )
+    for path in (folder, folder / "made", folder / "log" / "stdout"):
+        assert path.stat().st_uid == NOBODY.pw_uid
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o710
+    assert stat.S_IMODE((closed / "token").stat().st_mode) == 0o600
+    assert Path("/etc/hostname").stat().st_gid == 0
+
+
+def test_the_way_is_closed_to_the_same_user_outside_of_tasks(closed: Path, bring_up: Callable[..., Stage]) -> None:
+    if not as_root_or_refused(closed):
+        return
+    stage = bring_up(closed, preload=("tests.contracts.program",))
+    order = stage.order(TaskId("job-1.1"), (0,))
+    lodging = Lodging(user="nobody", owns=(order.cwd,), passes=(str(closed),))
+    stage.cluster.start(replace(order, lodging=lodging))
+    until(lambda: stage.running(order.task_id), "the program has begun")
+
+    looked = subprocess.run(
+        ["/bin/ls", order.cwd], user="nobody", group=NOBODY.pw_gid, extra_groups=[], capture_output=True, check=False
+    )
+
+    assert looked.returncode != 0
+    assert b"ermission denied" in looked.stderr
+    exits = stage.exits()
+    stage.cluster.kill(order.task_id)
+    assert stage.exit_of(order.task_id, exits).exit_code == -9
+
+
+def test_a_user_that_is_gone_is_told(closed: Path, bring_up: Callable[..., Stage]) -> None:
+    if not as_root_or_refused(closed):
+        return
+    stage = bring_up(closed)
+    exits = stage.exits()
+    order = replace(stage.order(TaskId("job-1.1"), (0,)), lodging=Lodging(user="no-such-user", owns=(), passes=()))
+
+    stage.cluster.start(order)
+
+    assert "there is no user 'no-such-user' on this machine any more" in stage.exit_of(order.task_id, exits).error
+
+
+def test_who_cannot_be_is_refused_with_the_reason(closed: Path) -> None:
+    if not as_root_or_refused(closed):
+        return
+    assert "there is no user 'no-such-user'" in refusal("no-such-user", closed)
+    assert "'root' is root" in refusal("root", closed)
+    closed.parent.chmod(0o700)
+    assert "'nobody' cannot enter /" in refusal("nobody", closed)
+
+
+def test_a_server_that_is_not_root_refuses(closed: Path) -> None:
+    if not as_root_or_refused(closed):
+        return
+    read, write = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.seteuid(NOBODY.pw_uid)
+        os.write(write, refusal("daemon", closed).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        assert pipe.read().startswith("processes cannot run as 'daemon': the server runs as nobody, and only root can")
+
+
+def test_the_gate_is_a_group_that_nobody_has() -> None:
+    assert gate_group() not in {group.gr_gid for group in grp.getgrall()}

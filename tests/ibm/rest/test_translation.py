@@ -1,0 +1,247 @@
+"""Frameworks, generators, packages, names, states and lists."""
+
+import json
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.ibm.rest.conftest import packed as tar_of
+
+from pliant.api.jobs import JobDetail
+from pliant.core.errors import InvalidInput, NotFound
+from pliant.core.hyperparameters import Hyperparameters
+from pliant.core.job import Job, JobId, JobSpec, NodeId, Task, TaskId
+from pliant.core.lifecycle import JobState, TaskState
+from pliant.ibm.rest.logs import leaders
+from pliant.ibm.rest.translate import generator, hyper, ids, states
+from pliant.ibm.rest.translate.frameworks import BUILT_IN, Kind, load
+from pliant.ibm.rest.translate.listing import Listing, listed
+from pliant.ibm.rest.translate.package import packed
+from pliant.ibm.rest.translate.program import RUNNER, Program
+
+
+def job(number: int = 12, **spec: object) -> Job:
+    asked = JobSpec(name="n", script="s.py", virtual_workers=8, **spec)  # type: ignore[arg-type]
+    return Job(
+        id=JobId(f"job-{number}"), spec=asked, owner="ada", state=JobState.RUNNING, priority=1, min_tasks=1,
+        max_tasks=asked.max_tasks, submitted_at=1_700_000_000.5,
+    )  # fmt: skip
+
+
+def task(number: int) -> Task:
+    return Task(
+        id=TaskId(f"job-12.{number}"), job_id=JobId("job-12"), node_id=NodeId("n"), slots=(0,),
+        state=TaskState.TRAINING, started_at=0.0,
+    )  # fmt: skip
+
+
+# Names
+
+
+def test_names_lead_back() -> None:
+    one = job()
+    assert (ids.exec_id(one.id), ids.app_id(one)) == ("wmla-12", "app-20231114221320-0012")
+    assert ids.driver_id(one).startswith("driver-20231114221320-0012-")
+    assert ids.job_of_exec("wmla-12") == "job-12"
+    for name in (ids.exec_id(one.id), ids.app_id(one), ids.driver_id(one)):
+        assert ids.job_of_application(name) == "job-12"
+        assert ids.is_named(one, name)
+    assert ids.job_of_application(ids.app_id(job(123456))) == "job-123456"
+    assert not ids.is_named(one, "app-20231114221321-0012")
+    assert ids.is_executor(task(3), "3")
+    assert ids.is_executor(task(3), ids.executor_id(task(3)))
+    assert not ids.is_executor(task(3), "03")
+    assert not ids.is_executor(task(3), ids.executor_id(task(4)))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "wmla-", "wmla-0", "wmla-01", "wmla-1 ", "WMLA-1", "job-1", "../1", "wmla-" + "9" * 30]
+)
+def test_what_is_no_name_is_not_found(name: str) -> None:
+    with pytest.raises(NotFound):
+        ids.job_of_exec(name)
+    with pytest.raises(NotFound):
+        ids.job_of_application(name)
+
+
+# States
+
+
+def test_every_state_has_a_word() -> None:
+    assert set(states.STATES) == set(JobState)
+    assert set(states.EXECUTOR_STATES) == set(TaskState)
+    assert states.asked_states(None) is None
+    assert states.asked_states("") is None
+    assert states.asked_states("finished, KILLED") == frozenset({"FINISHED", "KILLED"})
+    assert states.asked_states("NEW") == frozenset()
+    assert states.asked_states("FAILED") == frozenset({"ERROR"})
+    assert states.asked_states("whatever") == frozenset({"WHATEVER"})
+
+
+# Lists
+
+
+def test_lists_are_sorted_and_cut() -> None:
+    rows = [{"id": f"wmla-{n}", "at": at} for n, at in ((9, 3), (10, None), (2, 1))]
+    names = [one["id"] for one in listed(rows, Listing.of_sort_by("id:desc", length=2))]
+    assert names == ["wmla-10", "wmla-9"]
+    assert [one["at"] for one in listed(rows, Listing.of_sort("-at", None, 0, None))] == [3, 1, None]
+    assert [one["at"] for one in listed(rows, Listing.of_sort("at", "asc", 1, 1))] == [3]
+    with pytest.raises(InvalidInput):
+        listed(rows, Listing.of_sort_by("colour", length=None))
+    assert listed([], Listing.of_sort_by("colour", length=None)) == []
+
+
+# Frameworks
+
+
+def plug_in(folder: Path, name: str, **fields: object) -> None:
+    (folder / f"{name}.conf").write_text(json.dumps({"appName": "app"} | fields))
+
+
+def test_plug_ins_are_read_anew_and_broken_ones_say_why(tmp_path: Path) -> None:
+    assert list(load(tmp_path / "absent").found) == [one.name for one in BUILT_IN]
+    plug_in(tmp_path, "Good", **{"desc": [{" ": "one"}, {" ": "two"}], "numWorkers Desc": "words", "maxWorkers": 4})
+    plug_in(tmp_path, "Single", maxWorkers=1, desc="text")
+    plug_in(tmp_path, "PyTorch")
+    plug_in(tmp_path, "NoScript", frameworkCmdGenerator="gone.py")
+    plug_in(tmp_path, "Outside", frameworkCmdGenerator="../gone.py")
+    plug_in(tmp_path, "Wrong", maxWorkers=0)
+    (tmp_path / "NoName.conf").write_text("{}")
+    (tmp_path / "NoJson.conf").write_text("{")
+    (tmp_path / "a b.conf").write_text("{}")
+    found = load(tmp_path)
+    good, single = found.get("Good"), found.get("Single")
+    assert (good.desc, good.kind, good.max_workers, good.num_workers) == (("one", "two"), Kind.FIXED, 4, 1)
+    assert (single.kind, single.desc, single.plugged_in) == (Kind.SINGLE, ("text",), True)
+    assert set(found.broken) == {"PyTorch", "NoScript", "Outside", "Wrong", "NoName", "NoJson", "a b"}
+    for name in ("NoScript", "NoJson", "nobody"):
+        with pytest.raises(InvalidInput):
+            found.get(name)
+
+
+def made(folder: Path, script: str, *program: str) -> tuple[str, ...]:
+    (folder / "gen.py").write_text(script)
+    framework = replace(BUILT_IN[0], generator=folder / "gen.py")
+    return generator.command(framework, model="m.py", num_workers=2, slots_per_worker=3, program=program)
+
+
+def test_a_generator_makes_the_command(tmp_path: Path) -> None:
+    script = (
+        "import json, os, sys\nprint(os.environ['DLI_SHARED_FS'])\n"
+        "names = ['APP_NAME', 'MODEL', 'GPU_PER_WORKER', 'NUM_WORKER', 'REDIS_HOST', 'REDIS_PORT']\n"
+        "print(json.dumps({'CMD': [os.environ[name] for name in names] + sys.argv[1:]}))\nprint('done')\n"
+    )
+    assert made(tmp_path, script, "--x", "a b") == (
+        "SingleNodePytorchTrain", "m.py", "3", "2", "", "", "--x", "a b",
+    )  # fmt: skip
+    assert made(tmp_path, """print('{"CMD": "sh run.sh \\'a b\\'"}')""") == ("sh", "run.sh", "a b")
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("print('nothing')", "printed no line like"),
+        ("print('{\"CMD\": []}')", "printed no line like"),
+        ("print('{\"CMD\": [1]}')", "printed no line like"),
+        ("raise SystemExit('no GPU left')", "exit code 1 and said 'no GPU left'"),
+        ("import os\nos.write(1, b'x' * (9 << 20))", "printed no line"),
+        ("x = bytearray(8 << 30)", "exit code 1 and said.*MemoryError"),
+    ],
+)
+def test_a_generator_that_makes_none_is_told(tmp_path: Path, script: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        made(tmp_path, script)
+
+
+def test_a_generator_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generator, "PATIENCE_S", 0.3)
+    with pytest.raises(InvalidInput, match=r"was not done after 0\.3 s"):
+        made(tmp_path, "import time\ntime.sleep(60)\n")
+
+
+# Packages
+
+
+def unpacked(archive: Path) -> dict[str, tuple[bytes, bool]]:
+    with tarfile.open(archive) as tar:
+        files = [(one.name, tar.extractfile(one), bool(one.mode & 0o100)) for one in tar if one.isfile()]
+        return {name: (content.read() if content else b"", executable) for name, content, executable in files}
+
+
+def package(tmp_path: Path, content: bytes | None, program: Program) -> dict[str, tuple[bytes, bool]]:
+    upload, folder = tmp_path / "upload", tmp_path / "work"
+    folder.mkdir()
+    if content is not None:
+        upload.write_bytes(content)
+    return unpacked(packed((upload,) if content is not None else (), program, folder))
+
+
+SCRIPT = Program(main="m.py", file="m.py")
+
+
+def test_one_file_gets_its_name(tmp_path: Path) -> None:
+    assert package(tmp_path, b"print()", SCRIPT) == {"m.py": (b"print()", False)}
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_a_folder_is_entered(tmp_path: Path, mode: str) -> None:
+    found = package(tmp_path, tar_of({"d/m.py": "1", "d/sub/x.py": "2"}, mode=mode), SCRIPT)
+    assert set(found) == {"m.py", "sub/x.py"}
+
+
+def test_files_without_a_folder_stay_where_they_are(tmp_path: Path) -> None:
+    assert set(package(tmp_path, tar_of({"./m.py": "1", "./sub/x.py": "2"}), SCRIPT)) == {"m.py", "sub/x.py"}
+
+
+def test_a_command_gets_the_runner_and_may_be_executed(tmp_path: Path) -> None:
+    program = Program(words=("./run.sh",), file="run.sh")
+    found = package(tmp_path, b"#!/bin/sh\n", program)
+    assert set(found) == {"run.sh", RUNNER}
+    assert found["run.sh"][1]
+    compile(found[RUNNER][0], RUNNER, "exec")
+
+
+def test_a_command_may_need_no_files(tmp_path: Path) -> None:
+    assert set(package(tmp_path, None, Program(words=("ls",)))) == {RUNNER}
+
+
+@pytest.mark.parametrize(
+    ("content", "program", "message"),
+    [
+        (b"text", Program(words=("ls",)), "no --model-main says what it is called"),
+        (tar_of({"../m.py": "1"}), SCRIPT, "points outside"),
+        (tar_of({"other.sh": "1"}), Program(words=("./run.sh",), file="run.sh"), "is not in what was sent"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused(tmp_path: Path, content: bytes, program: Program, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        package(tmp_path, content, program)
+
+
+# Logs and hyperparameters
+
+
+def test_the_driver_is_who_leads() -> None:
+    tasks = tuple(task(number) for number in (1, 2, 3, 4))
+    fixed = JobDetail(job=job(fixed=True, max_tasks=2), tasks=tasks, generations=())
+    assert [one.id for one in leaders(fixed)] == ["job-12.1", "job-12.3"]
+    assert [one.id for one in leaders(replace(fixed, job=job()))] == ["job-12.1"]
+    assert leaders(JobDetail(job=job(), tasks=(), generations=())) == ()
+
+
+def test_hyperparameters_there_and_back() -> None:
+    given: dict[str, object] = {"learningrate": 0.1, "epoch": 3.0, "solvertype": "Adam (Cf, TF and PT)"}
+    given |= {"stepvalues": "2,4", "staircase": "true"}
+    changes, notes = hyper.changes_of({**given, "cycle": True}, 16)
+    assert changes == {
+        "batch_size": 16, "learning_rate": 0.1, "epochs": 3, "optimizer": "Adam",
+        "lr_milestones": [2, 4], "lr_staircase": True,
+    }  # fmt: skip
+    assert len(notes) == 1
+    assert "cycle" in notes[0]
+    assert not set(hyper.NAMES) & set(hyper.WITHOUT_EFFECT)
+    told = hyper.described(Hyperparameters(lr_gamma=0.5, lr_milestones=(1, 2)))
+    assert (told["gamma"], told["stepvalues"], told["learningrate"]) == (0.5, "1,2", 0.01)
+    assert "decayrate" not in told

@@ -1,0 +1,95 @@
+"""Every sample exactly once an epoch, whatever happens to the number of workers."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pliant.train.data.sharding import Owner, Part, Plan, cut
+
+
+@given(st.integers(0, 500), st.integers(0, 500), st.integers(1, 60))
+def test_cut_is_consecutive_whole_and_even(start: int, length: int, num_parts: int) -> None:
+    whole = range(start, start + length)
+
+    parts = [cut(whole, num_parts, part) for part in range(num_parts)]
+
+    assert [position for part in parts for position in part] == list(whole)
+    lengths = [len(part) for part in parts]
+    assert max(lengths) - min(lengths) <= 1
+    assert lengths == sorted(lengths, reverse=True)
+
+
+plans = st.builds(
+    lambda num_samples, batch_size, virtual_workers, accumulate, whole_shares: Plan(
+        num_samples=max(num_samples, batch_size),
+        batch_size=max(batch_size, virtual_workers),
+        virtual_workers=virtual_workers,
+        accumulate=accumulate,
+        whole_shares=whole_shares,
+    ),
+    st.integers(1, 400),
+    st.integers(1, 90),
+    st.integers(1, 24),
+    st.integers(1, 4),
+    st.booleans(),
+)
+
+
+def parts_of(plan: Plan, step: int, size: int) -> list[Part]:
+    return [part for rank in range(size) for part in plan.parts(step, Owner(size, rank))]
+
+
+@given(plans, st.data())
+def test_every_sample_is_used_once_an_epoch_for_any_history_of_sizes(plan: Plan, data: st.DataObject) -> None:
+    used: list[int] = []
+    for step in range(plan.steps_per_epoch):
+        size = data.draw(st.integers(1, plan.virtual_workers), label=f"size at step {step}")
+        used += [position for part in parts_of(plan, step, size) for position in part.positions]
+
+    assert used == list(range(plan.num_samples))
+
+
+@given(plans, st.integers(1, 24), st.integers(0, 30))
+def test_parts_do_not_depend_on_the_number_of_workers(plan: Plan, size: int, step: int) -> None:
+    if not plan.whole_shares:
+        assert parts_of(plan, step, size) == parts_of(plan, step, 1)
+
+
+@given(plans, st.integers(1, 24), st.integers(0, 30))
+def test_parts_are_never_empty_and_weigh_together_what_the_batch_has(plan: Plan, size: int, step: int) -> None:
+    parts = parts_of(plan, step, size)
+
+    assert all(part.positions for part in parts)
+    assert {part.of for part in parts} == {sum(len(part.positions) for part in parts)} == {len(plan.batch(step))}
+    assert [part.virtual_worker for part in parts if part.last] == list(range(plan.num_parts(step, size)))
+
+
+@given(plans, st.integers(1, 24))
+def test_of_a_whole_batch_every_virtual_worker_has_a_part_and_no_worker_has_two_more_than_another(
+    plan: Plan, size: int
+) -> None:
+    shares = [len([part for part in plan.parts(0, Owner(size, rank)) if part.last]) for rank in range(size)]
+
+    if len(plan.batch(0)) == plan.batch_size:
+        assert sum(shares) == (min(size, plan.batch_size) if plan.whole_shares else plan.virtual_workers)
+    assert max(shares) - min(shares) <= 1
+
+
+def test_last_batch_of_an_epoch_is_what_is_left_in_parts_of_about_the_usual_size() -> None:
+    plan = Plan(num_samples=21, batch_size=16, virtual_workers=4)
+
+    assert [plan.batch(step) for step in range(3)] == [range(16), range(16, 21), range(16)]
+    assert [part.positions for part in parts_of(plan, 1, 4)] == [range(16, 19), range(19, 21)]
+    assert plan.parts(1, Owner(3, 2)) == ()
+
+
+def test_pieces_follow_each_other_inside_a_part() -> None:
+    plan = Plan(num_samples=24, batch_size=12, virtual_workers=2, accumulate=3)
+
+    assert plan.parts(1, Owner(2, 1)) == tuple(
+        Part(1, 1, range(18 + 2 * piece, 20 + 2 * piece), 12, piece, piece == 2) for piece in range(3)
+    )
+
+
+@given(plans, st.integers(0, 100))
+def test_samples_used_are_those_of_the_steps(plan: Plan, num_steps: int) -> None:
+    assert plan.num_used(num_steps) == sum(len(plan.batch(step)) for step in range(num_steps))

@@ -1,0 +1,132 @@
+"""Tensors go from member to member, from nobody else, and no end of a peer is waited for."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from pliant.train.errors import GenerationLost
+from pliant.train.group.transfer import Channels
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Channels, Channels]]:
+    first, second = Channels(rank=0, host="127.0.0.1"), Channels(rank=1, host="127.0.0.1")
+    for one in (first, second):
+        one.meet([first.address, second.address])
+    yield first, second
+    first.close()
+    second.close()
+
+
+def start(action: Callable[[], None]) -> tuple[threading.Thread, list[str]]:
+    """Run it in a thread; return that and, once it is over, what it was told of a loss."""
+    told: list[str] = []
+
+    def run() -> None:
+        try:
+            action()
+        except GenerationLost as error:
+            told.append(str(error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, told
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(7, dtype=torch.int64),
+        torch.tensor(1.5),
+        torch.zeros(0),
+        torch.randn(3, 4, 5).bfloat16(),
+        torch.arange(1 << 22, dtype=torch.float64),
+    ],
+    ids=["int64", "of no dimension", "empty", "bfloat16", "32 MB"],
+)
+def test_what_is_sent_arrives_bit_for_bit(pair: tuple[Channels, Channels], tensor: torch.Tensor) -> None:
+    arrived = torch.empty_like(tensor)
+    thread, told = start(lambda: pair[0].send(tensor, 1))
+
+    pair[1].receive(arrived, 0)
+
+    thread.join(PATIENCE_S)
+    assert torch.equal(arrived, tensor)
+    assert told == []
+
+
+def test_tensors_arrive_in_order_and_both_ways(pair: tuple[Channels, Channels]) -> None:
+    def first() -> None:
+        for number in range(20):
+            pair[0].send(torch.tensor([number]), 1)
+            pair[0].receive(echo := torch.zeros(1, dtype=torch.int64), 1)
+            assert echo.item() == 10 * number
+
+    thread, told = start(first)
+    for number in range(20):
+        pair[1].receive(came := torch.zeros(1, dtype=torch.int64), 0)
+        assert came.item() == number
+        pair[1].send(came * 10, 0)
+    thread.join(PATIENCE_S)
+
+    assert (told, thread.is_alive()) == ([], False)
+
+
+@pytest.mark.parametrize("which", ["abort", "close"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param(lambda one: one.receive(torch.ones(1), 1), id="receive"),
+        pytest.param(lambda one: one.send(torch.ones(1 << 24), 1), id="send"),
+    ],
+)
+def test_my_own_end_and_that_of_the_peer_end_a_transfer(
+    pair: tuple[Channels, Channels], use: Callable[[Channels], None], which: str
+) -> None:
+    mine, theirs = pair
+    thread, told = start(lambda: use(mine))
+    thread.join(0.2)  # the condition is that it waits
+    assert thread.is_alive()
+
+    getattr(mine, which)()
+
+    thread.join(PATIENCE_S)
+    assert told == ["the coordinator gave this generation up"]
+    thread, told = start(lambda: theirs.receive(torch.ones(1 << 20), 0))
+    theirs.abort()
+    thread.join(PATIENCE_S)
+    assert len(told) == 1
+
+
+def test_a_peer_that_goes_away_in_the_middle_is_noticed(pair: tuple[Channels, Channels]) -> None:
+    thread, told = start(lambda: pair[0].send(torch.ones(1 << 24), 1))
+    small, small_told = start(lambda: pair[1].receive(torch.ones(1), 0))
+    small.join(PATIENCE_S)
+    assert small_told == [f"member 0 is gone: it sent {4 << 24} bytes, not 4"]
+
+    pair[1].close()
+
+    thread.join(PATIENCE_S)
+    assert len(told) == 1
+    assert told[0].startswith("member 1 is gone: ")
+
+
+@pytest.mark.parametrize("hello", [b"", b"nonsense", bytes(20)], ids=["silence", "half a hello", "a wrong token"])
+def test_a_stranger_can_put_nothing_into_a_training(pair: tuple[Channels, Channels], hello: bytes) -> None:
+    host, port, _ = json.loads(pair[1].address)
+    with socket.create_connection((host, port)) as stranger:
+        stranger.sendall(hello)
+        stranger.shutdown(socket.SHUT_WR)
+        arrived = torch.zeros(3)
+        thread, told = start(lambda: pair[0].send(torch.ones(3), 1))
+        pair[1].receive(arrived, 0)
+        thread.join(PATIENCE_S)
+
+    assert arrived.tolist() == [1.0, 1.0, 1.0]
+    assert told == []
