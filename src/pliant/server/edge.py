@@ -1,4 +1,4 @@
-"""An edge: the routes of another API over the same use cases, as the application takes them in. It knows none of them."""
+"""An edge: the routes of another API over the same use cases, as the application takes them in. It knows none."""
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
