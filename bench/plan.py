@@ -16,7 +16,8 @@ from pathlib import Path
 
 from bench._report import finish, processor
 from pliant.core.job import JobId, NodeId, TaskId
-from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueView, Snapshot, TaskView, WorkloadView
+from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueView, Snapshot
+from pliant.core.workload import TaskView, Workload
 from pliant.policy.schedule.plan import plan
 
 NUM_NODES = 256
@@ -35,9 +36,9 @@ class Shape:
     policy: PolicyName = PolicyName.FAIRSHARE
 
 
-def job(n: int, *, most: int, size: int = 1, least: int = 1) -> WorkloadView:
+def job(n: int, *, most: int, size: int = 1, least: int = 1) -> Workload:
     """Return a pending job; priorities repeat in five steps."""
-    return WorkloadView(
+    return Workload(
         id=JobId(f"job-{n}"),
         name=f"train-{n}",
         priority=1000 * (1 + n % 5),
@@ -126,7 +127,7 @@ def in_queues(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, workloads=tuple(workloads), queues=queues)
 
 
-def fill_slot_by_slot(workloads: Sequence[WorkloadView], num_slots: int) -> dict[JobId, int]:
+def fill_slot_by_slot(workloads: Sequence[Workload], num_slots: int) -> dict[JobId, int]:
     """Return slots per job: each next task to the job with the least slots per priority, found by looking at all."""
     slots = {view.id: 0 for view in workloads}
     while num_slots > 0:

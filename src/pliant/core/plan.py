@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pliant.core.job import DEFAULT_QUEUE, JobId, NodeId, TaskId
+from pliant.core.job import JobId, NodeId, TaskId
+from pliant.core.workload import Workload
 
 
 class PolicyName(StrEnum):
@@ -40,42 +41,6 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskView:
-    """A live process that holds slots. A leaving one holds them until it has exited."""
-
-    id: TaskId
-    node_id: NodeId
-    slots: tuple[int, ...]
-    leaving: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadView:
-    """One noun wants slots: a training, a trial or an endpoint."""
-
-    id: JobId
-    name: str
-    priority: int
-    min_tasks: int
-    max_tasks: int
-    slots_per_task: int
-    submitted_at: float
-    tasks: tuple[TaskView, ...] = ()
-    """Its live processes, oldest first."""
-    resized_at: float | None = None
-    """When the scheduler last changed its size; None if never."""
-    held_until: float | None = None
-    """No new task is started before this instant (the job is backing off after losses)."""
-    excluded: frozenset[NodeId] = frozenset()
-    """Nodes on which no new task is started (its tasks were lost there again and again)."""
-    pinned: bool = False
-    """It cannot be paused without losing its work: it comes before all others, so that nobody is given its slots."""
-    queue: str = DEFAULT_QUEUE
-    owner: str = ""
-    """Whose it is; others are not told its name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueView:
     """A queue and what it may use: so many slots of every node, whichever they are."""
 
@@ -95,7 +60,7 @@ class Snapshot:
     """All that the scheduler knows. The order of nodes, workloads and queues does not matter."""
 
     nodes: tuple[NodeView, ...]
-    workloads: tuple[WorkloadView, ...]
+    workloads: tuple[Workload, ...]
     queues: tuple[QueueView, ...] = ()
     """If there are none, every queue has all slots. A workload of a queue that is not listed gets nothing."""
 

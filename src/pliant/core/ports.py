@@ -92,6 +92,22 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExitFacts:
+    """What a task left behind on its node, read by the agent there when the process was gone."""
+
+    step: int | None = None
+    """Optimizer steps committed, as the task noted after each; None if it noted none."""
+    stderr: str = ""
+    """The end of what it wrote to stderr, a few KiB at most."""
+    stderr_at: float = 0.0
+    """When it last wrote to stderr, seconds since the epoch; 0 if it never did."""
+    saved_model: bool = False
+    """The job's trained model is there, whole."""
+    out_of_memory: bool = False
+    """It was ended because it used more memory than it, or its machine, has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskExit:
     """A task's process is gone and its slots are free."""
 
@@ -102,6 +118,7 @@ class TaskExit:
     """Why it could not be started, if it never ran."""
     cause: str = ""
     """Why the cluster ended it by itself, if it did, in words that follow its name."""
+    facts: ExitFacts = ExitFacts()
 
 
 class Cluster(Protocol):

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
-from pliant.core.plan import PolicyName, WorkloadView
+from pliant.core.plan import PolicyName
+from pliant.core.workload import Workload
 
 ZERO = Fraction()
 
 
-def targets(workloads: Sequence[WorkloadView], num_slots: int, policy: PolicyName) -> dict[str, int]:
+def targets(workloads: Sequence[Workload], num_slots: int, policy: PolicyName) -> dict[str, int]:
     """Return how many tasks every job shall have, when nobody cools down or backs off."""
     order = sorted(workloads, key=lambda w: place_in_order(w, policy))
     left = num_slots
@@ -34,7 +35,7 @@ def targets(workloads: Sequence[WorkloadView], num_slots: int, policy: PolicyNam
     return {workload.id: granted.get(workload.id, 0) for workload in workloads}
 
 
-def place_in_order(workload: WorkloadView, policy: PolicyName) -> tuple[float, ...]:
+def place_in_order(workload: Workload, policy: PolicyName) -> tuple[float, ...]:
     """Return the sort key of a policy; job ids end in a number."""
     age = (workload.submitted_at, int(workload.id.rpartition("-")[2]))
     if policy is PolicyName.FIFO:
@@ -46,7 +47,7 @@ def place_in_order(workload: WorkloadView, policy: PolicyName) -> tuple[float, .
     return (lacks, -workload.priority, *age)
 
 
-def fair(admitted: Sequence[WorkloadView], num_slots: int) -> dict[str, int]:
+def fair(admitted: Sequence[Workload], num_slots: int) -> dict[str, int]:
     """Return tasks by job under fairshare."""
     oldest_first = sorted(admitted, key=lambda w: place_in_order(w, PolicyName.FIFO))
     ideal = ideals(oldest_first, num_slots)
@@ -57,7 +58,7 @@ def fair(admitted: Sequence[WorkloadView], num_slots: int) -> dict[str, int]:
     return {w.id: n for w, n in zip(oldest_first, counts, strict=True)}
 
 
-def ideals(jobs: Sequence[WorkloadView], num_slots: int) -> list[Fraction]:
+def ideals(jobs: Sequence[Workload], num_slots: int) -> list[Fraction]:
     """Return fractional slots: in the ratio of priorities, cut off at minimum and maximum."""
 
     def at(level: Fraction) -> list[Fraction]:
@@ -80,7 +81,7 @@ def ideals(jobs: Sequence[WorkloadView], num_slots: int) -> list[Fraction]:
     return at(low + part * (high - low))
 
 
-def nearest_whole(jobs: Sequence[WorkloadView], ideal: Sequence[Fraction], num_slots: int) -> tuple[int, ...]:
+def nearest_whole(jobs: Sequence[Workload], ideal: Sequence[Fraction], num_slots: int) -> tuple[int, ...]:
     """Of all allocations that use every slot they can: least squared distance to the ideal, ties to the older."""
     used = min(num_slots, sum(w.max_tasks for w in jobs))
     every = product(*(range(w.min_tasks, w.max_tasks + 1) for w in jobs))
@@ -93,7 +94,7 @@ def nearest_whole(jobs: Sequence[WorkloadView], ideal: Sequence[Fraction], num_s
     )
 
 
-def filled_in(jobs: Sequence[WorkloadView], ideal: Sequence[Fraction], num_slots: int) -> list[int]:
+def filled_in(jobs: Sequence[Workload], ideal: Sequence[Fraction], num_slots: int) -> list[int]:
     """Whole tasks within the ideal first; then one task at a time where it mends most squared distance per slot."""
     counts = [int(want / w.slots_per_task) for w, want in zip(jobs, ideal, strict=True)]
     while True:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from tests.policy.schedule.world import World, staying
 
 from pliant.core.job import JobId, NodeId
-from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueView, Snapshot, WorkloadView
+from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueView, Snapshot
+from pliant.core.workload import Workload
 from pliant.policy.schedule.plan import plan
 
 
@@ -26,7 +27,7 @@ def queue(
     )
 
 
-def into(view: WorkloadView, name: str) -> WorkloadView:
+def into(view: Workload, name: str) -> Workload:
     """Return the job in a queue."""
     return replace(view, queue=name)
 
@@ -38,7 +39,7 @@ class QueuedWorld(World):
         self,
         nodes: Iterable[NodeView],
         queues: Iterable[QueueView],
-        jobs: Iterable[WorkloadView] = (),
+        jobs: Iterable[Workload] = (),
         cooldown_s: float = 0.0,
     ) -> None:
         super().__init__(nodes, jobs, Policy(cooldown_s=cooldown_s))

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from tests.policy.schedule.world import World, job, line, pool
 
 from pliant.core.job import JobId
-from pliant.core.plan import Policy, PolicyName, WorkloadView
+from pliant.core.plan import Policy, PolicyName
+from pliant.core.workload import Workload
 
 
-def pinned(view: WorkloadView) -> WorkloadView:
+def pinned(view: Workload) -> Workload:
     return replace(view, pinned=True)
 
 

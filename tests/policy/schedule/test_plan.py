@@ -7,7 +7,8 @@ import pytest
 from tests.policy.schedule.world import World, job, line, pool
 
 from pliant.core.job import NodeId
-from pliant.core.plan import NodeView, Plan, Policy, PolicyName, Snapshot, WorkloadView
+from pliant.core.plan import NodeView, Plan, Policy, PolicyName, Snapshot
+from pliant.core.workload import Workload
 from pliant.policy.schedule.plan import plan
 
 NOW = 100.0
@@ -18,7 +19,7 @@ class Row:
     """A situation and, by job name, the target and the reason."""
 
     name: str
-    jobs: Sequence[WorkloadView]
+    jobs: Sequence[Workload]
     expected: dict[str, tuple[int, str]]
     nodes: Sequence[NodeView] = pool(8)
     policy: PolicyName = PolicyName.FAIRSHARE

@@ -6,13 +6,14 @@ import pytest
 from tests.policy.schedule import oracle
 from tests.policy.schedule.world import check_plan, job, pool
 
-from pliant.core.plan import Policy, PolicyName, Snapshot, WorkloadView
+from pliant.core.plan import Policy, PolicyName, Snapshot
+from pliant.core.workload import Workload
 from pliant.policy.schedule.plan import plan
 
 NUM_CASES = 1500
 
 
-def any_state(random_: random.Random, num_slots: int, largest: int) -> list[WorkloadView]:
+def any_state(random_: random.Random, num_slots: int, largest: int) -> list[Workload]:
     """Return jobs of which some hold tasks (inside their bounds or not), some of them leaving."""
     jobs = []
     first = 0

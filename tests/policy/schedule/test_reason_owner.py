@@ -4,17 +4,18 @@ from dataclasses import replace
 
 from tests.policy.schedule.world import job, line, pool
 
-from pliant.core.plan import Policy, Snapshot, WorkloadView
+from pliant.core.plan import Policy, Snapshot
+from pliant.core.workload import Workload
 from pliant.policy.schedule.plan import plan
 
 
-def reasons(*jobs: WorkloadView) -> dict[str, str]:
+def reasons(*jobs: Workload) -> dict[str, str]:
     decided = plan(Snapshot(nodes=tuple(pool(8)), workloads=jobs), Policy(), 100.0)
     names = {view.id: view.name for view in jobs}
     return {names[job_id]: reason for job_id, reason in decided.reasons.items()}
 
 
-def of(owner: str, view: WorkloadView) -> WorkloadView:
+def of(owner: str, view: Workload) -> Workload:
     return replace(view, owner=owner)
 
 

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from tests.policy.schedule import oracle
 from tests.policy.schedule.world import job
 
-from pliant.core.plan import WorkloadView
+from pliant.core.workload import Workload
 from pliant.policy.schedule.share import Demand, fill, queue
 
 
-def demand(view: WorkloadView) -> Demand:
+def demand(view: Workload) -> Demand:
     return Demand(view.priority, view.slots_per_task, view.min_tasks, view.max_tasks)
 
 
-def small_cases() -> Iterator[tuple[list[WorkloadView], int]]:
+def small_cases() -> Iterator[tuple[list[Workload], int]]:
     """Yield every mix of two or three jobs out of a few kinds, on 3 to 8 slots that cover the minimums."""
     kinds = [(1, 1, 8), (1, 2, 3), (2, 1, 8), (2, 1, 2), (3, 1, 5), (3, 3, 3)]
     for num_jobs in (2, 3):

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pliant.core.job import JobId, NodeId, TaskId
-from pliant.core.plan import NodeView, Plan, Policy, PolicyName, Snapshot, TaskView, WorkloadView
+from pliant.core.plan import NodeView, Plan, Policy, PolicyName, Snapshot
+from pliant.core.workload import TaskView, Workload
 from pliant.policy.schedule.plan import plan
 
 
@@ -22,7 +23,7 @@ def job(
     size: int = 1,
     on: Sequence[tuple[int, int]] = (),
     leaving: int = 0,
-) -> WorkloadView:
+) -> Workload:
     """Return `job-NUMBER`, older the smaller its number, with tasks at (node, first slot); the last `leaving` leave."""
     tasks = tuple(
         TaskView(
@@ -33,7 +34,7 @@ def job(
         )
         for n, (node, slot) in enumerate(on, 1)
     )
-    return WorkloadView(
+    return Workload(
         id=JobId(f"job-{number}"),
         name=name,
         priority=priority,
@@ -50,16 +51,14 @@ def line(node: int, slots: Iterable[int]) -> list[tuple[int, int]]:
     return [(node, slot) for slot in slots]
 
 
-def staying(view: WorkloadView) -> list[TaskView]:
+def staying(view: Workload) -> list[TaskView]:
     return [task for task in view.tasks if not task.leaving]
 
 
 class World:
     """Nodes and jobs; carries plans out and checks their laws."""
 
-    def __init__(
-        self, nodes: Iterable[NodeView], jobs: Iterable[WorkloadView] = (), policy: Policy | None = None
-    ) -> None:
+    def __init__(self, nodes: Iterable[NodeView], jobs: Iterable[Workload] = (), policy: Policy | None = None) -> None:
         self.nodes = {node.id: node for node in nodes}
         self.jobs = {view.id: view for view in jobs}
         self.policy = policy or Policy(cooldown_s=0.0)
@@ -70,7 +69,7 @@ class World:
     def snapshot(self) -> Snapshot:
         return Snapshot(nodes=tuple(self.nodes.values()), workloads=tuple(self.jobs.values()))
 
-    def put(self, view: WorkloadView) -> None:
+    def put(self, view: Workload) -> None:
         self.jobs[view.id] = view
         self.num_started.setdefault(view.id, len(view.tasks))
 

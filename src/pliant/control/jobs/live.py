@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pliant.core.job import Generation, Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
-from pliant.core.plan import TaskView, WorkloadView
+from pliant.core.workload import TaskView, Workload
 from pliant.policy.elastic.diagnose import Loss
 from pliant.policy.elastic.membership import Membership
 
@@ -105,11 +105,11 @@ class LiveJob:
     def competes(self) -> bool:
         return self.job.state in COMPETING
 
-    def view(self) -> WorkloadView:
+    def view(self) -> Workload:
         """Return what the scheduler sees of it."""
         fixed = self.job.spec.fixed
         num_done = len(self.finished) if fixed else 0
-        return WorkloadView(
+        return Workload(
             id=self.job.id,
             name=self.job.spec.name,
             priority=self.job.priority,

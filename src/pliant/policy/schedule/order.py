@@ -6,7 +6,8 @@ Knows nothing of slots or nodes. Invariant: two workloads of different ids never
 import re
 from typing import Final
 
-from pliant.core.plan import PolicyName, WorkloadView
+from pliant.core.plan import PolicyName
+from pliant.core.workload import Workload
 
 NaturalKey = tuple[list[str | int], str]
 AgeKey = tuple[float, NaturalKey]
@@ -21,12 +22,12 @@ def natural(text: str) -> NaturalKey:
     return parts, text
 
 
-def age(workload: WorkloadView) -> AgeKey:
+def age(workload: Workload) -> AgeKey:
     """Return a key that sorts the older workload first."""
     return workload.submitted_at, natural(workload.id)
 
 
-def precedence(policy: PolicyName, workload: WorkloadView, size: int) -> tuple[int, int]:
+def precedence(policy: PolicyName, workload: Workload, size: int) -> tuple[int, int]:
     """Return the key that comes before age: the group, then the priority turned round.
 
     A pinned workload comes before all others. Under `fairshare` who holds the minimum (`size` tasks stay) comes before

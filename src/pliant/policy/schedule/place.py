@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from pliant.core.job import NodeId
-from pliant.core.plan import NodeView, Placement, QueueView, Snapshot, TaskView, WorkloadView
+from pliant.core.plan import NodeView, Placement, QueueView, Snapshot
+from pliant.core.workload import TaskView, Workload
 from pliant.policy.schedule.order import age, natural
 
 
@@ -99,7 +100,7 @@ class Tally:
 class Stake:
     """A workload in the course of one decision. All numbers are of tasks; nodes are numbers of the board."""
 
-    view: WorkloadView
+    view: Workload
     size: int
     """Slots per task."""
     low: int

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pliant.core.job import NodeId
-from pliant.core.plan import Policy, QueueView, Snapshot, WorkloadView
+from pliant.core.plan import Policy, QueueView, Snapshot
+from pliant.core.workload import Workload
 from pliant.policy.schedule.order import natural
 
 
 def parts(snapshot: Snapshot, policy: Policy) -> list[Snapshot]:
     """Return the parts, each with its nodes, its workloads and those of its queues that have workloads."""
-    by_queue: dict[str, list[WorkloadView]] = {}
+    by_queue: dict[str, list[Workload]] = {}
     for view in snapshot.workloads:
         by_queue.setdefault(view.queue, []).append(view)
     queues = _queues(snapshot, policy, by_queue)
@@ -43,7 +44,7 @@ def _queues(snapshot: Snapshot, policy: Policy, by_queue: Iterable[str]) -> list
     return [known.get(name) or QueueView(name=name, slots={}) for name in sorted(by_queue, key=natural)]
 
 
-def _touched(queue: QueueView, views: Iterable[WorkloadView], all_nodes: Iterable[NodeId]) -> frozenset[NodeId]:
+def _touched(queue: QueueView, views: Iterable[Workload], all_nodes: Iterable[NodeId]) -> frozenset[NodeId]:
     """Return the nodes that a queue may use, or has tasks on."""
     own = all_nodes if queue.slots is None else (node_id for node_id, num in queue.slots.items() if num > 0)
     return frozenset((*own, *(task.node_id for view in views for task in view.tasks)))
@@ -53,7 +54,7 @@ def _part(
     snapshot: Snapshot,
     queues: Iterable[QueueView],
     nodes: frozenset[NodeId],
-    by_queue: Mapping[str, Iterable[WorkloadView]],
+    by_queue: Mapping[str, Iterable[Workload]],
 ) -> Snapshot:
     ordered = tuple(sorted(queues, key=lambda queue: natural(queue.name)))
     return Snapshot(

@@ -1,0 +1,45 @@
+"""The one noun that wants slots (`Workload`), as the scheduler sees it.
+
+A training, a fixed job, an endpoint and a trial are all one: whatever its kind, it has an owner, a queue, a priority, bounds and slots per task. What else a kind needs stands with
+the kind, and the scheduler never asks for it.
+"""
+
+from dataclasses import dataclass
+
+from pliant.core.job import DEFAULT_QUEUE, JobId, NodeId, TaskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """A live process that holds slots. A leaving one holds them until it has exited."""
+
+    id: TaskId
+    node_id: NodeId
+    slots: tuple[int, ...]
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One noun wants slots: a training, a trial or an endpoint."""
+
+    id: JobId
+    name: str
+    priority: int
+    min_tasks: int
+    max_tasks: int
+    slots_per_task: int
+    submitted_at: float
+    tasks: tuple[TaskView, ...] = ()
+    """Its live processes, oldest first."""
+    resized_at: float | None = None
+    """When the scheduler last changed its size; None if never."""
+    held_until: float | None = None
+    """No new task is started before this instant (the job is backing off after losses)."""
+    excluded: frozenset[NodeId] = frozenset()
+    """Nodes on which no new task is started (its tasks were lost there again and again)."""
+    pinned: bool = False
+    """It cannot be paused without losing its work: it comes before all others, so that nobody is given its slots."""
+    queue: str = DEFAULT_QUEUE
+    owner: str = ""
+    """Whose it is; others are not told its name."""
