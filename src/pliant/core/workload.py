@@ -1,7 +1,7 @@
 """The one noun that wants slots (`Workload`), as the scheduler sees it.
 
-A training, a fixed job, an endpoint and a trial are all one: whatever its kind, it has an owner, a queue, a priority, bounds and slots per task. What else a kind needs stands with
-the kind, and the scheduler never asks for it.
+A training, a fixed job, an endpoint and a trial are all one: whatever its kind, it has an owner, a queue, a priority,
+bounds and slots per task. What else a kind needs stands with the kind, and the scheduler never asks for it.
 """
 
 from dataclasses import dataclass
