@@ -13,7 +13,7 @@ from tests.train.world import World
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pliant.core.job import TaskId
-from pliant.train.claim import digest
+from pliant.train.state.pytree import digest
 
 pytestmark = pytest.mark.timeout(240)
 

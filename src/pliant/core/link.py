@@ -25,7 +25,7 @@ class Hello:
     lost: bool = False
     """I do not train in `generation` any more, or never did: I stand still until one that I know of is whole."""
     failed: int | None = None
-    """The generation that I entered last, if it failed for me (`Broken` was sent, and perhaps lost)."""
+    """The generation that I entered last, if it failed for me (`Lost` was sent, and perhaps lost)."""
     ready: bool = False
     """My model is built and I can join (`Ready` was sent before)."""
     host: str = ""
@@ -64,7 +64,7 @@ class Switched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class Lost:
     """This generation failed for me: it did not connect, or a collective of it failed."""
 
     generation: int
@@ -212,7 +212,7 @@ FromTask = (
     Hello
     | Ready
     | Switched
-    | Broken
+    | Lost
     | Leaving
     | Left
     | Report

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Abandon, Broken, Dismiss, Form, Hello, Left, Ready, Switched, ToTask
+from pliant.core.link import Abandon, Dismiss, Form, Hello, Left, Lost, Ready, Switched, ToTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Heard:
     """A task said something. Messages that do not concern membership are ignored."""
 
     task_id: TaskId
-    message: Hello | Ready | Switched | Broken | Left
+    message: Hello | Ready | Switched | Lost | Left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ def _heard(membership: Membership, event: Heard, now: float, effects: list[Effec
             return _ready(membership, task_id, ready.host, ready.port, now)
         case Switched() as switched:
             return _switched(membership, task_id, switched, now, effects)
-        case Broken() as broken:
+        case Lost() as broken:
             return _broken(membership, task_id, broken, now, effects)
         case _:
             assert_never(event.message)
@@ -305,7 +305,7 @@ def _presume_state(membership: Membership, group: Group) -> Membership:
     return replace(membership, tasks=tasks)
 
 
-def _broken(membership: Membership, task_id: TaskId, message: Broken, now: float, effects: list[Effect]) -> Membership:
+def _broken(membership: Membership, task_id: TaskId, message: Lost, now: float, effects: list[Effect]) -> Membership:
     current, forming = membership.current, membership.forming
     reason = f"{task_id} reports: {message.error}"
     if forming is not None and message.generation == forming.number:

@@ -19,8 +19,8 @@ from websockets.sync.client import ClientConnection, connect
 from pliant.api.link import LINK_PATH, MAX_FRAME_BYTES, decode_to_task, encode
 from pliant.core.errors import InvalidInput
 from pliant.core.link import Dismiss, FromTask, Hello, Pulse, Stored, ToTask
-from pliant.train.link.outbox import Numbered, Outbox
-from pliant.train.link.server_address import Whereabouts, websocket
+from pliant.train.link.send_queue import Numbered, SendQueue
+from pliant.train.link.server_address import ServerAddress, websocket
 
 _RETRY_FIRST_S: Final = 0.05
 _RETRY_MOST_S: Final = 1.0
@@ -32,7 +32,7 @@ _REFUSED_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pulsing:
+class PulseSettings:
     """How a task shows that it lives."""
 
     make: Callable[[], Pulse]
@@ -74,12 +74,12 @@ class Link:
     def __init__(
         self,
         *,
-        where: Whereabouts,
+        where: ServerAddress,
         task_id: str,
         token: str,
         hello: Callable[[], Hello],
         deliver: Callable[[ToTask], None],
-        pulse: Pulsing | None = None,
+        pulse: PulseSettings | None = None,
     ) -> None:
         self._where = where
         self._path = f"{LINK_PATH}?task={task_id}"
@@ -88,7 +88,7 @@ class Link:
         self._deliver = deliver
         self._pulse = pulse
         self._retry_most_s = _RETRY_MOST_S if pulse is None else min(_RETRY_MOST_S, pulse.every_s)
-        self._outbox = Outbox()
+        self._queue = SendQueue()
         self._changed = threading.Condition()
         self._closing = False
         self._refused = False
@@ -106,13 +106,13 @@ class Link:
     def send(self, message: FromTask) -> None:
         """Queue a message."""
         with self._changed:
-            self._outbox.put(message)
+            self._queue.put(message)
             self._changed.notify_all()
 
     def waiting(self) -> bool:
         """Tell whether something is still to be stored."""
         with self._changed:
-            return bool(self._outbox)
+            return bool(self._queue)
 
     def close(self, timeout_s: float) -> bool:
         """Send what waits, say goodbye and end; tell whether everything was stored.
@@ -121,9 +121,9 @@ class Link:
             timeout_s: seconds after which the server is given up if it stores nothing any more.
         """
         with self._changed:
-            while self._outbox and not self._refused and self._stores_more(timeout_s):
+            while self._queue and not self._refused and self._stores_more(timeout_s):
                 continue
-            flushed = not self._outbox
+            flushed = not self._queue
             self._closing = True
             self._changed.notify_all()
             connection = self._connection
@@ -133,8 +133,8 @@ class Link:
 
     def _stores_more(self, timeout_s: float) -> bool:
         """Wait, under the lock, until the server has stored something or refuses us; tell whether it did in time."""
-        num_left = len(self._outbox)
-        return self._changed.wait_for(lambda: len(self._outbox) < num_left or self._refused, timeout_s)
+        num_left = len(self._queue)
+        return self._changed.wait_for(lambda: len(self._queue) < num_left or self._refused, timeout_s)
 
     def _receive_for_ever(self) -> None:
         delay_s = _RETRY_FIRST_S
@@ -196,13 +196,13 @@ class Link:
 
     def _forget(self, number: int) -> None:
         with self._changed:
-            self._outbox.stored(number)
+            self._queue.stored(number)
             self._changed.notify_all()
 
     def _set_connection(self, connection: ClientConnection, url: str) -> None:
         with self._changed:
             self._connection, self._connected_to = connection, url
-            self._outbox.lost()
+            self._queue.requeue_sent()
             self._changed.notify_all()
 
     def _drop(self, connection: ClientConnection | None) -> None:
@@ -210,17 +210,17 @@ class Link:
         with self._changed:
             if connection is None or self._connection is connection:
                 self._connection, self._connected_to = None, ""
-                self._outbox.lost()
+                self._queue.requeue_sent()
                 self._changed.notify_all()
 
     def _send_for_ever(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(
-                    lambda: (self._connection is not None and self._outbox.next() is not None) or self._closing,
+                    lambda: (self._connection is not None and self._queue.next() is not None) or self._closing,
                     self._pulse.every_s if self._pulse is not None else None,
                 )
-                connection, item = self._connection, self._outbox.next()
+                connection, item = self._connection, self._queue.next()
                 if self._closing and (item is None or connection is None):
                     return
                 moved = connection is not None and self._where.url() != self._connected_to
@@ -234,7 +234,7 @@ class Link:
                 continue
             with self._changed:
                 if self._connection is connection:
-                    self._outbox.sent(item)
+                    self._queue.sent(item)
                 self._changed.notify_all()
 
     def _sent(self, connection: ClientConnection, item: Numbered | None) -> bool:

@@ -11,7 +11,7 @@ from pliant.api.trust import Trust
 _SCHEMES: Final = {"http": "ws", "https": "wss"}
 
 
-class Whereabouts:
+class ServerAddress:
     """Knows the newest address; reads the file again only when it was replaced.
 
     Args:

@@ -20,7 +20,7 @@ import torch
 
 from pliant.train.errors import DamagedCheckpoint, TrainingError
 from pliant.train.state import pytree
-from pliant.train.state.snapshot import ALIGNMENT, Snapshot, offsets, views
+from pliant.train.state.snapshot import ALIGNMENT, StateSnapshot, offsets, views
 
 NUM_KEPT: Final = 2
 FORMAT: Final = 2
@@ -34,7 +34,7 @@ _PIECE: Final = 1 << 22
 """Written, read and summed up at a time, bytes; other threads run meanwhile."""
 
 
-def save(folder: Path, taken: Snapshot, *, step: int, num_kept: int = NUM_KEPT) -> Path:
+def save(folder: Path, taken: StateSnapshot, *, step: int, num_kept: int = NUM_KEPT) -> Path:
     """Write a checkpoint of `step` committed steps; drop all before it but the newest `num_kept`, itself among them.
 
     Raises:
@@ -145,7 +145,7 @@ def write(path: Path, value: object) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write(file: IO[bytes], taken: Snapshot) -> None:
+def _write(file: IO[bytes], taken: StateSnapshot) -> None:
     head = taken.skeleton.encode()
     prefix = _PREFIX.pack(MAGIC, FORMAT, len(head), len(taken.data))
     front = prefix + _CHECKSUM.pack(zlib.crc32(prefix)) + head

@@ -33,7 +33,7 @@ class Means:
         return {name: self._sums[name] / self._num_samples[name] for name in names}
 
 
-class Marks:
+class CallbackProgress:
     """Part of the shared state: the callbacks' changes at these borders of epochs are in it."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Marks:
         self.num_begun, self.num_ended = state_dict["num_begun"], state_dict["num_ended"]
 
 
-class Kept:
+class CallbackState:
     """What is kept of a callback: its own state if it has one, else that of the schedulers among its attributes."""
 
     def __init__(self, callback: Any) -> None:
@@ -76,13 +76,13 @@ def _schedulers_of(callback: Any) -> dict[str, Any]:
     return {name: one for name, one in getattr(callback, "__dict__", {}).items() if isinstance(one, LRScheduler)}
 
 
-def stateful(callbacks: Sequence[Any]) -> dict[str, Any]:
+def callback_states(callbacks: Sequence[Any]) -> dict[str, Any]:
     """Return what is kept of the callbacks, by a name that is the same in every task."""
-    return {f"callback-{index}": Kept(one) for index, one in enumerate(callbacks)}
+    return {f"callback-{index}": CallbackState(one) for index, one in enumerate(callbacks)}
 
 
 @contextmanager
-def unchanged(optimizers: Iterable[torch.optim.Optimizer], others: Mapping[str, Any]) -> Iterator[None]:
+def undo_changes(optimizers: Iterable[torch.optim.Optimizer], others: Mapping[str, Any]) -> Iterator[None]:
     """Undo what is done meanwhile to the learning rates and other options of the optimizers, and to other states."""
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     options = [copy.deepcopy({name: value for name, value in group.items() if name != "params"}) for group in groups]

@@ -17,12 +17,20 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from pliant.core.errors import InvalidInput, Problem
-from pliant.ibm.modules.pyedt.epochs import Marks, stateful, unchanged
-from pliant.ibm.modules.pyedt.journal import Journal
-from pliant.ibm.modules.pyedt.loggers import tell
+from pliant.ibm.modules.pyedt.epochs import CallbackProgress, callback_states, undo_changes
+from pliant.ibm.modules.pyedt.loggers import call_if_defined
+from pliant.ibm.modules.pyedt.progress_log import ProgressLog
 from pliant.ibm.modules.pyedt.saving import export_onnx, load_weights, save_weights
 from pliant.ibm.modules.pyedt.script import Schedule, Script
-from pliant.ibm.modules.pyedt.steps import Outcome, TrainLoader, on_device, own_step, own_test, usual_step, usual_test
+from pliant.ibm.modules.pyedt.steps import (
+    StepResult,
+    TrainLoader,
+    on_device,
+    own_step,
+    own_test,
+    usual_step,
+    usual_test,
+)
 from pliant.train import Run, Saving
 
 
@@ -32,7 +40,7 @@ def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
     if weights := os.environ.get("RESUME_WEIGHT_PATH"):
         print(f"first weights from {load_weights(script.module, Path(weights))}")
     script.module.to("cuda" if torch.cuda.is_available() else "cpu")
-    marks = Marks()
+    marks = CallbackProgress()
 
     def save(saving: Saving) -> None:
         name = "final" if saving.final else str(saving.epoch)
@@ -55,8 +63,8 @@ def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
         state={**_kept(script), "fabric": marks},
         save=save,
     )
-    journal = Journal(script, schedule, run, num_samples=len(train_set), notes=notes, clock=time.monotonic)
-    play(Session(script, schedule, run, marks=marks, data=(train_set, test_set), journal=journal))
+    journal = ProgressLog(script, schedule, run, num_samples=len(train_set), notes=notes, clock=time.monotonic)
+    run_epochs(ScriptRun(script, schedule, run, marks=marks, data=(train_set, test_set), journal=journal))
 
 
 def datasets(script: Script) -> tuple[Any, Any]:
@@ -76,7 +84,7 @@ def datasets(script: Script) -> tuple[Any, Any]:
     return given[0], given[1]
 
 
-class Session:
+class ScriptRun:
     """One task's part in a training of a script."""
 
     def __init__(
@@ -85,9 +93,9 @@ class Session:
         schedule: Schedule,
         run: Run,
         *,
-        marks: Marks,
+        marks: CallbackProgress,
         data: tuple[Any, Any],
-        journal: Journal,
+        journal: ProgressLog,
     ) -> None:
         self.run = run
         self.schedule = schedule
@@ -145,7 +153,7 @@ class Session:
             self.journal.training_ends()
             self._export()
 
-    def _step(self, data: Any) -> Outcome:
+    def _step(self, data: Any) -> StepResult:
         if self._script.fn_step_train is None:
             outcome = usual_step(self._script, data)
             self.run.step(outcome.loss, **outcome.metrics)
@@ -179,14 +187,14 @@ class Session:
     def _at_border(self, method: str, epoch: int, *, is_done: bool) -> None:
         """Call the callbacks; if the state holds their changes already, they leave it as it is."""
         script = self._script
-        with unchanged(script.optimizers.values(), _kept(script)) if is_done else nullcontext():
+        with undo_changes(script.optimizers.values(), _kept(script)) if is_done else nullcontext():
             for one in script.callbacks:
-                tell(one, method, epoch)
+                call_if_defined(one, method, epoch)
 
     def _tell_all(self, method: str) -> None:
         for one in self._script.callbacks:
-            tell(one, method)
-        tell(self._script.worker_logger, method)
+            call_if_defined(one, method)
+        call_if_defined(self._script.worker_logger, method)
 
     def _export(self) -> None:
         if not (self._script.enable_onnx and self.run.leads and self.run.result_dir is not None):
@@ -201,18 +209,18 @@ class Session:
 
 def _kept(script: Script) -> dict[str, Any]:
     schedulers = {f"epoch scheduler {i}": scheduler for i, scheduler in enumerate(script.epoch_schedulers)}
-    return {**stateful(script.callbacks), **schedulers}
+    return {**callback_states(script.callbacks), **schedulers}
 
 
-def play(session: Session) -> None:
+def run_epochs(script_run: ScriptRun) -> None:
     """Run all epochs that are left. The script hears of the end inside the last one, before the engine tells of it."""
-    session.begin()
-    session.run.when_saved(session.journal.saved)
-    for epoch in session.run.epochs(session.schedule.num_epochs):
-        session.begin_epoch(epoch)
-        for batch in session.run:
-            session.batch(batch)
-        session.end_epoch(epoch)
+    script_run.begin()
+    script_run.run.when_saved(script_run.journal.saved)
+    for epoch in script_run.run.epochs(script_run.schedule.num_epochs):
+        script_run.begin_epoch(epoch)
+        for batch in script_run.run:
+            script_run.batch(batch)
+        script_run.end_epoch(epoch)
 
 
 def _test_loader(script: Script, schedule: Schedule, test_set: Any) -> DataLoader[Any]:

@@ -24,7 +24,7 @@ class Numbered:
     message: FromTask
 
 
-class Outbox:
+class SendQueue:
     """Messages that wait, and those that were sent and are not known to be stored."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Outbox:
             while items and items[0].number <= number:
                 items.popleft()
 
-    def lost(self) -> None:
+    def requeue_sent(self) -> None:
         """Note that the connection is lost: all that was sent waits again, in front."""
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()

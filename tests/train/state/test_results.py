@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from pliant.core.link import FromTask, Note, Saved, SaveFailed
-from pliant.train.claim import Standing
-from pliant.train.engine import Shared
 from pliant.train.errors import TrainingError
-from pliant.train.results import Results, Saving
 from pliant.train.state import checkpoint
-from pliant.train.state.snapshot import snapshot_of
+from pliant.train.state.claim import TrainingClaim
+from pliant.train.state.results import Results, Saving
+from pliant.train.state.shared import SharedState
+from pliant.train.state.snapshot import take_snapshot
 
 DEADLINE_S = 30.0
 
@@ -50,12 +50,12 @@ class World:
     def results(self, *, memory: bool = False, result: bool = True, **given: Any) -> Results:
         model = torch.nn.Linear(3, 2)
         optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
-        shared = Shared(
+        shared = SharedState(
             model=model,
             optimizers={"": optimizer},
             extras={"ticking": Ticking(self)},
             identity={"seed": 1},
-            standing=Standing("exact", "here"),
+            claim=TrainingClaim("exact", "here"),
         )
         memory_folder = self.root / "memory"
         if memory:
@@ -63,7 +63,7 @@ class World:
         chosen: dict[str, Any] = {"freq": 0, "save": None, "every_s": 0.0, **given}
         results = Results(
             folder=self.root / "result" if result else None,
-            shared=shared,
+            state=shared,
             send=self.hear,
             clock=lambda: self.now,
             memory_folder=memory_folder if memory else None,
@@ -102,12 +102,12 @@ class World:
         """Commit a step that takes so many seconds, with all threads at rest before and after it."""
         self.rest(results)
         self.now += seconds
-        results.shared.model.weight.data.fill_(step)  # type: ignore[operator]
+        results.state.model.weight.data.fill_(step)  # type: ignore[operator]
         results.step_committed(step=step, epoch=0)
         self.rest(results)
 
     def rest(self, results: Results) -> None:
-        self.until(lambda: all(shelf.idle for shelf in results._shelves()), "all is written")
+        self.until(lambda: all(shelf.is_idle for shelf in results._writers()), "all is written")
 
 
 def steps(folder: Path) -> list[int]:
@@ -180,7 +180,7 @@ def test_shared_memory_gets_one_every_few_seconds_and_keeps_the_newest_only(worl
 def test_shared_memory_is_used_so_rarely_that_the_pauses_stay_below_a_twentieth(world: World) -> None:
     results = world.results(memory=True)
     world.train(results, 1)
-    ticking = results.shared.extras["ticking"]
+    ticking = results.state.extras["ticking"]
     assert isinstance(ticking, Ticking)
     ticking.seconds = 2.0
     world.train(results, 2, seconds=5)
@@ -215,10 +215,10 @@ def test_a_checkpoint_holds_the_state_of_its_step_whatever_training_does_meanwhi
     results = world.results(every_s=10.0)
     world.train(results, 1)
     world.train(results, 2, seconds=10)
-    results.shared.model.weight.data.fill_(77.0)  # type: ignore[operator]
+    results.state.model.weight.data.fill_(77.0)  # type: ignore[operator]
     world.now += 10
     results.step_committed(step=3, epoch=0)
-    results.shared.model.weight.data.fill_(88.0)  # type: ignore[operator]
+    results.state.model.weight.data.fill_(88.0)  # type: ignore[operator]
     world.rest(results)
 
     read = results.newest()
@@ -387,14 +387,14 @@ def test_what_stays_after_the_end(world: World, kept: bool) -> None:
 
     assert world.on_disk() == ([1] if kept else [])
     weights = torch.load(world.root / "result" / "model" / "model.pt", weights_only=True)
-    assert torch.equal(weights["weight"], results.shared.model.state_dict()["weight"])
+    assert torch.equal(weights["weight"], results.state.model.state_dict()["weight"])
 
 
 # what is gone on with
 
 
 def save(folder: Path, step: int, **more: Any) -> None:
-    checkpoint.save(folder, snapshot_of({"step": step, **more}), step=step)
+    checkpoint.save(folder, take_snapshot({"step": step, **more}), step=step)
 
 
 def test_the_newest_of_shared_memory_and_disk_is_gone_on_with_and_torn_ones_are_noted(world: World) -> None:
@@ -439,7 +439,7 @@ def test_a_folder_to_resume_from_without_a_checkpoint_says_what_to_do(world: Wor
 def test_the_digest_that_the_leader_left_is_found_by_the_others(world: World) -> None:
     leader, other = world.results(), world.results()
     leader.finish(step=1, epoch=1)
-    assert other.kept_digest() == ""
-    leader.keep_digest("ab" * 32)
-    assert other.kept_digest() == "ab" * 32
-    assert world.results(result=False).kept_digest() == ""
+    assert other.read_digest() == ""
+    leader.write_digest("ab" * 32)
+    assert other.read_digest() == "ab" * 32
+    assert world.results(result=False).read_digest() == ""

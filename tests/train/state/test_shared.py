@@ -22,14 +22,14 @@ def _surrounded() -> Iterator[None]:
 
 def captured(run: Run) -> dict[str, Any]:
     """Return the state of a training as it arrives at another task."""
-    tree: dict[str, Any] = unflatten(*flatten(run._engine.shared.capture(step=run.num_steps_done, epoch=run.epoch)))
+    tree: dict[str, Any] = unflatten(*flatten(run._engine.state.capture(step=run.num_steps_done, epoch=run.epoch)))
     return tree
 
 
 def refused(saved: Case, present: Case, words: str) -> None:
     tree = captured(run_of(saved))
     with pytest.raises(TrainingError, match=words):
-        run_of(present)._engine.shared.load(tree)
+        run_of(present)._engine.state.load(tree)
 
 
 def test_a_state_with_other_objects_is_refused() -> None:
@@ -68,7 +68,7 @@ def test_a_state_may_be_taken_over_more_than_once_whatever_its_objects_do_to_it(
     tree = captured(train(case()))
     newcomer = run_of(case())
     for _ in range(2):
-        newcomer._engine.shared.load(tree)
+        newcomer._engine.state.load(tree)
 
     assert newcomer.schedulers[0].last_epoch == 12
 
@@ -90,7 +90,7 @@ class Hidden(nn.Module):
 def test_a_buffer_that_is_not_saved_with_the_weights_is_part_of_the_state() -> None:
     tree = captured(train(make(Hidden())))
     newcomer = Hidden()
-    run_of(make(newcomer))._engine.shared.load(tree)
+    run_of(make(newcomer))._engine.state.load(tree)
 
     assert newcomer.count.item() == 12
 
@@ -101,8 +101,8 @@ def test_a_buffer_that_is_not_saved_with_the_weights_is_part_of_the_state() -> N
 def test_a_training_starts_from_the_weights_that_the_job_names(tmp_path: Path) -> None:
     trained = train(make(mlp()))
     torch.save(trained.model.state_dict(), tmp_path / "model.pt")
-    with surrounded() as around:
-        around.weights = tmp_path / "model.pt"
+    with surrounded() as context:
+        context.weights = tmp_path / "model.pt"
         model = mlp()
         compiled: Any = torch.compile(model, backend="eager")
         run_of(make(compiled, sgd(model)))
@@ -120,7 +120,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path, kind: str) -> None:
             path.write_bytes(b"nothing")
         case "a list":
             torch.save([1, 2], path)
-    with surrounded() as around:
-        around.weights = path
+    with surrounded() as context:
+        context.weights = path
         with pytest.raises(TrainingError, match=r"the weights to start from could not be loaded from .*model\.pt: "):
             run_of(make(mlp()))

@@ -8,12 +8,19 @@ import os
 from collections.abc import Callable, Sequence
 
 from pliant.ibm.modules.pyedt.epochs import Means
-from pliant.ibm.modules.pyedt.loggers import Reading, log_test, log_train, tell, train_lines, validation_lines
+from pliant.ibm.modules.pyedt.loggers import (
+    LoggedMetrics,
+    call_if_defined,
+    log_test,
+    log_train,
+    train_lines,
+    validation_lines,
+)
 from pliant.ibm.modules.pyedt.script import Schedule, Script
 from pliant.train import Run
 
 
-class Journal:
+class ProgressLog:
     """One task's telling of a training.
 
     Args:
@@ -93,7 +100,7 @@ class Journal:
     def training_ends(self) -> None:
         """Tell the driver's logger that all epochs are over."""
         if self._leads():
-            tell(self._driver, "on_train_end")
+            call_if_defined(self._driver, "on_train_end")
 
     def saved(self) -> None:
         """Tell that the training is over and its model saved."""
@@ -117,7 +124,7 @@ class Journal:
             total = self._run.steps_per_epoch * self._run.plan.virtual_workers * self._schedule.num_epochs
             print(f"Total iterations: {total}")
             print("--------START TRAINING--------", flush=True)
-            tell(self._driver, "on_train_begin")
+            call_if_defined(self._driver, "on_train_begin")
         return self._run.leads
 
     def _samples_of(self, step: int) -> int:
@@ -125,13 +132,15 @@ class Journal:
         index = (step - 1) % self._run.steps_per_epoch
         return min(self._schedule.global_batch, self._num_samples - index * self._schedule.global_batch)
 
-    def _all(self, values: dict[str, float]) -> Reading:
+    def _all(self, values: dict[str, float]) -> LoggedMetrics:
         run = self._run
-        return Reading(values=values, iteration=self._iteration, epoch=run.epoch, worker=0, workers=run.size)
+        return LoggedMetrics(values=values, iteration=self._iteration, epoch=run.epoch, worker=0, workers=run.size)
 
-    def _own(self, values: dict[str, float]) -> Reading:
+    def _own(self, values: dict[str, float]) -> LoggedMetrics:
         run = self._run
-        return Reading(values=values, iteration=self._num_batches, epoch=run.epoch, worker=run.rank, workers=run.size)
+        return LoggedMetrics(
+            values=values, iteration=self._num_batches, epoch=run.epoch, worker=run.rank, workers=run.size
+        )
 
 
 def job_id() -> str:
