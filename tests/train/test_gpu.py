@@ -38,7 +38,7 @@ def test_two_tasks_that_share_a_gpu_compute_what_one_does_bit_for_bit(autocast: 
     for one in both:
         assert one["claim"] == "exact"
         assert one["weights"] == alone["weights"]
-        assert one["carried by"] == "Staged"
+        assert one["carried by"] == "StagedBackend"
         assert "2 tasks share 1 GPU" in one["note"]
 
 
@@ -90,7 +90,7 @@ def test_a_gpu_for_each_task_is_used_over_nccl(mode: Mode) -> None:
     both = run_in(2, on_gpu.train, mode=mode, autocast=False, own_gpu=True)
 
     for one in both:
-        assert one["carried by"] == "Nccl"
+        assert one["carried by"] == "NcclBackend"
         assert one["note"] == ""
         if mode == "exact":
             assert one["weights"] == alone["weights"]
@@ -98,13 +98,13 @@ def test_a_gpu_for_each_task_is_used_over_nccl(mode: Mode) -> None:
 
 PEER = """
 import sys, torch
-from pliant.train.group.collectives import Seat, connect
+from pliant.train.group.collectives import GroupSpec, connect
 
 device = torch.device("cuda", 1)
 torch.cuda.set_device(device)
 print("here", flush=True)
-seat = Seat(number=1, rank=1, size=2, host="127.0.0.1", device=device)
-group = connect(seat, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
+spec = GroupSpec(number=1, rank=1, size=2, host="127.0.0.1", device=device)
+group = connect(spec, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
 group.all_reduce([torch.ones(1, device=device)], is_lost=lambda: False)
 print("connected", flush=True)
 sys.stdin.read()
@@ -122,8 +122,8 @@ def test_nccl_does_not_wait_for_a_process_that_stands_still(end: Callable[[Group
             assert peer.stdout is not None
             assert peer.stdout.readline() == "here\n"  # who connects does not wait long for one that still imports
             device = torch.device("cuda", 0)
-            seat = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1", device=device)
-            group = connect(seat, address=("127.0.0.1", rendezvous.port), prefix="1")
+            spec = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1", device=device)
+            group = connect(spec, address=("127.0.0.1", rendezvous.port), prefix="1")
             group.all_reduce([torch.ones(1, device=device)], is_lost=never)
             assert peer.stdout.readline() == "connected\n"
             peer.send_signal(signal.SIGSTOP)

@@ -17,7 +17,7 @@ from pliant.train.state.pytree import digest
 
 pytestmark = pytest.mark.timeout(240)
 
-NUM_EPOCHS = 40
+NUM_EPOCHS = 24
 
 
 def train(world: World | None, task_id: TaskId, changes_done: threading.Event) -> str:

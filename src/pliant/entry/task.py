@@ -112,7 +112,7 @@ def main(argv: Sequence[str]) -> int:
         on_commit=step_file.write,
     )
     link = Link(
-        where=ServerAddress(settings.url, settings.server_file, settings.trust),
+        address=ServerAddress(settings.url, settings.server_file, settings.trust),
         task_id=settings.task_id,
         token=settings.token,
         hello=membership.hello,

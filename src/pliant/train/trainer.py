@@ -123,8 +123,8 @@ class Trainer:
         self._reporter.commit(values, step=engine.committed, generation=generation, leads=self.leads)
         if self.leads:
             if engine.committed % self.steps_per_epoch == 0:
-                self.results.epoch_ended(step=engine.committed, epoch=engine.epoch)
-            self.results.step_committed(step=engine.committed, epoch=engine.epoch)
+                self.results.after_epoch(step=engine.committed, epoch=engine.epoch)
+            self.results.after_commit(step=engine.committed, epoch=engine.epoch)
 
     def check_together(self) -> None:
         """Raise TrainingError unless all tasks are at the same line of the script: between steps, inside an epoch."""

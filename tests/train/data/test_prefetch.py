@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from pliant.train.data.feed import Feed, open_feed
-from pliant.train.data.loader_process import LoaderError
+from pliant.train.data.fetcher import BatchRequest, Fetcher
+from pliant.train.data.loader_process import LoaderError, LoaderProcesses
 from pliant.train.data.loading import LoadSettings
-from pliant.train.data.prefetch import MAX_DEPTHS
+from pliant.train.data.prefetch import MAX_DEPTHS, Prefetcher
 from pliant.train.data.sharding import Part, ShardingPlan, Worker
 from pliant.train.errors import TrainingError
 
@@ -467,3 +468,24 @@ def test_a_part_can_be_loaded_again(opened: Open, tmp_path: Path) -> None:
 
     torch.testing.assert_close(first[2], again[2], rtol=0, atol=0)
     assert plan.parts(0, Worker(1, 0))[0] == part
+
+
+def test_parts_are_requested_in_the_order_that_the_module_shows() -> None:
+    plan = ShardingPlan(num_samples=48, batch_size=8, virtual_workers=4)
+    requested: list[str] = []
+
+    def request(part: Part) -> BatchRequest:
+        requested.append(f"{part.step}.{part.virtual_worker}")
+        return BatchRequest(0, part.positions.start, list(part.positions))
+
+    fetcher = Fetcher(torch.arange(48), collate_fn=None, seed=0)
+    prefetcher = Prefetcher(fetcher, LoaderProcesses(num_workers=1, prefetch_factor=2), plan, request)
+    try:
+        for step in range(3):
+            prefetcher.begin_step(step, Worker(2, 0), Worker(1, 0))
+            for part in plan.parts(step, Worker(2, 0)):
+                prefetcher.load(part)
+    finally:
+        prefetcher.close()
+
+    assert requested[:8] == ["0.0", "0.1", "1.0", "1.2", "1.1", "1.3", "2.0", "2.2"]

@@ -93,3 +93,14 @@ def test_pieces_follow_each_other_inside_a_part() -> None:
 @given(plans, st.integers(0, 100))
 def test_samples_used_are_those_of_the_steps(plan: ShardingPlan, num_steps: int) -> None:
     assert plan.num_used(num_steps) == sum(len(plan.batch(step)) for step in range(num_steps))
+
+
+def test_the_example_of_the_module() -> None:
+    plan = ShardingPlan(num_samples=10, batch_size=6, virtual_workers=4)
+
+    def parts(step: int, size: int) -> list[list[list[int]]]:
+        return [[list(part.positions) for part in plan.parts(step, Worker(size, rank))] for rank in range(size)]
+
+    assert parts(0, 2) == [[[0, 1], [2, 3]], [[4], [5]]]
+    assert parts(0, 3) == [[[0, 1], [2, 3]], [[4]], [[5]]]
+    assert parts(1, 1) == [[[6, 7], [8, 9]]]

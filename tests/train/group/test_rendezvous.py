@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pliant.train.errors import GenerationLost, TrainingError
-from pliant.train.group.rendezvous import RendezvousServer
+from pliant.train.group.rendezvous import RendezvousServer, pack, unpack
 from pliant.train.group.rendezvous_client import RendezvousClient
 
 PROMPT_S = 5.0
@@ -185,3 +185,11 @@ def test_the_address_of_another_machine_cannot_be_listened_at() -> None:
 def test_a_name_that_means_nothing_cannot_be_listened_at() -> None:
     with pytest.raises(TrainingError, match=r"cannot listen at no host at all: .*PLIANT_HOST"):
         RendezvousServer("no host at all")
+
+
+def test_a_frame_is_its_length_and_its_parts_each_after_its_own() -> None:
+    frame = pack([b"set", b"a", b"xy"])
+
+    assert frame == b"\0\0\0\x12\0\0\0\x03set\0\0\0\x01a\0\0\0\x02xy"
+    assert len(frame) == 22
+    assert unpack(frame[4:]) == [b"set", b"a", b"xy"]

@@ -21,7 +21,7 @@ def report(step: int) -> Report:
 def sent_all(queue: SendQueue) -> list[int]:
     numbers = []
     while (item := queue.next()) is not None:
-        queue.sent(item)
+        queue.mark_sent(item)
         numbers.append(item.number)
     return numbers
 
@@ -31,9 +31,9 @@ def test_what_was_sent_stays_until_it_is_stored() -> None:
     queue.put(note(1))
     queue.put(note(2))
     assert sent_all(queue) == [1, 2]
-    queue.stored(1)
+    queue.drop_stored(1)
     assert queue
-    queue.stored(2)
+    queue.drop_stored(2)
     assert not queue
 
 
@@ -43,7 +43,7 @@ def test_what_was_sent_on_a_lost_connection_comes_first_again() -> None:
         queue.put(note(number))
     first = queue.next()
     assert first is not None
-    queue.sent(first)
+    queue.mark_sent(first)
     queue.requeue_sent()
     assert sent_all(queue) == [1, 2, 3]
 
@@ -53,7 +53,7 @@ def test_no_more_than_a_window_is_on_its_way() -> None:
     for number in range(WINDOW + 5):
         queue.put(note(number))
     assert len(sent_all(queue)) == WINDOW
-    queue.stored(3)
+    queue.drop_stored(3)
     assert sent_all(queue) == [WINDOW + 1, WINDOW + 2, WINDOW + 3]
 
 
@@ -63,8 +63,8 @@ def test_a_report_that_is_being_sent_is_merged_without_losing_a_point() -> None:
     on_its_way = queue.next()
     assert on_its_way is not None
     queue.put(report(2))
-    queue.sent(on_its_way)
-    queue.stored(on_its_way.number)
+    queue.mark_sent(on_its_way)
+    queue.drop_stored(on_its_way.number)
     merged = queue.next()
     assert merged is not None
     assert isinstance(merged.message, Report)
@@ -84,11 +84,11 @@ def test_whatever_happens_everything_arrives_and_in_order(steps: list[str]) -> N
             queue.put(note(num_put))
         elif step == "send" and item is not None:
             on_line.append(item.number)
-            queue.sent(item)
+            queue.mark_sent(item)
         elif step == "store" and on_line:
             arrived += [number for number in on_line if not arrived or number > arrived[-1]]
             on_line.clear()
-            queue.stored(arrived[-1])
+            queue.drop_stored(arrived[-1])
         elif step == "lose":
             on_line.clear()  # lost with the connection
             queue.requeue_sent()

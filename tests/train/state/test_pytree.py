@@ -122,3 +122,10 @@ def test_a_digest_tells_bits_shapes_types_and_names_apart() -> None:
 
     assert len({digest(tree) for tree in trees}) == len(trees)
     assert digest({"a": torch.zeros(2)}) == digest({"a": zero})
+
+
+def test_the_example_of_the_module() -> None:
+    skeleton, tensors = flatten({"step": 3, "w": torch.tensor([1.0, 2.0])})
+
+    assert skeleton == '{"d": [["step", 3], ["w", {"t": ["float32", [2]]}]]}'
+    assert [tensor.nbytes for tensor in tensors] == [8]

@@ -13,6 +13,7 @@ import torch
 from pliant.core.link import FromTask, Note, Saved, SaveFailed
 from pliant.train.errors import TrainingError
 from pliant.train.state import checkpoint
+from pliant.train.state.checkpoint_writer import CommittedStep
 from pliant.train.state.claim import TrainingClaim
 from pliant.train.state.results import Results, Saving
 from pliant.train.state.shared import SharedState
@@ -103,7 +104,7 @@ class World:
         self.rest(results)
         self.now += seconds
         results.state.model.weight.data.fill_(step)  # type: ignore[operator]
-        results.step_committed(step=step, epoch=0)
+        results.after_commit(step=step, epoch=0)
         self.rest(results)
 
     def rest(self, results: Results) -> None:
@@ -131,7 +132,7 @@ def test_without_a_result_folder_nothing_is_ever_saved(world: World) -> None:
     results = world.results(result=False, freq=1, every_s=1.0)
     for step in range(1, 4):
         world.train(results, step, seconds=100)
-    results.epoch_ended(step=3, epoch=0)
+    results.after_epoch(step=3, epoch=0)
 
     assert not results.checkpoint_now(step=3, epoch=0)
     assert not results.interrupt()
@@ -161,7 +162,7 @@ def test_a_checkpoint_by_epochs_begins_the_time_anew(world: World) -> None:
     results = world.results(freq=2, every_s=600.0)
     for step in range(1, 9):
         world.train(results, step, seconds=200)
-        results.epoch_ended(step=step, epoch=step - 1)
+        results.after_epoch(step=step, epoch=step - 1)
         world.rest(results)
 
     assert world.saved() == [2, 4, 6, 8]
@@ -202,7 +203,7 @@ def test_a_look_when_nothing_is_due_costs_about_a_microsecond(world: World) -> N
     for _ in range(50):
         began = time.perf_counter()
         for _ in range(200):
-            results.step_committed(step=2, epoch=0)
+            results.after_commit(step=2, epoch=0)
         fastest = min(fastest, (time.perf_counter() - began) / 200)
 
     assert fastest < 5e-6
@@ -217,7 +218,7 @@ def test_a_checkpoint_holds_the_state_of_its_step_whatever_training_does_meanwhi
     world.train(results, 2, seconds=10)
     results.state.model.weight.data.fill_(77.0)  # type: ignore[operator]
     world.now += 10
-    results.step_committed(step=3, epoch=0)
+    results.after_commit(step=3, epoch=0)
     results.state.model.weight.data.fill_(88.0)  # type: ignore[operator]
     world.rest(results)
 
@@ -231,12 +232,12 @@ def test_a_disk_that_hangs_does_not_stop_training_and_the_newest_state_follows(w
     results = world.results(freq=1)
     world.train(results, 1)
     world.disk_moves.clear()
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.until(lambda: world.saved() == [1], "the first is written")
     for step in (2, 3, 4):
         world.now += 1
-        results.step_committed(step=step, epoch=step - 1)
-        results.epoch_ended(step=step, epoch=step - 1)
+        results.after_commit(step=step, epoch=step - 1)
+        results.after_epoch(step=step, epoch=step - 1)
     assert world.saved() == [1]
     world.disk_moves.set()
     world.train(results, 5, seconds=1)
@@ -248,10 +249,10 @@ def test_a_hanging_disk_does_not_keep_checkpoints_from_shared_memory(world: Worl
     results = world.results(memory=True, freq=1)
     world.train(results, 1)
     world.disk_moves.clear()
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.until(lambda: world.saved() == [1], "the first is written")
     world.now += 6
-    results.step_committed(step=2, epoch=1)
+    results.after_commit(step=2, epoch=1)
     world.until(lambda: world.in_memory() == [2], "it is in memory")
 
     assert world.saved() == [1]
@@ -261,9 +262,9 @@ def test_a_checkpoint_that_was_put_off_is_written_before_the_model(world: World)
     results = world.results(freq=1)
     world.train(results, 1)
     world.disk_moves.clear()
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.until(lambda: world.saved() == [1], "the first is written")
-    results.epoch_ended(step=2, epoch=1)
+    results.after_epoch(step=2, epoch=1)
     world.disk_moves.set()
     results.finish(step=2, epoch=2)
 
@@ -325,7 +326,7 @@ def test_what_cannot_be_saved_beside_the_checkpoint_is_told(world: World) -> Non
         raise OSError("no room for more")
 
     results = world.results(freq=1, save=save)
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.rest(results)
 
     assert world.saved() == [1]
@@ -364,7 +365,7 @@ def test_an_interrupt_saves_at_the_next_step_boundary_and_ends_the_program_there
     world.train(results, 1)
     assert results.interrupt()
     with pytest.raises(KeyboardInterrupt):
-        results.step_committed(step=2, epoch=0)
+        results.after_commit(step=2, epoch=0)
 
     assert world.on_disk() == [2]
 
@@ -382,7 +383,7 @@ def test_an_interrupt_after_the_last_step_ends_the_program_when_the_model_is_sav
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_stays_after_the_end(world: World, kept: bool) -> None:
     results = world.results(kept_after_end=kept, freq=1)
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     results.finish(step=1, epoch=1)
 
     assert world.on_disk() == ([1] if kept else [])
@@ -443,3 +444,20 @@ def test_the_digest_that_the_leader_left_is_found_by_the_others(world: World) ->
     leader.write_digest("ab" * 32)
     assert other.read_digest() == "ab" * 32
     assert world.results(result=False).read_digest() == ""
+
+
+@pytest.mark.parametrize(("pause_s", "due_at"), [(0.1, 105.0), (0.4, 108.0)])
+def test_a_checkpoint_by_time_costs_at_most_a_twentieth_of_the_time(
+    world: World, pause_s: float, due_at: float
+) -> None:
+    results = world.results(every_s=5.0)
+    results.after_commit(step=1, epoch=0)
+    [writer] = results._writers()
+    world.now = 100.0
+    ticking = results.state.extras["ticking"]
+    assert isinstance(ticking, Ticking)
+    ticking.seconds = pause_s
+
+    writer.take(lambda: results.state.capture(step=2, epoch=0), CommittedStep(step=2, epoch=0))
+
+    assert writer.due_at == pytest.approx(due_at)

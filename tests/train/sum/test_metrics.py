@@ -37,3 +37,13 @@ def test_names_are_those_of_the_first_part() -> None:
 def test_a_metric_of_several_numbers_is_refused() -> None:
     with pytest.raises(TrainingError, match=r"the metric a has the shape \(2,\); give its mean over the samples"):
         MetricSums().add([0.0] * NUM_ELEMENTS, 1.0, {"a": torch.zeros(2)}, 1)
+
+
+def test_the_example_of_the_module() -> None:
+    sums = MetricSums()
+    parts: list[list[float | torch.Tensor]] = [[0.0] * NUM_ELEMENTS for _ in range(2)]
+    sums.add(parts[0], 2.0, {}, 3)
+    sums.add(parts[1], 4.0, {}, 1)
+
+    assert [part[:2] for part in parts] == [[6.0, 3], [4.0, 1]]
+    assert sums.means([10.0, 4.0]) == {"loss": 2.5}

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.train.data.sharding import cut
-from pliant.train.sum.tree import global_sum, local_sum
+from pliant.train.sum.tree import LocalSum, global_sum, local_sum
 
 leaf_counts = st.integers(1, 70)
 
@@ -62,3 +62,12 @@ def test_the_tree_of_five() -> None:
 def test_workers_without_a_leaf_have_no_partial_sum() -> None:
     assert local_sum(2, 3, 2).additions == ()
     assert global_sum(2, 3).num_partials == (1, 1, 0)
+
+
+def test_three_workers_share_eight_leaves_as_the_module_says() -> None:
+    assert [local_sum(8, 3, rank) for rank in range(3)] == [
+        LocalSum((0, 1, 0), 2),
+        LocalSum((0, 0, 1), 2),
+        LocalSum((0, 1), 1),
+    ]
+    assert global_sum(8, 3) == GlobalSum((2, 2, 1), ((1, 2), (0, 1), (3, 4), (0, 3)))

@@ -4,7 +4,7 @@ One JSON object a line: `{"g": generation, "s": step, "e": epoch, "i": [sample i
 `{"g": generation, "c": step}` after the commit. A step counts with the highest generation that committed it.
 
 A full disk does not stop the training: lines wait in the file's buffer as long as it has room and are lost after that,
-and the owner is told that the audit may have holes.
+and the owner reads in a note that the audit may have holes.
 """
 
 import json

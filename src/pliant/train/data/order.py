@@ -44,7 +44,7 @@ class SampleOrder:
         self._order = order
         self._known: dict[int, torch.Tensor] = {}
         if order is not None:
-            length = len(self._given(0, order)) if num_samples is None else num_samples
+            length = len(self._call_order(0, order)) if num_samples is None else num_samples
         assert length is not None, "neither a length nor an order"
         self._num_drawn = length
         self.num_samples = length // whole * whole if whole else length
@@ -64,7 +64,7 @@ class SampleOrder:
         if self._order is None:
             assert self._length is not None
             return torch.randperm(self._length, generator=torch.Generator().manual_seed(mix(self._seed, epoch)))
-        found = self._given(epoch, self._order)
+        found = self._call_order(epoch, self._order)
         if len(found) != self._num_drawn:
             raise TrainingError(
                 f"order({epoch}) returned {len(found)} indices and an epoch has {self._num_drawn}; return the same "
@@ -72,7 +72,7 @@ class SampleOrder:
             )
         return found
 
-    def _given(self, epoch: int, order: OrderFunction) -> torch.Tensor:
+    def _call_order(self, epoch: int, order: OrderFunction) -> torch.Tensor:
         given: Any = order(epoch)
         try:
             if isinstance(given, torch.Tensor):

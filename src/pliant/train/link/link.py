@@ -1,8 +1,8 @@
 """The task's end of the control link: a WebSocket to the server, kept by a thread of its own.
 
-It reconnects for ever, to whichever server leads now, says `Hello` first on every connection, and keeps what the server
-has not stored for the next one. While it has nothing to say it sends a pulse, so that the server knows that it lives.
-Training never waits for it. Knows nothing of generations: it hands messages over.
+It reconnects for ever, to whichever server leads now, sends `Hello` first on every connection, and sends again what the
+server has not stored. While there is nothing to send it sends pulses, so that the server knows that the task lives.
+Training never waits for it. Knows nothing of generations: it only delivers messages.
 """
 
 import socket
@@ -28,17 +28,17 @@ _OPEN_S: Final = 3.0
 """A server that is stopped accepts connections and says nothing."""
 _REFUSED: Final = (401, 403, 404, 410)
 _REFUSED_S: Final = 30.0
-"""Who is refused for so long leaves. While our server is down, a stranger may listen at its address."""
+"""A task that is refused for so long leaves. At first the refusal may come from another program at the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PulseSettings:
-    """How a task shows that it lives."""
+    """How a task shows that it lives, while it has nothing else to send."""
 
     make: Callable[[], Pulse]
     """Called in a thread of the link's; must be quick and wait for nobody."""
     lease_s: float
-    """The server takes the task for hung after so much silence; a quarter of it passes before a pulse is sent."""
+    """After so much silence the server takes the task for hung; a pulse is sent after a quarter of it."""
 
     @property
     def every_s(self) -> float:
@@ -46,7 +46,7 @@ class PulseSettings:
 
 
 class _Connection(ClientConnection):
-    """A connection whose end wakes whoever reads from it.
+    """A connection whose end wakes the thread that reads from it.
 
     A TLS record that holds no data makes the socket look readable, and the read then waits for one that does.
     websockets 17 closes the socket under it, which wakes nobody, and then waits for the thread that reads: for ever, if
@@ -64,24 +64,24 @@ class Link:
     """Keeps the connection.
 
     Args:
-        where: tells the server's base URL.
+        address: where the server is.
         token: the job's token.
         hello: makes the first message of a connection; called in the link's thread.
         deliver: takes every message from the server; called in the link's thread, must be quick.
-        pulse: how to show life in silence; None: not at all.
+        pulse: how to show that this task lives while there is nothing to send; None: not at all.
     """
 
     def __init__(
         self,
         *,
-        where: ServerAddress,
+        address: ServerAddress,
         task_id: str,
         token: str,
         hello: Callable[[], Hello],
         deliver: Callable[[ToTask], None],
         pulse: PulseSettings | None = None,
     ) -> None:
-        self._where = where
+        self._address = address
         self._path = f"{LINK_PATH}?task={task_id}"
         self._token = token
         self._hello = hello
@@ -109,13 +109,13 @@ class Link:
             self._queue.put(message)
             self._changed.notify_all()
 
-    def waiting(self) -> bool:
-        """Tell whether something is still to be stored."""
+    def has_unstored(self) -> bool:
+        """Tell whether the server has yet to store a message."""
         with self._changed:
             return bool(self._queue)
 
     def close(self, timeout_s: float) -> bool:
-        """Send what waits, say goodbye and end; tell whether everything was stored.
+        """Send what waits, close the connection and end; return whether everything was stored.
 
         Args:
             timeout_s: seconds after which the server is given up if it stores nothing any more.
@@ -132,7 +132,7 @@ class Link:
         return flushed
 
     def _stores_more(self, timeout_s: float) -> bool:
-        """Wait, under the lock, until the server has stored something or refuses us; tell whether it did in time."""
+        """Wait, under the lock, until the server stores a message or refuses this task; return whether it did in time."""
         num_left = len(self._queue)
         return self._changed.wait_for(lambda: len(self._queue) < num_left or self._refused, timeout_s)
 
@@ -140,7 +140,7 @@ class Link:
         delay_s = _RETRY_FIRST_S
         while not self._closing:
             try:
-                url = self._where.url()
+                url = self._address.url()
                 with connect(
                     websocket(url) + self._path,
                     additional_headers={"Authorization": f"Bearer {self._token}"},
@@ -150,8 +150,8 @@ class Link:
                     proxy=None,
                     create_connection=_Connection,
                     compression=None,
-                    ssl=self._where.tls(),
-                    server_hostname=self._where.server_name(),
+                    ssl=self._address.tls(),
+                    server_hostname=self._address.server_name(),
                 ) as connection:
                     delay_s = _RETRY_FIRST_S
                     self._serve(connection, url)
@@ -196,7 +196,7 @@ class Link:
 
     def _forget(self, number: int) -> None:
         with self._changed:
-            self._queue.stored(number)
+            self._queue.drop_stored(number)
             self._changed.notify_all()
 
     def _set_connection(self, connection: ClientConnection, url: str) -> None:
@@ -206,7 +206,7 @@ class Link:
             self._changed.notify_all()
 
     def _drop(self, connection: ClientConnection | None) -> None:
-        """Use this connection no more; None stands for whichever there is."""
+        """Stop using this connection; None stands for the present one."""
         with self._changed:
             if connection is None or self._connection is connection:
                 self._connection, self._connected_to = None, ""
@@ -223,22 +223,22 @@ class Link:
                 connection, item = self._connection, self._queue.next()
                 if self._closing and (item is None or connection is None):
                     return
-                moved = connection is not None and self._where.url() != self._connected_to
+                moved = connection is not None and self._address.url() != self._connected_to
             if connection is None:
                 continue
             if moved:
                 self._drop(connection)
-                connection.close_socket()  # whoever is at the other end may be stopped: no farewell
+                connection.close_socket()  # the other end may be a stopped process: do not wait for its answer
                 continue
-            if not self._sent(connection, item) or item is None:
+            if not self._try_send(connection, item) or item is None:
                 continue
             with self._changed:
                 if self._connection is connection:
-                    self._queue.sent(item)
+                    self._queue.mark_sent(item)
                 self._changed.notify_all()
 
-    def _sent(self, connection: ClientConnection, item: Numbered | None) -> bool:
-        """Send a message, or a pulse if there is none; if that fails the connection is given up."""
+    def _try_send(self, connection: ClientConnection, item: Numbered | None) -> bool:
+        """Send a message, or a pulse if there is none; if that fails, drop the connection and return False."""
         if item is None and self._pulse is None:
             return True
         try:

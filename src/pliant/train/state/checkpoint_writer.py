@@ -23,7 +23,7 @@ PAUSE_SHARE: Final = 20.0
 
 
 class CheckpointListener(Protocol):
-    """Is told what became of checkpoints, in the writer's thread or in the training thread."""
+    """Learns what became of checkpoints, in the writer's thread or in the training thread."""
 
     def saved(self, path: Path, at: "CommittedStep", *, num_bytes: int, seconds: float) -> None: ...
 

@@ -94,7 +94,7 @@ class Results:
         """Return the state to start from: the newest whole checkpoint of this job, or else of the one to resume from.
 
         Raises:
-            TrainingError: there is none where the training was told to resume from, or it cannot be understood.
+            TrainingError: there is none in the folder to resume from, or it cannot be understood.
         """
         own = [folder for folder in (self.memory_folder, self.checkpoints) if folder is not None]
         saved = checkpoint.newest(*own, note=self._note)
@@ -109,7 +109,7 @@ class Results:
             )
         return saved
 
-    def step_committed(self, *, step: int, epoch: int) -> None:
+    def after_commit(self, *, step: int, epoch: int) -> None:
         """Save if it is time to. Called after every commit; if it is not time, it only reads the clock.
 
         Raises:
@@ -118,7 +118,7 @@ class Results:
         if self.clock() >= self._due_at:
             self._save_due(CommittedStep(step=step, epoch=epoch))
 
-    def epoch_ended(self, *, step: int, epoch: int) -> None:
+    def after_epoch(self, *, step: int, epoch: int) -> None:
         """Save if it is time to; `epoch` is the index of the epoch that ended.
 
         If another checkpoint is still being written, this one is taken at the first step after that.

@@ -63,7 +63,7 @@ class Exchange:
             received = [shards[group.rank] if turn < count else 0 for count in total.num_partials]
             works.append(
                 group.start_all_to_all(
-                    self._receiving(number, turn, sum(received)),
+                    self._receive_buffer(number, turn, sum(received)),
                     self.buffer_sets[turn].buffers[number] if mine else nothing,
                     received=received,
                     sent=shards if mine else [0] * group.size,
@@ -86,7 +86,7 @@ class Exchange:
         self._received.clear()
         self._works.clear()
 
-    def _receiving(self, number: int, turn: int, num_elements: int) -> torch.Tensor:
+    def _receive_buffer(self, number: int, turn: int, num_elements: int) -> torch.Tensor:
         bucket = self.layout.buckets[number]
         buffer = self._received.get((number, turn))
         if buffer is None or buffer.numel() != num_elements:

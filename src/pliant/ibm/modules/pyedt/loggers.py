@@ -64,16 +64,16 @@ def train_lines(reading: LoggedMetrics, batches: int) -> list[str]:
     return [
         f"Timestamp {_now_ms()}, Iteration {reading.iteration}",
         f"batches :{batches} {reading.values['loss']}",
-        *_tagged("train", reading),
+        *_tag("train", reading),
     ]
 
 
 def validation_lines(reading: LoggedMetrics) -> list[str]:
     """Return the lines about a validation that log readers look for."""
-    return _tagged("test", reading)
+    return _tag("test", reading)
 
 
-def _tagged(group: str, reading: LoggedMetrics) -> list[str]:
+def _tag(group: str, reading: LoggedMetrics) -> list[str]:
     return [
         f"Iteration {reading.iteration}: tag {group}_{name}, simple_value {value}"
         for name, value in reading.values.items()

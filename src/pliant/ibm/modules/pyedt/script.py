@@ -1,4 +1,4 @@
-"""What a script hands to `FabricModel` and to `train`: checked, with every problem told at once.
+"""What a script hands to `FabricModel` and to `train`: checked, with every problem in one error.
 
 Knows nothing of the engine. Invariant: a `Schedule` fixes the global batch and the number of virtual workers before
 anything is granted, so the number of tasks cannot change either.

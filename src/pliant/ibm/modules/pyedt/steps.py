@@ -88,7 +88,7 @@ def usual_step(script: Script, data: Any) -> StepResult:
     with _autocast(script):
         outputs = script.module(inputs)
         loss = script.loss_function(outputs, labels)
-    return StepResult(loss=loss, metrics=_measured(script, outputs, labels))
+    return StepResult(loss=loss, metrics=_measure(script, outputs, labels))
 
 
 def own_step(script: Script, data: Any, train_loader: TrainLoader) -> StepResult:
@@ -119,7 +119,7 @@ def _number(value: Any) -> float:
     return float(value.detach() if isinstance(value, torch.Tensor) else value)
 
 
-def _measured(script: Script, outputs: Any, labels: Any) -> dict[str, Any]:
+def _measure(script: Script, outputs: Any, labels: Any) -> dict[str, Any]:
     with torch.no_grad():
         found = {name: metric(outputs, labels) for name, metric in script.metrics.items()}
         if ACCURACY not in found and (share := accuracy(outputs, labels)) is not None:
