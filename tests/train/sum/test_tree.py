@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.train.data.sharding import cut
-from pliant.train.sum.tree import LocalSum, global_sum, local_sum
+from pliant.train.sum.tree import GlobalSum, LocalSum, global_sum, local_sum
 
 leaf_counts = st.integers(1, 70)
 

@@ -132,7 +132,7 @@ class Link:
         return flushed
 
     def _stores_more(self, timeout_s: float) -> bool:
-        """Wait, under the lock, until the server stores a message or refuses this task; return whether it did in time."""
+        """Wait, under the lock, until the server stores a message or refuses this task; False if it takes too long."""
         num_left = len(self._queue)
         return self._changed.wait_for(lambda: len(self._queue) < num_left or self._refused, timeout_s)
 
