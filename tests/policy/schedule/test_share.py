@@ -10,7 +10,7 @@ from tests.policy.schedule import oracle
 from tests.policy.schedule.world import job
 
 from pliant.core.workload import Workload
-from pliant.policy.schedule.share import Demand, fill, queue
+from pliant.policy.schedule.share import Demand, fill, serve_in_order
 
 
 def demand(view: Workload) -> Demand:
@@ -73,7 +73,7 @@ def test_shares_keep_their_bounds_and_leave_no_slot_that_somebody_could_use(
 ) -> None:
     total = sum(d.low * d.size for d in demands) + more
 
-    shares = (fill if fair else queue)(demands, total)
+    shares = (fill if fair else serve_in_order)(demands, total)
 
     left = total - sum(n * d.size for n, d in zip(shares.tasks, demands, strict=True))
     assert left >= 0
@@ -94,7 +94,9 @@ def test_nobody_gets_less_than_the_whole_tasks_in_what_it_deserves(demands: list
     assert sum(shares.deserved) == min(total, sum(d.high * d.size for d in demands)) * shares.denominator
 
 
-def test_a_queue_serves_the_first_up_to_its_maximum_before_the_next() -> None:
-    assert queue([Demand(1, 1, 1, 5), Demand(9, 1, 1, 5), Demand(9, 1, 1, 5)], 8).tasks == [5, 2, 1]
-    assert queue([Demand(1, 4, 1, 2), Demand(1, 3, 1, 2), Demand(1, 1, 1, 9)], 11).tasks == [1, 2, 1]
-    assert queue([Demand(1, 1, 1, 5), Demand(9, 1, 2, 5)], 2).tasks == [1, 2], "minimums are granted, come what may"
+def test_serving_in_order_gives_to_the_first_up_to_its_maximum_before_the_next() -> None:
+    assert serve_in_order([Demand(1, 1, 1, 5), Demand(9, 1, 1, 5), Demand(9, 1, 1, 5)], 8).tasks == [5, 2, 1]
+    assert serve_in_order([Demand(1, 4, 1, 2), Demand(1, 3, 1, 2), Demand(1, 1, 1, 9)], 11).tasks == [1, 2, 1]
+    assert serve_in_order([Demand(1, 1, 1, 5), Demand(9, 1, 2, 5)], 2).tasks == [1, 2], (
+        "minimums are granted, come what may"
+    )
