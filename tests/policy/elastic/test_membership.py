@@ -133,6 +133,22 @@ def activated(generation: int, *members: TaskId, from_size: int, cause: str, ste
     )
 
 
+def test_the_example_of_membership() -> None:
+    story = training(A)
+    lost = "lost job-1.2 (killed)"
+
+    assert story.want(A, B, C, cause="free slots") == ()
+    assert story.ready(B) == ()
+    assert story.membership.wake_at == 10.3
+    story.now = 10.1
+    assert story.ready(C) == form(2, A, B, C, cause="free slots", to=[A, B, C])
+    assert story.membership.active == (A,), "it trains on meanwhile"
+    assert story.switched(A, B, C, step=40) == activated(2, A, B, C, from_size=1, cause="free slots", step=40)
+    story.now = 12.0
+    assert story.gone(B) == (*abandon(2, lost, A, C), *form(3, A, C, cause=lost, to=[A, C]))
+    assert story.switched(A, C, step=41) == activated(3, A, C, from_size=3, cause=lost, step=41)
+
+
 # -- planned changes --------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import product
 
 from hypothesis import given, settings
@@ -15,6 +16,19 @@ from pliant.policy.schedule.share import Demand, fill, serve_in_order
 
 def demand(view: Workload) -> Demand:
     return Demand(view.priority, view.slots_per_task, view.min_tasks, view.max_tasks)
+
+
+def test_the_example_of_share() -> None:
+    a, b = Demand(1, 1, 1, 8), Demand(2, 1, 1, 8)
+
+    shares = fill([a, b], 8)
+    assert [Fraction(slots, shares.denominator) for slots in (shares.level, *shares.deserved)] == [
+        Fraction(8, 3), Fraction(8, 3), Fraction(16, 3),
+    ]  # fmt: skip
+    assert shares.tasks == [3, 5]
+
+    shares = fill([a._replace(low=4), b], 8)
+    assert [Fraction(slots, shares.denominator) for slots in (shares.level, *shares.deserved)] == [2, 4, 4]
 
 
 def small_cases() -> Iterator[tuple[list[Workload], int]]:
@@ -97,6 +111,4 @@ def test_nobody_gets_less_than_the_whole_tasks_in_what_it_deserves(demands: list
 def test_serving_in_order_gives_to_the_first_up_to_its_maximum_before_the_next() -> None:
     assert serve_in_order([Demand(1, 1, 1, 5), Demand(9, 1, 1, 5), Demand(9, 1, 1, 5)], 8).tasks == [5, 2, 1]
     assert serve_in_order([Demand(1, 4, 1, 2), Demand(1, 3, 1, 2), Demand(1, 1, 1, 9)], 11).tasks == [1, 2, 1]
-    assert serve_in_order([Demand(1, 1, 1, 5), Demand(9, 1, 2, 5)], 2).tasks == [1, 2], (
-        "minimums are granted, come what may"
-    )
+    assert serve_in_order([Demand(1, 1, 1, 5), Demand(9, 1, 2, 5)], 2).tasks == [1, 2], "minimums are granted"
