@@ -30,7 +30,7 @@ from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import Failed
 from pliant.core.ports import TaskExit
 from pliant.files import step_file
-from pliant.policy.elastic.diagnose import Death
+from pliant.policy.elastic.diagnose import ProcessFailure
 from pliant.policy.elastic.membership import Gone
 
 NUM_TRACEBACK_LINES = 30
@@ -124,7 +124,7 @@ def _lost(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
     _say_lost(draft, live, task, how, exit_code)
     number = -exit_code if exit_code is not None and exit_code < 0 and killed is None else None
     large = bool(ended.cause)
-    death = Death(task_id=task.id, node_id=task.node_id, how=how, signal=number, too_large=large)
+    death = ProcessFailure(task_id=task.id, node_id=task.node_id, how=how, signal=number, too_large=large)
     live = count_loss(draft, _recovering(draft, live, task), task, death)
     _after(draft, live, task, how)
 
@@ -158,7 +158,7 @@ def fence(draft: Draft, job_id: JobId, task_id: TaskId, how: str, *, blame: bool
     _say_lost(draft, live, task, how, None)
     live = _recovering(draft, live, task)
     if blame and task.state is not TaskState.LEAVING:
-        death = Death(task_id=task.id, node_id=task.node_id, how=how, hung=True)
+        death = ProcessFailure(task_id=task.id, node_id=task.node_id, how=how, hung=True)
         live = count_loss(draft, live, task, death)
     _after(draft, live, task, how)
 

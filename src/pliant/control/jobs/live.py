@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pliant.core.job import Generation, Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.workload import TaskView, Workload
-from pliant.policy.elastic.diagnose import Loss
+from pliant.policy.elastic.diagnose import WorkerLoss
 from pliant.policy.elastic.membership import Membership
 
 COMPETING = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.PAUSED)
@@ -36,7 +36,7 @@ class LiveJob:
     """Steps committed, as far as anybody has told."""
     resized_at: float | None = None
     held_until: float | None = None
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[WorkerLoss, ...] = ()
     """The newest losses of its tasks, oldest first."""
     joined: Mapping[TaskId, int] = field(default_factory=dict)
     """At which step a running task became a member of a generation for the first time."""

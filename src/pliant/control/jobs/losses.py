@@ -17,11 +17,11 @@ from pliant.files import step_file
 from pliant.policy.elastic.diagnose import (
     BadHost,
     CrashLoop,
-    Death,
-    Loss,
+    NodeHealth,
     NoNewcomer,
     PoisonStep,
-    Scene,
+    ProcessFailure,
+    WorkerLoss,
     add,
     diagnose,
     explain,
@@ -30,7 +30,7 @@ from pliant.policy.elastic.diagnose import (
 )
 
 
-def count_loss(draft: Draft, live: LiveJob, task: Task, death: Death) -> LiveJob:
+def count_loss(draft: Draft, live: LiveJob, task: Task, death: ProcessFailure) -> LiveJob:
     """Count the loss of a task, as it was before, and draw the consequences. The job may have ended then."""
     before = live.losses
     live = _with_loss(draft, live, task, death)
@@ -44,13 +44,13 @@ def count_loss(draft: Draft, live: LiveJob, task: Task, death: Death) -> LiveJob
     return _judge(draft, live, task) if live.competes else live
 
 
-def _with_loss(draft: Draft, live: LiveJob, task: Task, death: Death) -> LiveJob:
+def _with_loss(draft: Draft, live: LiveJob, task: Task, death: ProcessFailure) -> LiveJob:
     noted = step_file.read(draft.settings.folders(live.id).log(task.id, task.node_id))
     step = live.step if noted is None else noted
     reached = max(live.step, step)
     joined = live.joined.get(task.id)
     current = live.membership.current
-    loss = Loss(
+    loss = WorkerLoss(
         at=draft.now,
         deaths=(death,),
         step=step,
@@ -63,14 +63,14 @@ def _with_loss(draft: Draft, live: LiveJob, task: Task, death: Death) -> LiveJob
     return draft.put(replace(live, step=reached, losses=add(live.losses, loss)))
 
 
-def _scene(draft: Draft, live: LiveJob) -> Scene:
+def _scene(draft: Draft, live: LiveJob) -> NodeHealth:
     places = {
         node.id: len(node.slots) // live.job.spec.slots_per_task
         for node in draft.nodes()
         if node.id not in live.excluded
     }
     spare = sum(places.values()) - max(1, live.job.min_tasks)
-    return Scene(
+    return NodeHealth(
         dispensable=frozenset(node_id for node_id, num in places.items() if num <= spare),
         fine=frozenset(t.node_id for t in live.running if t.id in live.joined and t.id not in live.fenced),
     )

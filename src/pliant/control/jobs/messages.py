@@ -42,7 +42,7 @@ from pliant.core.link import (
     SaveFailed,
     Switched,
 )
-from pliant.policy.elastic.membership import Heard
+from pliant.policy.elastic.membership import TaskMessage
 
 News = EpochFinished | Saved | SaveFailed | Note
 """What becomes an event each time that it is said."""
@@ -67,7 +67,7 @@ def _hear_live(draft: Draft, live: LiveJob, task: Task, message: FromTask, numbe
             _ready(draft, live, task, message)
         case Switched() | Broken():
             live = _progressed(draft, live, message.step)
-            release_leavers(draft, feed(draft, live, Heard(task_id=task.id, message=message)))
+            release_leavers(draft, feed(draft, live, TaskMessage(task_id=task.id, message=message)))
         case Left():
             _left(draft, live, task, message)
         case Leaving():
@@ -100,7 +100,7 @@ def _hello(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
     if hello.ready and task.state is TaskState.STARTING:
         live = task_event(draft, live, task.id, TaskEvent.READY)
     live = _progressed(draft, live, hello.step or 0)
-    release_leavers(draft, feed(draft, live, Heard(task_id=task.id, message=hello)))
+    release_leavers(draft, feed(draft, live, TaskMessage(task_id=task.id, message=hello)))
 
 
 def _ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
@@ -114,7 +114,7 @@ def _ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
         )
     live = task_event(draft, live, task.id, TaskEvent.READY)
     live = _bound_by(draft, live, ready.virtual_workers)
-    release_leavers(draft, feed(draft, live, Heard(task_id=task.id, message=ready)))
+    release_leavers(draft, feed(draft, live, TaskMessage(task_id=task.id, message=ready)))
 
 
 def _bound_by(draft: Draft, live: LiveJob, virtual_workers: int) -> LiveJob:
@@ -140,7 +140,7 @@ def _left(draft: Draft, live: LiveJob, task: Task, left: Left) -> None:
     live = _progressed(draft, live, left.step)
     live = task_event(draft, live, task.id, TaskEvent.LEAVE)
     live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    feed(draft, live, Heard(task_id=task.id, message=left))
+    feed(draft, live, TaskMessage(task_id=task.id, message=left))
 
 
 def _finished(draft: Draft, live: LiveJob, task: Task, message: Finished) -> None:

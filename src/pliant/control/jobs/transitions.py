@@ -25,16 +25,8 @@ from pliant.core.lifecycle import (
     is_final,
 )
 from pliant.core.link import Dismiss
-from pliant.policy.elastic.membership import (
-    Abandoned,
-    Activated,
-    Announced,
-    Effect,
-    MembershipEvent,
-    Send,
-    Wanted,
-    handle,
-)
+from pliant.policy.elastic.coordinator import handle
+from pliant.policy.elastic.membership import Abandoned, Activated, Announced, Effect, MembershipEvent, Send, Wanted
 
 KILL_AGAIN_S = 5.0
 """A process that is still there so long after a SIGKILL is sent another."""

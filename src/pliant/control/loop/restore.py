@@ -11,7 +11,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import Generation, Job, JobId, Task, TaskId
 from pliant.core.lifecycle import JOB_LIFECYCLE, GenerationState, JobState, TaskState, is_final
 from pliant.core.ports import Observation, Store
-from pliant.policy.elastic.membership import Gone, Group, Membership, restore
+from pliant.policy.elastic.membership import GenerationView, Gone, Membership, restore
 
 UNENDED = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
 _PAGE = 1000
@@ -57,7 +57,7 @@ def _unended(store: Store) -> list[Job]:
 
 def _live(job: Job, tasks: list[Task], generations: tuple[Generation, ...], now: float) -> LiveJob:
     open_ones = {g.number: g for g in generations if g.state in (GenerationState.FORMING, GenerationState.ACTIVE)}
-    groups = {g.state: Group(number=g.number, members=g.members, cause=g.cause) for g in open_ones.values()}
+    groups = {g.state: GenerationView(number=g.number, members=g.members, cause=g.cause) for g in open_ones.values()}
     staying = frozenset(task.id for task in tasks if task.state is not TaskState.LEAVING)
     return LiveJob(
         job=job,
