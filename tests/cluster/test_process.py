@@ -29,9 +29,9 @@ def test_a_process_is_opened_only_under_its_own_stamp() -> None:
 
     pidfd = process.open_process(child.pid, stamp)
     assert pidfd is not None
-    process.send(pidfd, signal.SIGTERM)
+    process.send_signal(pidfd, signal.SIGTERM)
     assert child.wait(10) == -signal.SIGTERM
-    process.send(pidfd, signal.SIGTERM)
+    process.send_signal(pidfd, signal.SIGTERM)
     os.close(pidfd)
     assert process.open_process(child.pid, stamp) is None
 

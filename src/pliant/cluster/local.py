@@ -188,7 +188,7 @@ class LocalCluster:
             if held.pidfd is None:
                 held.signals.append(number)
             else:
-                process.send(held.pidfd, number)
+                process.send_signal(held.pidfd, number)
 
     def _wake(self) -> None:
         """Only under the lock: once closing, the pipe may be gone."""
@@ -304,7 +304,7 @@ class LocalCluster:
             held.pidfd = pidfd
             self._selector.register(pidfd, selectors.EVENT_READ, record.task_id)
             for number in held.signals:
-                process.send(pidfd, number)
+                process.send_signal(pidfd, number)
             held.signals.clear()
 
     def _see_gone(self, task_id: TaskId) -> None:

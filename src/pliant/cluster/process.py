@@ -35,7 +35,7 @@ def open_process(pid: int, its_stamp: str | None) -> int | None:
     return pidfd
 
 
-def send(pidfd: int, number: int) -> None:
+def send_signal(pidfd: int, number: int) -> None:
     """Send a signal; does nothing if the process has ended."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, number)

@@ -50,10 +50,10 @@ def launch_of(
     """Return what the zygote is asked for: the order, its environment completed by what only this node knows."""
     env = {"PYTHONUNBUFFERED": "1", **order.env, "PLIANT_HOST": host, **confine(devices, order.slots, order.sees)}
     job_id = order.env.get("PLIANT_JOB_ID", "")
-    lodging = order.lodging
+    run_as = order.run_as
     if _TASK_ID.fullmatch(job_id) and (memory := memory_of(job_id)) is not None:
         env["PLIANT_MEMORY_DIR"] = str(memory)
-        lodging = None if lodging is None else with_memory(lodging, memory)
+        run_as = None if run_as is None else with_memory(run_as, memory)
     paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
     if paths:
         env["PYTHONPATH"] = os.pathsep.join(paths)
@@ -65,6 +65,6 @@ def launch_of(
         cwd=order.cwd,
         log_dir=order.log_dir,
         python=order.python,
-        lodging=lodging,
+        run_as=run_as,
         read_only=order.read_only,
     )

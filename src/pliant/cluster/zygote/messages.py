@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from pliant.core.job import TaskId
-from pliant.core.ports import Lodging
+from pliant.core.ports import RunAs
 
 _CHUNK = 1 << 16
 
@@ -25,7 +25,7 @@ class Launch:
     log_dir: str
     python: str | None
     """Another interpreter; the task is started cold."""
-    lodging: Lodging | None = None
+    run_as: RunAs | None = None
     """Another user of the operating system to run as."""
     read_only: tuple[str, ...] = ()
     """Folders that the task shall read and not write."""
@@ -80,9 +80,9 @@ def decode(line: bytes) -> Message:
     """Return the message in a line."""
     fields: dict[str, Any] = json.loads(line)
     fields |= {name: tuple(fields[name]) for name in ("slots", "argv", "read_only") if name in fields}
-    if fields.get("lodging") is not None:
-        given: dict[str, Any] = fields["lodging"]
-        fields["lodging"] = Lodging(**{name: tuple(value) for name, value in given.items()} | {"user": given["user"]})
+    if fields.get("run_as") is not None:
+        given: dict[str, Any] = fields["run_as"]
+        fields["run_as"] = RunAs(**{name: tuple(value) for name, value in given.items()} | {"user": given["user"]})
     return _KINDS[fields["kind"]](**fields)
 
 

@@ -47,7 +47,7 @@ class _Child:
     launch: Launch
     pid: int
     pidfd: int
-    gate: socket.socket
+    handshake: socket.socket
 
 
 class Zygote:
@@ -57,7 +57,7 @@ class Zygote:
         self._settings = settings
         self._clock = clock
         self._channel: socket.socket | None = channel
-        self._mute = False
+        self._agent_gone = False
         self._inbox = Inbox(channel)
         self._children: dict[int, _Child] = {}
         self._selector = selectors.DefaultSelector()
@@ -70,7 +70,7 @@ class Zygote:
         began = time.monotonic()
         missing = warm_up(self._settings.preload)
         seconds = time.monotonic() - began
-        self._tell(Warm(seconds=seconds, num_threads=process.num_threads(), missing=missing))
+        self._send(Warm(seconds=seconds, num_threads=process.num_threads(), missing=missing))
         while self._channel is not None or self._children:
             self.tick(None)
         self._selector.close()
@@ -79,11 +79,11 @@ class Zygote:
         """Wait for something to happen, no longer than this, and deal with it."""
         for key, _ in self._selector.select(timeout_s):
             if self._channel is not None and key.fileobj is self._channel:
-                self._hear(self._channel)
+                self._receive(self._channel)
             elif key.fd in self._children:
-                self._bury(self._children.pop(key.fd))
+                self._reap(self._children.pop(key.fd))
 
-    def _hear(self, channel: socket.socket) -> None:
+    def _receive(self, channel: socket.socket) -> None:
         messages = self._inbox.read()
         if messages is None:
             self._selector.unregister(channel)
@@ -101,36 +101,36 @@ class Zygote:
                     return  # a later server has told the task's fate already
                 started = self._fork(launch)
         except OSError as error:
-            self._tell(Ended(task_id=launch.task_id, exit_code=None, error=f"it could not be started: {error}"))
+            self._send(Ended(task_id=launch.task_id, exit_code=None, error=f"it could not be started: {error}"))
         else:
-            self._tell(started)
+            self._send(started)
 
     def _fork(self, launch: Launch) -> Started:
         """Fork a child, write its record, and only then let it run."""
-        launch = _as_possible(launch)
-        gate, childs_gate = socket.socketpair()
-        with childs_gate:
+        launch = _cold_if_threaded(launch)
+        handshake, childs_end = socket.socketpair()
+        with childs_end:
             try:
                 pid = os.fork()
             except OSError:
-                gate.close()
+                handshake.close()
                 raise
             if pid == 0:
-                gate.close()  # or it would not see the zygote die
-                child.become(launch, self._settings.entry, childs_gate)
+                handshake.close()  # or it would not see the zygote die
+                child.become(launch, self._settings.entry, childs_end)
         its_stamp = process.stamp(pid)
         record = self._record_of(launch, pid, its_stamp)
         try:
             records.write(self._settings.state_dir, record)
         except OSError:
-            gate.close()  # the child ends when it sees that
+            handshake.close()  # the child ends when it sees that
             os.waitpid(pid, 0)
             raise
         pidfd = os.pidfd_open(pid)
-        self._children[pidfd] = _Child(record=record, launch=launch, pid=pid, pidfd=pidfd, gate=gate)
+        self._children[pidfd] = _Child(record=record, launch=launch, pid=pid, pidfd=pidfd, handshake=handshake)
         self._selector.register(pidfd, selectors.EVENT_READ)
         with suppress(BrokenPipeError):
-            gate.sendall(b"\n")
+            handshake.sendall(b"\n")
         return Started(task_id=launch.task_id, pid=pid, stamp=its_stamp)
 
     def _record_of(self, launch: Launch, pid: int, its_stamp: str | None) -> records.Record:
@@ -143,28 +143,28 @@ class Zygote:
             zygote_stamp=self._stamp,
         )
 
-    def _bury(self, gone: _Child) -> None:
+    def _reap(self, gone: _Child) -> None:
         """Note how a child ended; what it left in its session ends with it, so that its slots are truly free."""
         self._selector.unregister(gone.pidfd)
         os.close(gone.pidfd)
         process.sweep_session(gone.pid)
         code = os.waitstatus_to_exitcode(os.waitpid(gone.pid, 0)[1])
-        error = _last_words(gone.gate) or _lacks_pliant(gone.launch, code)
+        error = _start_error(gone.handshake) or _lacks_pliant(gone.launch, code)
         ended = Ended(task_id=gone.launch.task_id, exit_code=None if error else code, error=error)
         record = replace(gone.record, ended_at=self._clock.now(), exit_code=ended.exit_code, error=error)
         try:
             records.write(self._settings.state_dir, record)
         except OSError as failed:
             _log.error("the end of task %s (%s) could not be recorded: %s", ended.task_id, code, failed)
-        self._tell(ended)
+        self._send(ended)
 
-    def _tell(self, message: Message) -> None:
-        if self._channel is None or self._mute:
+    def _send(self, message: Message) -> None:
+        if self._channel is None or self._agent_gone:
             return
         try:
             self._channel.sendall(encode(message))
         except OSError:
-            self._mute = True  # the agent is gone; what it ordered before is still there to be read
+            self._agent_gone = True  # the agent is gone; what it ordered before is still there to be read
 
 
 def warm_up(modules: Sequence[str]) -> dict[str, str]:
@@ -182,18 +182,18 @@ def warm_up(modules: Sequence[str]) -> dict[str, str]:
     return missing
 
 
-def _as_possible(launch: Launch) -> Launch:
+def _cold_if_threaded(launch: Launch) -> Launch:
     """Return the order, turned into a cold start if this process has threads that make a warm one unsafe."""
     if launch.python is None and process.num_threads() > 1:
         return replace(launch, python=sys.executable)
     return launch
 
 
-def _last_words(gate: socket.socket) -> str:
-    with gate:
-        gate.setblocking(False)
+def _start_error(handshake: socket.socket) -> str:
+    with handshake:
+        handshake.setblocking(False)
         with suppress(BlockingIOError, ConnectionResetError):
-            return gate.recv(_TAIL_BYTES).decode(errors="replace")
+            return handshake.recv(_TAIL_BYTES).decode(errors="replace")
     return ""
 
 
