@@ -191,15 +191,16 @@ def test_tasks_outlive_a_server_that_is_killed(tmp_path: Path, bring_up: BringUp
     server = f"""
 import os, signal, time
 from pathlib import Path
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import LocalSettings
 from pliant.core.ports import StartOrder
 class Clock:
     now = staticmethod(time.time)
 folder = Path({str(tmp_path / "job-1.1")!r})
-settings = LocalSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
+settings = AgentSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
                          entry="tests.contracts.program:main")
-cluster = LocalCluster(settings, clock=Clock(), base_env=os.environ)
+cluster = LocalCluster(AgentThread(settings, clock=Clock(), base_env=os.environ))
 cluster.start(StartOrder(task_id="job-1.1", node_id="here", slots=(0,), argv=(str(folder),), env={{}}, cwd=str(folder),
                          log_dir=str(folder)))
 while not (folder / "began").exists():

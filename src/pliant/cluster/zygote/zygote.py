@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pliant.cluster import process
+from pliant.cluster.json_lines import LineSocket, decode, encode
 from pliant.cluster.zygote import child, records
-from pliant.cluster.zygote.messages import Ended, Inbox, Launch, Message, Started, Warm, encode
+from pliant.cluster.zygote.messages import KINDS, Ended, Launch, Started, Warm, ZygoteMessage
 from pliant.core.ports import Clock
 
 _log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Zygote:
         self._clock = clock
         self._channel: socket.socket | None = channel
         self._agent_gone = False
-        self._inbox = Inbox(channel)
+        self._lines = LineSocket(channel)
         self._children: dict[int, _Child] = {}
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
@@ -84,14 +85,14 @@ class Zygote:
                 self._reap(self._children.pop(key.fd))
 
     def _receive(self, channel: socket.socket) -> None:
-        messages = self._inbox.read()
-        if messages is None:
+        lines = self._lines.receive()
+        if lines is None:
             self._selector.unregister(channel)
             channel.close()
             self._channel = None
             return
-        for message in messages:
-            if isinstance(message, Launch):
+        for line in lines:
+            if isinstance(message := decode(line, KINDS), Launch):
                 self._launch(message)
 
     def _launch(self, launch: Launch) -> None:
@@ -158,7 +159,7 @@ class Zygote:
             _log.error("the end of task %s (%s) could not be recorded: %s", ended.task_id, code, failed)
         self._send(ended)
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: ZygoteMessage) -> None:
         if self._channel is None or self._agent_gone:
             return
         try:

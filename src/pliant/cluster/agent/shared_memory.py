@@ -13,7 +13,6 @@ import os
 import secrets
 import shutil
 import stat
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +35,6 @@ class SharedMemory:
     def __init__(self, root: Path | None, state_dir: Path) -> None:
         self._lock: int | None = None
         self._own: Path | None = None
-        self._retained: frozenset[str] | None = None
-        self._noting = threading.Lock()
         if root is None:
             return
         try:
@@ -65,23 +62,13 @@ class SharedMemory:
                 _log.warning("a job gets no shared memory: %s", error)
 
     def retain(self, job_ids: Collection[str]) -> None:
-        """Note that the folders of all other jobs are to be removed; from any thread."""
-        with self._noting:
-            self._retained = frozenset(job_ids)
-
-    def tidy(self) -> None:
-        """Remove what is to be removed; before folders are made for jobs that were not known then."""
-        with self._noting:
-            retained, self._retained = self._retained, None
-        if retained is None:
-            return
+        """Remove the folders of all other jobs."""
         for folder in self._jobs():
-            if folder.name not in retained:
+            if folder.name not in job_ids:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """Let go; what jobs have here stays, and if there is nothing all is removed."""
-        self.tidy()
         if self._own is not None:
             self._leave(self._own)
             self._own = None

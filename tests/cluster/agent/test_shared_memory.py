@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.contracts.process_stage import ProcessStage, until
 
-from pliant.cluster.agent.memory import SharedMemory
+from pliant.cluster.agent.shared_memory import SharedMemory
 from pliant.cluster.local import LocalCluster
 from pliant.core.job import JobId, TaskId
 
@@ -55,7 +55,6 @@ def test_folders_of_jobs_that_are_over_are_removed(tmp_path: Path, agent: Callab
     memory = agent("a")
     filled(memory, "job-1", "job-2", "job-3")
     memory.retain(["job-2", "job-4"])
-    memory.tidy()
 
     assert jobs(tmp_path) == ["job-2"]
 
@@ -87,7 +86,6 @@ def test_agents_do_not_share_a_folder_and_leave_each_others_alone(
     filled(one, "job-1")
     filled(other, "job-1")
     one.retain([])
-    one.tidy()
     assert other.folder("job-1") != one.folder("job-1")
     assert jobs(tmp_path) == ["job-1"]
     other.close()
