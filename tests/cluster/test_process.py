@@ -1,4 +1,4 @@
-"""A process is told from every other one that had or will have its number."""
+"""A process is never taken for another one that had or will have its number."""
 
 import os
 import signal

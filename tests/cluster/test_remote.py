@@ -183,7 +183,7 @@ def test_an_agent_starts_no_task_on_a_slot_that_is_held_whatever_its_adapter_bel
 
 
 def _refuses(stage: RemoteStage) -> bool:
-    """Tell whether the adapter knows that its agent is gone."""
+    """Return whether the adapter knows that its agent is gone."""
     try:
         stage.cluster.start(stage.order(TaskId("job-9.9"), (NUM_SLOTS,)))
     except Unavailable:

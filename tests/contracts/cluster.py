@@ -26,7 +26,7 @@ class Stage(Protocol):
     def node_id(self) -> NodeId: ...
 
     def order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
-        """Return an order for a task that runs until it is told to end, and on SIGTERM ends with code 0."""
+        """Return an order for a task that runs until `finish`, and on SIGTERM ends with code 0."""
         ...
 
     def hopeless_order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:

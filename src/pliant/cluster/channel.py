@@ -40,7 +40,7 @@ class Channel(Protocol):
         ...
 
     def close(self) -> None:
-        """Let the agent let go of its tasks, and wait for its end, unless its own thread calls; can be called twice."""
+        """End the agent, not its tasks, and wait for that (not in the channel's own thread). Can be called twice."""
         ...
 
 

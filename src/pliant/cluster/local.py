@@ -47,7 +47,7 @@ class LocalCluster:
     """Answered here: adapter and agent share a machine and a user of it."""
 
     def __init__(self, channel: Channel) -> None:
-        """Open the channel, and wait until the agent has told how things stand.
+        """Open the channel, and wait for the agent's account of its node.
 
         Raises:
             Unavailable: there is no agent at the other end.
@@ -74,15 +74,15 @@ class LocalCluster:
 
     def observe(self) -> Observation:
         with self._lock:
-            return Observation(nodes=(self._here(),), tasks=tuple(self._tasks.values()))
+            return Observation(nodes=(self._own_node(),), tasks=tuple(self._tasks.values()))
 
     def free_address(self, node_id: NodeId) -> Address:
         with self._lock:
-            here = self._here().id
-            if node_id != here:
-                raise ValueError(f"there is no node {node_id!r}; the only one here is {here!r}")
+            own = self._own_node().id
+            if node_id != own:
+                raise ValueError(f"there is no node {node_id!r}; the only one here is {own!r}")
             if not self._addresses:
-                raise OSError(self._no_address or f"all free ports of {here} have just been given away; try again")
+                raise OSError(self._no_address or f"all free ports of {own} have just been given away; try again")
             address = next(iter(self._addresses))
             del self._addresses[address]
         self._channel.send(UseAddress(address=address))
@@ -94,12 +94,12 @@ class LocalCluster:
                 raise Unavailable(f"task {order.task_id} cannot be started: {self._closed}")
             if order.task_id in self._spent:
                 return
-            here = self._here()
+            node = self._own_node()
             holders = {slot: task.task_id for task in self._tasks.values() for slot in task.slots}
-            check(order, here.id, len(here.slots), holders)
+            check(order, node.id, len(node.slots), holders)
             self._channel.send(Start(order=order))
             self._spent.add(order.task_id)
-            self._tasks[order.task_id] = LiveTask(task_id=order.task_id, node_id=here.id, slots=order.slots, pid=None)
+            self._tasks[order.task_id] = LiveTask(task_id=order.task_id, node_id=node.id, slots=order.slots, pid=None)
 
     def drain(self, task_id: TaskId) -> None:
         self._channel.send(Drain(task_id=task_id))
@@ -129,8 +129,8 @@ class LocalCluster:
         """Return how ready the zygote is."""
         return self._readiness
 
-    def _here(self) -> NodeView:
-        assert self._node is not None, "the agent tells of its node first"
+    def _own_node(self) -> NodeView:
+        assert self._node is not None, "the account of the node begins with it"
         return self._node
 
     def _take(self, message: FromAgent | None) -> None:

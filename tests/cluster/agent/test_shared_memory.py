@@ -100,13 +100,13 @@ def test_an_agent_that_is_about_to_begin_is_not_taken_for_one_that_is_gone(
 
     def take(memory: SharedMemory, own: Path, state_dir: Path) -> None:
         if state_dir.name == "slow":
-            own.mkdir(mode=0o700)  # its owner is not told yet
+            own.mkdir(mode=0o700)  # its owner is not written down yet
             begun.set()
             assert not other_has_begun.wait(0.3)
         as_ever(memory, own, state_dir)
 
-    as_ever, other_has_begun = SharedMemory._take, threading.Event()
-    monkeypatch.setattr(SharedMemory, "_take", take)
+    as_ever, other_has_begun = SharedMemory._claim, threading.Event()
+    monkeypatch.setattr(SharedMemory, "_claim", take)
     slow = ThreadPoolExecutor(1).submit(agent, "slow")
     assert begun.wait(30)
     agent("other")

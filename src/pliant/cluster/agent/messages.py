@@ -74,7 +74,7 @@ class UseAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """Carry out what came before, then let go of the tasks and end."""
+    """Carry out what came before, then end; the tasks go on."""
 
     kind: Literal["close"] = "close"
 

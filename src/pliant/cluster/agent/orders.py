@@ -1,4 +1,4 @@
-"""Whether an order can be carried out on this node, and what it becomes for the zygote. Pure."""
+"""Whether a node can carry out an order, and the launch that the zygote gets for it. Pure."""
 
 import os
 import re

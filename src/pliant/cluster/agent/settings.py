@@ -1,4 +1,4 @@
-"""What the agent of a node is told at its start. Values only."""
+"""How the agent of a node is set up. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ ENTRY: Final = "pliant.entry.task:main"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """How one agent is set up."""
+    """How one agent is set up; fixed for its life."""
 
     node_id: NodeId
     state_dir: Path

@@ -59,6 +59,6 @@ class TaskProcess:
         return record if record is not None and record.ended_at is not None else None
 
     def is_zygote_alive(self) -> bool:
-        """Tell whether the zygote that writes down this task's end still runs."""
+        """Return whether the zygote that writes down this task's end still runs."""
         record = self.record
         return record.zygote_pid is not None and process.stamp(record.zygote_pid) == record.zygote_stamp

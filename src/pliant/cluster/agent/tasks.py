@@ -100,8 +100,7 @@ class Tasks:
             self._report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
             return
         launch = launch_of(order, self._settings.host, self._devices, self._base_env, self._memory.folder)
-        record = Record(task_id=order.task_id, slots=order.slots, memory_bytes=order.memory_bytes)
-        self._tasks[order.task_id] = TaskProcess(record=record, launch=launch)
+        self._tasks[order.task_id] = TaskProcess(record=_record_of(order), launch=launch)
 
     def send_signal(self, task_id: TaskId, number: int) -> None:
         """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
@@ -139,8 +138,8 @@ class Tasks:
             return _POLL_S
         return CHECK_EVERY_S if any(task.record.memory_bytes for task in self._tasks.values()) else None
 
-    def let_go(self, *, newest: bool) -> None:
-        """Hand over the last orders, unless a later agent has begun; tasks go on, and a zygote that has children."""
+    def close(self, *, newest: bool) -> None:
+        """Send the last launches, unless a later agent has begun. The tasks go on, and a zygote that has children."""
         if newest:
             self._send_launches()
         if (zygote := self._zygote) is not None:
@@ -307,3 +306,7 @@ def _readiness(zygote: ZygoteProcess | None) -> Readiness:
     return Readiness(
         pid=zygote.pid, warm=True, warm_up_s=warm.seconds, missing=warm.missing, num_threads=warm.num_threads
     )
+
+
+def _record_of(order: StartOrder) -> Record:
+    return Record(task_id=order.task_id, slots=order.slots, memory_bytes=order.memory_bytes)

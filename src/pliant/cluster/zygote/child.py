@@ -157,7 +157,7 @@ def _run(entry: str, argv: tuple[str, ...]) -> int:
         try:
             stream.flush()
         except (OSError, ValueError):
-            code = code or 120  # what Python itself exits with if its last words are lost
+            code = code or 120  # what Python itself exits with if its last output is lost
     return code & 0xFF
 
 

@@ -27,7 +27,7 @@ _SET_DUMPABLE: Final = 4
 
 
 def refusal(user: str, home: str | Path) -> str:
-    """Return why no process can run as this user here, in words; empty if they can.
+    """Return why no process of this machine can run as this user, in words; empty if they can.
 
     Args:
         user: a name of the user database.
