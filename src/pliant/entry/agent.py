@@ -1,4 +1,7 @@
-"""An agent in a process of its own: `python -P -m pliant.entry.agent`. Not for people to call."""
+"""An agent in a process of its own: `python -P -m pliant.entry.agent`. Not for people to call.
+
+A signal may end it at any moment: its tasks go on, and the next agent on the same folder adopts them.
+"""
 
 import argparse
 import os
