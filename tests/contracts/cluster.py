@@ -221,6 +221,18 @@ class ClusterContract:
 
         assert exits == [TaskExit(task_id=task_id, exit_code=5)]
 
+    def test_an_exit_is_reported_once_however_often_one_watches(self, stage: Stage) -> None:
+        first, second = _start(stage, "job-1.1", (0,)), _start(stage, "job-1.2", (1,))
+        stage.finish(first, 1)
+        stage.until(lambda: len(stage.cluster.observe().tasks) == 1, "the task is gone")
+        watches = [_watch(stage), _watch(stage), _watch(stage)]
+        stage.until(lambda: any(watches), "the exit is reported")
+        stage.finish(second, 2)
+        stage.until(lambda: sum(map(len, watches)) == 2, "the other exit is reported")
+        stage.pass_time()
+
+        assert sorted(ended.exit_code or 0 for exits in watches for ended in exits) == [1, 2]
+
     def test_many_tasks_end_once_each(self, stage: Stage) -> None:
         exits = _watch(stage)
         started = [_start(stage, f"job-{number}.1", (number,)) for number in range(NUM_SLOTS)]

@@ -105,7 +105,7 @@ class AgentSocket:
         if threading.current_thread() is self._thread:
             return
         self._thread.join(_CLOSE_S)
-        with self._lock:
+        with self._lock, suppress(OSError):
             if not self._ended:  # the agent does not answer
                 self._channel.shutdown(socket.SHUT_RDWR)
         self._thread.join(_CLOSE_S)
