@@ -10,7 +10,7 @@ from pliant.control.jobs.data import data_environment
 from pliant.control.jobs.live import job_of
 from pliant.control.settings import ControlSettings
 from pliant.core.job import Job, JobId, Task
-from pliant.core.ports import Address, Lodging, StartOrder
+from pliant.core.ports import Address, RunAs, StartOrder
 
 
 def job_token(secret: bytes, job_id: JobId) -> str:
@@ -61,19 +61,19 @@ def start_order(
     )
 
 
-def lodged(order: StartOrder, job: Job, settings: ControlSettings, user: str) -> StartOrder:
-    """Return the order for a process that runs as another user of the operating system."""
+def with_run_as(order: StartOrder, job: Job, settings: ControlSettings, user: str) -> StartOrder:
+    """Return the order, changed so that the process runs as another user of the operating system."""
     folders = settings.folders(job.id)
     data = job.spec.data_dir if job.spec.dataset is not None else None
     environment = os.path.dirname(os.path.dirname(order.python)) if job.spec.environment and order.python else None
     files = (data, environment, settings.server_file, settings.trust.certificate)
-    lodging = Lodging(
+    run_as = RunAs(
         user=user,
         owns=tuple(map(str, (folders.code, folders.result, folders.state))),
         passes=tuple(map(str, (settings.home, folders.root.parent, folders.root))),
         reads=tuple(str(file) for file in files if file is not None),
     )
-    return replace(order, lodging=lodging)
+    return replace(order, run_as=run_as)
 
 
 def _read_only(job: Job, settings: ControlSettings) -> tuple[str, ...]:

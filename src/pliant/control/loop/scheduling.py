@@ -6,7 +6,7 @@ from dataclasses import replace
 from pliant.control.jobs import fixed
 from pliant.control.jobs.draft import Draft, StartTask
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.orders import Seat, lodged, start_order
+from pliant.control.jobs.orders import Seat, start_order, with_run_as
 from pliant.control.jobs.transitions import job_event, leave, put_task, want
 from pliant.core.event import EventKind
 from pliant.core.job import NodeId, Task, TaskId
@@ -116,5 +116,5 @@ def _start(draft: Draft, live: LiveJob, placement: Placement, user: str | None, 
         task_id=task.id,
     )
     order = start_order(live.job, task, draft.settings, seat, python=live.python)
-    draft.act(StartTask(order=order if user is None else lodged(order, live.job, draft.settings, user)))
+    draft.act(StartTask(order=order if user is None else with_run_as(order, live.job, draft.settings, user)))
     return put_task(draft, live, task)
