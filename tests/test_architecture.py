@@ -48,6 +48,7 @@ PLANTED = [
     ("control", "control/planted.py", ""),
     ("train", "train/group/planted.py", "import pliant.train.engine"),
     ("train", "train/data/planted.py", "import pliant.train.state"),
+    ("train", "train/sum/planted.py", "import pliant.train.state"),
     ("cluster", "cluster/zygote/planted.py", "import pliant.cluster.agent"),
     ("cluster", "cluster/agent/planted.py", "import pliant.cluster.channel"),
     ("catalog", "catalog/models/planted.py", "import pliant.catalog.datasets"),

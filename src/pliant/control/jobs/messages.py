@@ -25,7 +25,6 @@ from pliant.core.event import EventKind
 from pliant.core.job import JobId, Metric, Task, TaskId
 from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import (
-    Broken,
     Claimed,
     EpochFinished,
     Failed,
@@ -34,6 +33,7 @@ from pliant.core.link import (
     Hello,
     Leaving,
     Left,
+    Lost,
     Note,
     Pulse,
     Ready,
@@ -65,7 +65,7 @@ def _hear_live(draft: Draft, live: LiveJob, task: Task, message: FromTask, numbe
             _hello(draft, live, task, message)
         case Ready():
             _ready(draft, live, task, message)
-        case Switched() | Broken():
+        case Switched() | Lost():
             live = _progressed(draft, live, message.step)
             release_leavers(draft, feed(draft, live, TaskMessage(task_id=task.id, message=message)))
         case Left():

@@ -3,8 +3,8 @@
 One JSON object a line: `{"g": generation, "s": step, "e": epoch, "i": [sample indices]}` before the reduction, and
 `{"g": generation, "c": step}` after the commit. A step counts with the highest generation that committed it.
 
-A disk that is full stops no training: what it does not take is kept as long as the file's buffer has room, then lost,
-and the owner is told that the audit may have holes.
+A full disk does not stop the training: lines wait in the file's buffer as long as it has room and are lost after that,
+and the owner reads in a note that the audit may have holes.
 """
 
 import json
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TextIO
 
 
-class Audit:
+class SampleAudit:
     """Appends to a file, or does nothing if there is none.
 
     Args:
-        note: told once, if something could not be written.
+        note: called once, if something could not be written.
     """
 
     def __init__(self, path: Path | None, *, note: Callable[[str], None] = lambda _: None) -> None:
@@ -34,7 +34,7 @@ class Audit:
         self._write({"g": generation, "c": step})
 
     @property
-    def wanted(self) -> bool:
+    def is_enabled(self) -> bool:
         return self._file is not None
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pliant.core.job import Progress
 from pliant.core.link import Note, Point, Report
-from pliant.train.link.outbox import WINDOW, Outbox
+from pliant.train.link.send_queue import WINDOW, SendQueue
 
 
 def note(number: int) -> Note:
@@ -18,54 +18,54 @@ def report(step: int) -> Report:
     return Report(generation=1, progress=progress, points=(point,))
 
 
-def sent_all(outbox: Outbox) -> list[int]:
+def sent_all(queue: SendQueue) -> list[int]:
     numbers = []
-    while (item := outbox.next()) is not None:
-        outbox.sent(item)
+    while (item := queue.next()) is not None:
+        queue.mark_sent(item)
         numbers.append(item.number)
     return numbers
 
 
 def test_what_was_sent_stays_until_it_is_stored() -> None:
-    outbox = Outbox()
-    outbox.put(note(1))
-    outbox.put(note(2))
-    assert sent_all(outbox) == [1, 2]
-    outbox.stored(1)
-    assert outbox
-    outbox.stored(2)
-    assert not outbox
+    queue = SendQueue()
+    queue.put(note(1))
+    queue.put(note(2))
+    assert sent_all(queue) == [1, 2]
+    queue.drop_stored(1)
+    assert queue
+    queue.drop_stored(2)
+    assert not queue
 
 
 def test_what_was_sent_on_a_lost_connection_comes_first_again() -> None:
-    outbox = Outbox()
+    queue = SendQueue()
     for number in (1, 2, 3):
-        outbox.put(note(number))
-    first = outbox.next()
+        queue.put(note(number))
+    first = queue.next()
     assert first is not None
-    outbox.sent(first)
-    outbox.lost()
-    assert sent_all(outbox) == [1, 2, 3]
+    queue.mark_sent(first)
+    queue.requeue_sent()
+    assert sent_all(queue) == [1, 2, 3]
 
 
 def test_no_more_than_a_window_is_on_its_way() -> None:
-    outbox = Outbox()
+    queue = SendQueue()
     for number in range(WINDOW + 5):
-        outbox.put(note(number))
-    assert len(sent_all(outbox)) == WINDOW
-    outbox.stored(3)
-    assert sent_all(outbox) == [WINDOW + 1, WINDOW + 2, WINDOW + 3]
+        queue.put(note(number))
+    assert len(sent_all(queue)) == WINDOW
+    queue.drop_stored(3)
+    assert sent_all(queue) == [WINDOW + 1, WINDOW + 2, WINDOW + 3]
 
 
 def test_a_report_that_is_being_sent_is_merged_without_losing_a_point() -> None:
-    outbox = Outbox()
-    outbox.put(report(1))
-    on_its_way = outbox.next()
+    queue = SendQueue()
+    queue.put(report(1))
+    on_its_way = queue.next()
     assert on_its_way is not None
-    outbox.put(report(2))
-    outbox.sent(on_its_way)
-    outbox.stored(on_its_way.number)
-    merged = outbox.next()
+    queue.put(report(2))
+    queue.mark_sent(on_its_way)
+    queue.drop_stored(on_its_way.number)
+    merged = queue.next()
     assert merged is not None
     assert isinstance(merged.message, Report)
     assert [point.step for point in merged.message.points] == [1, 2]
@@ -76,22 +76,22 @@ STEPS = st.lists(st.sampled_from(["put", "send", "store", "lose"]), max_size=60)
 
 @given(STEPS)
 def test_whatever_happens_everything_arrives_and_in_order(steps: list[str]) -> None:
-    outbox, num_put, arrived, on_line = Outbox(), 0, list[int](), list[int]()
+    queue, num_put, arrived, on_line = SendQueue(), 0, list[int](), list[int]()
     for step in steps:
-        item = outbox.next()
+        item = queue.next()
         if step == "put":
             num_put += 1
-            outbox.put(note(num_put))
+            queue.put(note(num_put))
         elif step == "send" and item is not None:
             on_line.append(item.number)
-            outbox.sent(item)
+            queue.mark_sent(item)
         elif step == "store" and on_line:
             arrived += [number for number in on_line if not arrived or number > arrived[-1]]
             on_line.clear()
-            outbox.stored(arrived[-1])
+            queue.drop_stored(arrived[-1])
         elif step == "lose":
             on_line.clear()  # lost with the connection
-            outbox.lost()
-    outbox.lost()
-    arrived += [number for number in sent_all(outbox) if not arrived or number > arrived[-1]]
+            queue.requeue_sent()
+    queue.requeue_sent()
+    arrived += [number for number in sent_all(queue) if not arrived or number > arrived[-1]]
     assert arrived == list(range(1, num_put + 1))

@@ -1,24 +1,30 @@
-"""What a training tells, and to whom: the leader's log and driver logger, every task's worker logger.
+"""What a training logs, and where: in the leader's log and driver logger, and in every task's worker logger.
 
-Knows nothing of models and data. Invariant: one report for every committed step, made after the engine committed it,
-however that came about.
+Knows nothing of models and data. Invariant: one report for every committed step, after the engine has committed it.
 """
 
 import os
 from collections.abc import Callable, Sequence
 
 from pliant.ibm.modules.pyedt.epochs import Means
-from pliant.ibm.modules.pyedt.loggers import Reading, log_test, log_train, tell, train_lines, validation_lines
+from pliant.ibm.modules.pyedt.loggers import (
+    LoggedMetrics,
+    call_if_defined,
+    log_test,
+    log_train,
+    train_lines,
+    validation_lines,
+)
 from pliant.ibm.modules.pyedt.script import Schedule, Script
 from pliant.train import Run
 
 
-class Journal:
-    """One task's telling of a training.
+class ProgressLog:
+    """One task's log of a training.
 
     Args:
         num_samples: in the training set.
-        notes: told once in the leader's log.
+        notes: printed once in the leader's log.
         clock: monotonic, seconds.
     """
 
@@ -42,28 +48,28 @@ class Journal:
         self._began_at = self._epoch_began_at = clock()
         self._means = Means()
         self._num_batches = 0
-        self._num_told_steps = 0
+        self._num_logged_steps = 0
         self._led = False
 
-    def epoch_begins(self) -> None:
+    def begin_epoch(self) -> None:
         """Start the means of an epoch anew."""
         self._means = Means()
         self._epoch_began_at = self._clock()
-        self._num_told_steps = self._run.num_steps_done
+        self._num_logged_steps = self._run.num_steps_done
         self._leads()
 
-    def batch(self, values: Callable[[], dict[str, float]]) -> None:
-        """Tell the worker's logger of a micro-batch; `values` is only called if there is one."""
+    def log_batch(self, values: Callable[[], dict[str, float]]) -> None:
+        """Give a micro-batch to the worker's logger; `values` is only called if there is one."""
         self._num_batches += 1
         if self._worker is not None:
             log_train(self._worker, self._own(values()))
 
-    def commits(self) -> None:
-        """Tell of the newest step if it was not told yet."""
+    def log_commit(self) -> None:
+        """Log the newest step, if it was not logged yet."""
         step = self._run.num_steps_done
-        if step == self._num_told_steps or not self._run.last:
+        if step == self._num_logged_steps or not self._run.last:
             return
-        self._num_told_steps = step
+        self._num_logged_steps = step
         self._means.add(self._run.last, self._samples_of(step))
         if not self._leads():
             return
@@ -72,8 +78,8 @@ class Journal:
         if self._driver is not None:
             log_train(self._driver, reading)
 
-    def validation(self, values: dict[str, float]) -> None:
-        """Tell of a validation."""
+    def log_validation(self, values: dict[str, float]) -> None:
+        """Log a validation."""
         self._run.log(**{f"test_{name}": value for name, value in values.items()})
         if self._worker is not None:
             log_test(self._worker, self._own(values))
@@ -84,19 +90,19 @@ class Journal:
         if self._driver is not None:
             log_test(self._driver, reading)
 
-    def epoch_ends(self) -> None:
-        """Tell that every sample of the epoch was used."""
+    def end_epoch(self) -> None:
+        """Log that every sample of the epoch was used."""
         if self._leads():
             took_s = self._clock() - self._epoch_began_at
             print(f"{job_id()} completed epoch {self._run.epoch} in time {took_s:.3f} s", flush=True)
 
-    def training_ends(self) -> None:
-        """Tell the driver's logger that all epochs are over."""
+    def end_training(self) -> None:
+        """Call the driver's logger: all epochs are over."""
         if self._leads():
-            tell(self._driver, "on_train_end")
+            call_if_defined(self._driver, "on_train_end")
 
-    def saved(self) -> None:
-        """Tell that the training is over and its model saved."""
+    def log_saved(self) -> None:
+        """Log that the training is over and its model saved."""
         if self._leads():
             took_s = self._clock() - self._began_at
             print(f"--------END TRAINING: completed {self._iteration} iterations in {took_s:.3f} s--------")
@@ -117,7 +123,7 @@ class Journal:
             total = self._run.steps_per_epoch * self._run.plan.virtual_workers * self._schedule.num_epochs
             print(f"Total iterations: {total}")
             print("--------START TRAINING--------", flush=True)
-            tell(self._driver, "on_train_begin")
+            call_if_defined(self._driver, "on_train_begin")
         return self._run.leads
 
     def _samples_of(self, step: int) -> int:
@@ -125,13 +131,15 @@ class Journal:
         index = (step - 1) % self._run.steps_per_epoch
         return min(self._schedule.global_batch, self._num_samples - index * self._schedule.global_batch)
 
-    def _all(self, values: dict[str, float]) -> Reading:
+    def _all(self, values: dict[str, float]) -> LoggedMetrics:
         run = self._run
-        return Reading(values=values, iteration=self._iteration, epoch=run.epoch, worker=0, workers=run.size)
+        return LoggedMetrics(values=values, iteration=self._iteration, epoch=run.epoch, worker=0, workers=run.size)
 
-    def _own(self, values: dict[str, float]) -> Reading:
+    def _own(self, values: dict[str, float]) -> LoggedMetrics:
         run = self._run
-        return Reading(values=values, iteration=self._num_batches, epoch=run.epoch, worker=run.rank, workers=run.size)
+        return LoggedMetrics(
+            values=values, iteration=self._num_batches, epoch=run.epoch, worker=run.rank, workers=run.size
+        )
 
 
 def job_id() -> str:

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from pliant.core.link import FromTask, Note, Saved, SaveFailed
-from pliant.train.claim import Standing
-from pliant.train.engine import Shared
 from pliant.train.errors import TrainingError
-from pliant.train.results import Results, Saving
 from pliant.train.state import checkpoint
-from pliant.train.state.snapshot import snapshot_of
+from pliant.train.state.checkpoint_writer import CommittedStep
+from pliant.train.state.claim import TrainingClaim
+from pliant.train.state.results import Results, Saving
+from pliant.train.state.shared import SharedState
+from pliant.train.state.snapshot import take_snapshot
 
 DEADLINE_S = 30.0
 
@@ -50,12 +51,12 @@ class World:
     def results(self, *, memory: bool = False, result: bool = True, **given: Any) -> Results:
         model = torch.nn.Linear(3, 2)
         optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
-        shared = Shared(
+        shared = SharedState(
             model=model,
             optimizers={"": optimizer},
             extras={"ticking": Ticking(self)},
             identity={"seed": 1},
-            standing=Standing("exact", "here"),
+            claim=TrainingClaim("exact", "here"),
         )
         memory_folder = self.root / "memory"
         if memory:
@@ -63,7 +64,7 @@ class World:
         chosen: dict[str, Any] = {"freq": 0, "save": None, "every_s": 0.0, **given}
         results = Results(
             folder=self.root / "result" if result else None,
-            shared=shared,
+            state=shared,
             send=self.hear,
             clock=lambda: self.now,
             memory_folder=memory_folder if memory else None,
@@ -102,12 +103,12 @@ class World:
         """Commit a step that takes so many seconds, with all threads at rest before and after it."""
         self.rest(results)
         self.now += seconds
-        results.shared.model.weight.data.fill_(step)  # type: ignore[operator]
-        results.step_committed(step=step, epoch=0)
+        results.state.model.weight.data.fill_(step)  # type: ignore[operator]
+        results.after_commit(step=step, epoch=0)
         self.rest(results)
 
     def rest(self, results: Results) -> None:
-        self.until(lambda: all(shelf.idle for shelf in results._shelves()), "all is written")
+        self.until(lambda: all(shelf.is_idle for shelf in results._writers()), "all is written")
 
 
 def steps(folder: Path) -> list[int]:
@@ -131,7 +132,7 @@ def test_without_a_result_folder_nothing_is_ever_saved(world: World) -> None:
     results = world.results(result=False, freq=1, every_s=1.0)
     for step in range(1, 4):
         world.train(results, step, seconds=100)
-    results.epoch_ended(step=3, epoch=0)
+    results.after_epoch(step=3, epoch=0)
 
     assert not results.checkpoint_now(step=3, epoch=0)
     assert not results.interrupt()
@@ -161,7 +162,7 @@ def test_a_checkpoint_by_epochs_begins_the_time_anew(world: World) -> None:
     results = world.results(freq=2, every_s=600.0)
     for step in range(1, 9):
         world.train(results, step, seconds=200)
-        results.epoch_ended(step=step, epoch=step - 1)
+        results.after_epoch(step=step, epoch=step - 1)
         world.rest(results)
 
     assert world.saved() == [2, 4, 6, 8]
@@ -180,7 +181,7 @@ def test_shared_memory_gets_one_every_few_seconds_and_keeps_the_newest_only(worl
 def test_shared_memory_is_used_so_rarely_that_the_pauses_stay_below_a_twentieth(world: World) -> None:
     results = world.results(memory=True)
     world.train(results, 1)
-    ticking = results.shared.extras["ticking"]
+    ticking = results.state.extras["ticking"]
     assert isinstance(ticking, Ticking)
     ticking.seconds = 2.0
     world.train(results, 2, seconds=5)
@@ -202,7 +203,7 @@ def test_a_look_when_nothing_is_due_costs_about_a_microsecond(world: World) -> N
     for _ in range(50):
         began = time.perf_counter()
         for _ in range(200):
-            results.step_committed(step=2, epoch=0)
+            results.after_commit(step=2, epoch=0)
         fastest = min(fastest, (time.perf_counter() - began) / 200)
 
     assert fastest < 5e-6
@@ -215,10 +216,10 @@ def test_a_checkpoint_holds_the_state_of_its_step_whatever_training_does_meanwhi
     results = world.results(every_s=10.0)
     world.train(results, 1)
     world.train(results, 2, seconds=10)
-    results.shared.model.weight.data.fill_(77.0)  # type: ignore[operator]
+    results.state.model.weight.data.fill_(77.0)  # type: ignore[operator]
     world.now += 10
-    results.step_committed(step=3, epoch=0)
-    results.shared.model.weight.data.fill_(88.0)  # type: ignore[operator]
+    results.after_commit(step=3, epoch=0)
+    results.state.model.weight.data.fill_(88.0)  # type: ignore[operator]
     world.rest(results)
 
     read = results.newest()
@@ -231,12 +232,12 @@ def test_a_disk_that_hangs_does_not_stop_training_and_the_newest_state_follows(w
     results = world.results(freq=1)
     world.train(results, 1)
     world.disk_moves.clear()
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.until(lambda: world.saved() == [1], "the first is written")
     for step in (2, 3, 4):
         world.now += 1
-        results.step_committed(step=step, epoch=step - 1)
-        results.epoch_ended(step=step, epoch=step - 1)
+        results.after_commit(step=step, epoch=step - 1)
+        results.after_epoch(step=step, epoch=step - 1)
     assert world.saved() == [1]
     world.disk_moves.set()
     world.train(results, 5, seconds=1)
@@ -248,10 +249,10 @@ def test_a_hanging_disk_does_not_keep_checkpoints_from_shared_memory(world: Worl
     results = world.results(memory=True, freq=1)
     world.train(results, 1)
     world.disk_moves.clear()
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.until(lambda: world.saved() == [1], "the first is written")
     world.now += 6
-    results.step_committed(step=2, epoch=1)
+    results.after_commit(step=2, epoch=1)
     world.until(lambda: world.in_memory() == [2], "it is in memory")
 
     assert world.saved() == [1]
@@ -261,9 +262,9 @@ def test_a_checkpoint_that_was_put_off_is_written_before_the_model(world: World)
     results = world.results(freq=1)
     world.train(results, 1)
     world.disk_moves.clear()
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.until(lambda: world.saved() == [1], "the first is written")
-    results.epoch_ended(step=2, epoch=1)
+    results.after_epoch(step=2, epoch=1)
     world.disk_moves.set()
     results.finish(step=2, epoch=2)
 
@@ -325,7 +326,7 @@ def test_what_cannot_be_saved_beside_the_checkpoint_is_told(world: World) -> Non
         raise OSError("no room for more")
 
     results = world.results(freq=1, save=save)
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     world.rest(results)
 
     assert world.saved() == [1]
@@ -364,7 +365,7 @@ def test_an_interrupt_saves_at_the_next_step_boundary_and_ends_the_program_there
     world.train(results, 1)
     assert results.interrupt()
     with pytest.raises(KeyboardInterrupt):
-        results.step_committed(step=2, epoch=0)
+        results.after_commit(step=2, epoch=0)
 
     assert world.on_disk() == [2]
 
@@ -382,19 +383,19 @@ def test_an_interrupt_after_the_last_step_ends_the_program_when_the_model_is_sav
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_stays_after_the_end(world: World, kept: bool) -> None:
     results = world.results(kept_after_end=kept, freq=1)
-    results.epoch_ended(step=1, epoch=0)
+    results.after_epoch(step=1, epoch=0)
     results.finish(step=1, epoch=1)
 
     assert world.on_disk() == ([1] if kept else [])
     weights = torch.load(world.root / "result" / "model" / "model.pt", weights_only=True)
-    assert torch.equal(weights["weight"], results.shared.model.state_dict()["weight"])
+    assert torch.equal(weights["weight"], results.state.model.state_dict()["weight"])
 
 
 # what is gone on with
 
 
 def save(folder: Path, step: int, **more: Any) -> None:
-    checkpoint.save(folder, snapshot_of({"step": step, **more}), step=step)
+    checkpoint.save(folder, take_snapshot({"step": step, **more}), step=step)
 
 
 def test_the_newest_of_shared_memory_and_disk_is_gone_on_with_and_torn_ones_are_noted(world: World) -> None:
@@ -439,7 +440,24 @@ def test_a_folder_to_resume_from_without_a_checkpoint_says_what_to_do(world: Wor
 def test_the_digest_that_the_leader_left_is_found_by_the_others(world: World) -> None:
     leader, other = world.results(), world.results()
     leader.finish(step=1, epoch=1)
-    assert other.kept_digest() == ""
-    leader.keep_digest("ab" * 32)
-    assert other.kept_digest() == "ab" * 32
-    assert world.results(result=False).kept_digest() == ""
+    assert other.read_digest() == ""
+    leader.write_digest("ab" * 32)
+    assert other.read_digest() == "ab" * 32
+    assert world.results(result=False).read_digest() == ""
+
+
+@pytest.mark.parametrize(("pause_s", "due_at"), [(0.1, 105.0), (0.4, 108.0)])
+def test_a_checkpoint_by_time_costs_at_most_a_twentieth_of_the_time(
+    world: World, pause_s: float, due_at: float
+) -> None:
+    results = world.results(every_s=5.0)
+    results.after_commit(step=1, epoch=0)
+    [writer] = results._writers()
+    world.now = 100.0
+    ticking = results.state.extras["ticking"]
+    assert isinstance(ticking, Ticking)
+    ticking.seconds = pause_s
+
+    writer.take(lambda: results.state.capture(step=2, epoch=0), CommittedStep(step=2, epoch=0))
+
+    assert writer.due_at == pytest.approx(due_at)

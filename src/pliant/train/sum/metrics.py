@@ -1,4 +1,8 @@
-"""Loss and metrics of a global batch, summed on their way with the gradients."""
+"""Loss and metrics of a global batch, summed together with the gradients.
+
+Example: parts of 3 and 1 samples have the losses 2.0 and 4.0. Their control elements are 6.0 and 3, and 4.0 and 1; the
+sums 10.0 and 4 give the mean 2.5.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -13,8 +17,8 @@ NUM_ELEMENTS: Final = 2 + NUM_METRICS
 _LOSS, _COUNT, _FIRST_METRIC = 0, 1, 2
 
 
-class Tally:
-    """Weighs the values of every chunk by its samples, so that the sums over all chunks give means over the batch."""
+class MetricSums:
+    """Weighs the values of every part by its samples, so that the sums over all parts give means over the batch."""
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] | None = None
@@ -28,9 +32,9 @@ class Tally:
         *,
         first: int = 0,
     ) -> None:
-        """Add a part's means to control elements, of which the first NUM_ELEMENTS from `first` on are the tally's.
+        """Add a part's means to control elements, of which the NUM_ELEMENTS from `first` on are for this.
 
-        Values on an accelerator stay there, so that nobody waits for it.
+        Values on an accelerator stay there, so that the host does not wait for it.
 
         Raises:
             TrainingError: too many metrics, or others than before.

@@ -1,8 +1,8 @@
-"""What a training loads and how, gathered from the arguments of `Run` and from a torch DataLoader.
+"""What a training loads and how: the arguments of `Run`, or the settings of a torch DataLoader.
 
-A DataLoader is only read here, never iterated: Pliant deals out the samples itself. Its `generator` and its
-`persistent_workers` mean nothing then: the order comes from the training's seed, and worker processes live as long as
-the training.
+Only the settings of a DataLoader are read; it is never iterated, because Pliant distributes the samples itself. So its
+`generator` and `persistent_workers` mean nothing: the order comes from the training's seed, and loader processes live
+as long as the training.
 """
 
 from collections.abc import Callable
@@ -19,18 +19,18 @@ from torch.utils.data import (
 )
 
 from pliant.train.data.fetcher import Collate
-from pliant.train.data.order import Order
+from pliant.train.data.order import OrderFunction
 from pliant.train.errors import TrainingError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A data set and how to load it. None: not said."""
+class LoadSettings:
+    """A data set and how to load it; None where nothing was said."""
 
     data: Any
     batch_size: int | None = None
     shuffle: bool | None = None
-    order: Order | None = None
+    order: OrderFunction | None = None
     num_samples: int | None = None
     drop_last: bool = False
     collate_fn: Collate | None = None
@@ -41,11 +41,11 @@ class Source:
     timeout: float = 0.0
     context: Any = None
 
-    def checked(self) -> "Source":
-        """Return it, if it makes sense.
+    def check(self) -> None:
+        """Refuse settings that contradict each other.
 
         Raises:
-            TrainingError: it does not.
+            TrainingError: two of them do; the message says what to change.
         """
         if self.num_workers < 0:
             raise TrainingError(f"num_workers is {self.num_workers}; it is a number of processes, 0 for none")
@@ -56,14 +56,13 @@ class Source:
             )
         if self.order is not None and self.shuffle:
             raise TrainingError("both order and shuffle=True were given; shuffle inside order")
-        return self
 
 
-def take_over(given: Source) -> Source:
-    """Return the settings of a DataLoader, completed by what was given beside it.
+def take_loader_settings(given: LoadSettings) -> LoadSettings:
+    """Return the settings of the DataLoader in `given.data`, completed by the others in `given`.
 
     Raises:
-        TrainingError: the DataLoader deals out samples in a way that Pliant cannot keep up over a changing number of
+        TrainingError: the DataLoader chooses samples in a way that Pliant cannot keep up over a changing number of
             tasks, or what was given beside it says something else.
     """
     loader: DataLoader[Any] = given.data
@@ -74,7 +73,7 @@ def take_over(given: Source) -> Source:
         )
     if type(loader.batch_sampler) is not BatchSampler:
         raise TrainingError(f"the DataLoader's batch_sampler is a {type(loader.batch_sampler).__name__}; remove it")
-    taken = Source(
+    taken = LoadSettings(
         data=loader.dataset,
         batch_size=loader.batch_size,
         shuffle=_shuffle(loader) if given.order is None else given.shuffle,
@@ -93,16 +92,16 @@ def take_over(given: Source) -> Source:
     return replace(taken, pin_memory=taken.pin_memory or given.pin_memory)
 
 
-def _check_agrees(given: Source, taken: Source) -> None:
+def _check_agrees(given: LoadSettings, taken: LoadSettings) -> None:
     names = ("batch_size", "shuffle", "collate_fn", "prefetch_factor", "worker_init_fn")
     said = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
     if given.num_workers:
         said["num_workers"] = given.num_workers
     differing = [name for name, value in said.items() if value != getattr(taken, name)]
     if differing:
-        told = "; ".join(f"{name} is {getattr(taken, name)} there and {said[name]} here" for name in differing)
+        differences = "; ".join(f"{name} is {getattr(taken, name)} there and {said[name]} here" for name in differing)
         raise TrainingError(
-            f"the DataLoader brings its own settings, and other ones were given beside it: {told}; change the "
+            f"the DataLoader brings its own settings, and other ones were given beside it: {differences}; change the "
             f"DataLoader, or give its data set instead of it"
         )
 
