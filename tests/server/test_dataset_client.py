@@ -51,8 +51,8 @@ def test_a_folder_is_a_whole_tar_of_the_length_that_was_told(tmp_path: Path) -> 
     assert made == b"".join(source_of(folder).pieces())
     (tmp_path / "made.tar").write_bytes(made)
     with tarfile.open(tmp_path / "made.tar") as tar:
-        tar.extractall(tmp_path / "out", filter="data")
-    assert contents(tmp_path / "out") == contents(folder)
+        found = {file.name: content.read() for file in tar if (content := tar.extractfile(file)) is not None}
+    assert found == contents(folder)
     before = source.fingerprint
     os.utime(folder / "test" / "empty", ns=(1, 1))
     assert source_of(folder).fingerprint != before
