@@ -22,7 +22,6 @@ from pliant.client import Client
 from pliant.client.credentials import Credentials
 from pliant.core.access import Role
 
-
 Run = Callable[..., Done]
 
 
