@@ -32,7 +32,7 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.access import Role
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import NodeView, Policy
-from pliant.core.ports import Cluster
+from pliant.core.ports import Cluster, Links
 from pliant.entry.datasets import IMPORTER
 from pliant.entry.environments import opened_environments
 from pliant.ibm.rest.edge import IBM
@@ -59,7 +59,8 @@ PASSWORD = "correct horse"
 class Served:
     """A server, and what tests need to reach it and to move it on."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, links_of: Callable[[], Links] | None = None) -> None:
+        """Serve from this folder; `links_of` makes other ends of the control links, for tasks that are played."""
         self.home = home
         (home / "uploads").mkdir()
         self.clock = VirtualClock(1000.0)
@@ -89,7 +90,7 @@ class Served:
         self.control = Control(
             store=self.store,
             cluster=cluster,
-            links=self.links,
+            links=self.links if links_of is None else links_of(),
             clock=self.clock,
             settings=settings,
             preparations=self.environments,

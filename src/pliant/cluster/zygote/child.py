@@ -7,6 +7,7 @@ zygote. Knows no training: what it runs is an argument.
 
 import atexit
 import importlib
+import importlib.metadata  # what `invalidate_caches` would import too late: after the task became another user
 import io
 import logging
 import os
