@@ -30,7 +30,7 @@ def opened_people(registry: Registry, clock: Clock, home: Home, *, url: str, log
         tell(_first_words(url, password, home.path), login_fd)
     elif login_fd is not None:
         os.close(login_fd)
-    people.sessions.forget_ended()
+    people.credentials.forget_expired_sessions()
     return people
 
 

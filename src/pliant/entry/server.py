@@ -28,7 +28,7 @@ from pliant.entry.people import reset_administrator, tell
 from pliant.entry.pool import folder_of
 from pliant.entry.settings import ServerSettings, read_settings
 from pliant.entry.standby import stand_by
-from pliant.ibm.rest.edge import IBM
+from pliant.ibm.rest.api import IBM
 from pliant.server.app import make_app
 from pliant.store.sql import SqlStore
 

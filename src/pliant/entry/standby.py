@@ -20,7 +20,7 @@ from pliant.entry.front import Front
 from pliant.entry.home import SERVER_FILE, STANDBY_FILE, announce, announced, withdraw
 from pliant.entry.lead import Keeper
 from pliant.entry.settings import ServerSettings
-from pliant.server.standby import make_standby
+from pliant.server.app import make_standby
 
 log = logging.getLogger("pliant")
 

@@ -17,7 +17,7 @@ from pliant.api.link import MAX_FRAME_BYTES, decode_from_task, encode, number_of
 from pliant.core.errors import InvalidInput, Problem, Unauthorized
 from pliant.core.job import TaskId
 from pliant.core.link import FromTask, Hello, Stored, ToTask
-from pliant.server.middleware.auth import bearer_of
+from pliant.server.middleware.authentication import bearer_of
 from pliant.server.middleware.problems import problem_response
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _REPLACED, _REFUSED, _NORMAL = 4000, 1008, 1000
 _LISTENING_S = 0.1
 
 
-class Audience(Protocol):
+class TaskListener(Protocol):
     """Who listens to the tasks: the control room."""
 
     def verify_task(self, task_id: str, token: str) -> bool: ...
@@ -96,13 +96,13 @@ class LinkHub:
         """Tell the loop on which the WebSockets live; what is sent before is dropped."""
         self._loop = loop
 
-    async def listen(self, audience: Audience) -> None:
-        """Tell the audience for ever, a few times a second, that the links are being read.
+    async def listen(self, listener: TaskListener) -> None:
+        """Tell the listener for ever, a few times a second, that the links are being read.
 
         If this loop stands still nobody is told: what the tasks have said meanwhile is still unread then.
         """
         while True:
-            audience.listening()
+            listener.listening()
             await asyncio.sleep(_LISTENING_S)
 
     def send(self, task_id: TaskId, message: ToTask) -> None:
@@ -143,11 +143,11 @@ class LinkHub:
         for task_id in list(self._connections):
             self._close(task_id, 1001, "the server stops")
 
-    async def serve(self, websocket: WebSocket, audience: Audience) -> None:
+    async def serve(self, websocket: WebSocket, listener: TaskListener) -> None:
         """Serve one WebSocket until it is closed."""
         task_id = TaskId(websocket.query_params.get("task", ""))
         token = bearer_of(websocket.headers.get("authorization", ""))
-        if not audience.verify_task(task_id, token):
+        if not listener.verify_task(task_id, token):
             error = Unauthorized(f"the token does not open the link of {task_id!r}; send the one of its job")
             await websocket.send_denial_response(problem_response(error))
             return
@@ -158,15 +158,15 @@ class LinkHub:
         writer = asyncio.create_task(connection.write())
         goodbye = False
         try:
-            goodbye = await self._read(connection, task_id, audience)
+            goodbye = await self._read(connection, task_id, listener)
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
             if self._connections.get(task_id) is connection:
                 del self._connections[task_id]
-                audience.silent(task_id, goodbye)
+                listener.silent(task_id, goodbye)
 
-    async def _read(self, connection: _Connection, task_id: TaskId, audience: Audience) -> bool:
+    async def _read(self, connection: _Connection, task_id: TaskId, listener: TaskListener) -> bool:
         """Hand over what a task says until the connection ends; tell whether the task closed it as it should."""
         greeted = False
         try:
@@ -176,7 +176,7 @@ class LinkHub:
                     return False
                 message, number = _decoded(frame, task_id, greeted)
                 greeted = True
-                self._hand_over(task_id, message, number, audience)
+                self._hand_over(task_id, message, number, listener)
         except WebSocketDisconnect as closed:
             return closed.code == _NORMAL
         except (InvalidInput, KeyError) as error:
@@ -184,14 +184,14 @@ class LinkHub:
             await _shut(connection.websocket, _REFUSED, f"refused: {error}")
             return False
 
-    def _hand_over(self, task_id: TaskId, message: FromTask, number: int, audience: Audience) -> None:
+    def _hand_over(self, task_id: TaskId, message: FromTask, number: int, listener: TaskListener) -> None:
         if number == 0:
-            audience.hear(task_id, message)
+            listener.hear(task_id, message)
             return
         account = self._accounts.setdefault(task_id, _Account())
         if number > account.heard:
             account.heard = number
-            audience.hear(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
+            listener.hear(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
         elif number <= account.stored:
             self._enqueue(task_id, encode(Stored(number=account.stored)))
 

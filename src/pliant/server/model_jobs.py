@@ -13,7 +13,7 @@ from pliant.core.errors import NotFound
 from pliant.core.job import Job, JobId
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
-from pliant.server.visibility import check_owns
+from pliant.server.visibility import require_owner
 
 
 def models_of(
@@ -52,7 +52,7 @@ class ControlJobs:
 
     def stop(self, job_id: str, caller: Principal) -> Job:
         """End a job of theirs."""
-        check_owns(self._control.queries.job(job_id), caller)
+        require_owner(self._control.queries.job(job_id), caller)
         return self._control.stop(job_id, caller.name)
 
     def weights(self, job_id: str) -> Path:

@@ -14,8 +14,8 @@ from pliant.api.jobs import JobDetail
 from pliant.control.requests.queries import Queries
 from pliant.core.errors import NotFound
 from pliant.core.job import Task
-from pliant.ibm.rest.answers import TEXT
-from pliant.server.tail import offset_of_tail, read_at, size_of
+from pliant.ibm.rest.errors import TEXT
+from pliant.server.log_file import find_tail, read_at, size_of
 
 STREAMS: Final = ("stdout", "stderr")
 LAUNCHER: Final = "launcherlog"
@@ -52,7 +52,7 @@ def text_of(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], las
                 yield f"==> {stream} of {task.id} on {task.node_id} <==\n".encode()
             offset, end = 0, size_of(path)
             if last_lines is not None:
-                offset = offset_of_tail(path, last_lines)
+                offset = find_tail(path, last_lines)
             while offset < end and (chunk := read_at(path, offset, end - offset)):
                 offset += len(chunk)
                 yield chunk

@@ -10,7 +10,7 @@ from pliant.core.lifecycle import JobState
 from pliant.ibm.rest.translate.execution import Execution, executions
 from pliant.ibm.rest.translate.ids import is_executor, is_named, job_of_application, job_of_exec, number_of
 from pliant.server.context import Context
-from pliant.server.visibility import check_owns
+from pliant.server.visibility import require_owner
 
 PAGE = 500
 
@@ -43,7 +43,7 @@ def own_exec_of(context: Context, caller: Principal, name: str) -> Seen:
         Forbidden: it is only shared with them.
     """
     seen = exec_of(context, caller, name)
-    check_owns(seen.job, caller)
+    require_owner(seen.job, caller)
     return seen
 
 

@@ -138,11 +138,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_bug)
 
 
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of the errors that a route answers with.
-
-    401, 403, 422 and 429 are always among them: who asks is unknown, may not, asks wrongly, or guesses too often.
-    """
-    words = {status: title for _, status, title in _STATUS}
-    every = sorted({401, 403, 422, 429, *statuses})
-    return {status: {"model": ProblemDetails, "description": words[status]} for status in every}
+def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of errors."""
+    titles = {status: title for _, status, title in _STATUS}
+    return {status: {"model": ProblemDetails, "description": titles[status]} for status in sorted(set(statuses))}

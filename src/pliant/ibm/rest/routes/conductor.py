@@ -4,21 +4,22 @@ from typing import Any
 
 from starlette.responses import StreamingResponse
 
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import NotFound
 from pliant.core.job import Job
 from pliant.ibm.rest import logs
-from pliant.ibm.rest.answers import CONDUCTOR, router
 from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import CONDUCTOR
 from pliant.ibm.rest.groups import group_of, groups_of
 from pliant.ibm.rest.lookup import application_of
 from pliant.ibm.rest.routes.scheduler import described, driver_text, executor_text, in_states
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
-routes = router(CONDUCTOR)
+routes = ibm_routes(CONDUCTOR)
 
 
-@routes.get("/instances")
+@routes.get("/instances", Permission.POOL_READ)
 def instances(
     context: InContext,
     caller: Caller,
@@ -33,13 +34,13 @@ def instances(
     return [{name: value for name, value in group.items() if name in names} for group in found]
 
 
-@routes.get("/instances/{sig_id}")
+@routes.get("/instances/{sig_id}", Permission.POOL_READ)
 def instance(context: InContext, caller: Caller, sig_id: str) -> dict[str, Any]:
     """Show an instance group."""
     return group_of(context, caller, sig_id)
 
 
-@routes.get("/instances/{sig_id}/applications")
+@routes.get("/instances/{sig_id}/applications", Permission.JOBS_READ)
 def applications(
     context: InContext, caller: Caller, sig_id: str, state: str | None = None, applicationid: str | None = None
 ) -> list[dict[str, Any]]:
@@ -58,20 +59,28 @@ def _application(context: Context, caller: Principal, sig_id: str, name: str) ->
     return job
 
 
-@routes.get("/instances/{sig_id}/applications/{application_id}")
+@routes.get("/instances/{sig_id}/applications/{application_id}", Permission.JOBS_READ)
 def application(context: InContext, caller: Caller, sig_id: str, application_id: str) -> dict[str, Any]:
     """Show an application by its id, or by its driver's."""
     return described(context, _application(context, caller, sig_id, application_id))
 
 
-@routes.get("/instances/{sig_id}/applications/{application_id}/logs/{kind}", response_class=StreamingResponse)
+@routes.get(
+    "/instances/{sig_id}/applications/{application_id}/logs/{kind}",
+    Permission.JOBS_READ,
+    response_class=StreamingResponse,
+)
 def driver_log(context: InContext, caller: Caller, sig_id: str, application_id: str, kind: str) -> StreamingResponse:
     """Return a log of the driver."""
     job = _application(context, caller, sig_id, application_id)
     return logs.answer(driver_text(context, job, kind, None))
 
 
-@routes.get("/instances/{sig_id}/applications/{application_id}/logs/{kind}/download", response_class=StreamingResponse)
+@routes.get(
+    "/instances/{sig_id}/applications/{application_id}/logs/{kind}/download",
+    Permission.JOBS_READ,
+    response_class=StreamingResponse,
+)
 def driver_file(context: InContext, caller: Caller, sig_id: str, application_id: str, kind: str) -> StreamingResponse:
     """Return a log of the driver as a file."""
     job = _application(context, caller, sig_id, application_id)
@@ -79,7 +88,9 @@ def driver_file(context: InContext, caller: Caller, sig_id: str, application_id:
 
 
 @routes.get(
-    "/instances/{sig_id}/applications/{application_id}/{executor}/logs/{kind}", response_class=StreamingResponse
+    "/instances/{sig_id}/applications/{application_id}/{executor}/logs/{kind}",
+    Permission.JOBS_READ,
+    response_class=StreamingResponse,
 )
 def executor_log(
     context: InContext, caller: Caller, sig_id: str, application_id: str, executor: str, kind: str
@@ -91,6 +102,7 @@ def executor_log(
 
 @routes.get(
     "/instances/{sig_id}/applications/{application_id}/{executor}/logs/{kind}/download",
+    Permission.JOBS_READ,
     response_class=StreamingResponse,
 )
 def executor_file(

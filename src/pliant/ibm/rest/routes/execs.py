@@ -11,15 +11,16 @@ from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.files.space import told_of_disk
 from pliant.ibm.rest import logs
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
 from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.lookup import Seen, exec_of, execs_of, own_exec_of
 from pliant.ibm.rest.routes.scheduler import DEFAULT_LENGTH
 from pliant.ibm.rest.routes.submission import Sent, submit
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.execution import Execution
 from pliant.ibm.rest.translate.hardware import Submission, read_submission
 from pliant.ibm.rest.translate.listing import Listing, listed
@@ -29,7 +30,7 @@ from pliant.server import upload
 from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 FORM: Final = upload.Form(file="file", fields=("data", "args", "sigName"), required=(), only_first=True)
 STREAMS: Final = {"outlog": ("stdout",), "errlog": ("stderr",), "outerrlog": ("stdout", "stderr")}
@@ -42,8 +43,8 @@ def _json(context: Context, seen: Seen) -> dict[str, Any]:
     return exec_json(seen.execution, seen.job, server)
 
 
-@routes.post("/execs")
-@routes.post("/execs/")
+@routes.post("/execs", Permission.JOBS_WRITE)
+@routes.post("/execs/", Permission.JOBS_WRITE)
 async def create(
     request: Request,
     context: InContext,
@@ -72,8 +73,8 @@ async def create(
     return _json(context, seen)
 
 
-@routes.get("/execs")
-@routes.get("/execs/")
+@routes.get("/execs", Permission.JOBS_READ)
+@routes.get("/execs/", Permission.JOBS_READ)
 def index(
     context: InContext,
     caller: Caller,
@@ -89,8 +90,8 @@ def index(
     return listed([_json(context, seen) for seen in found], Listing.of_sort_by(sort_by, length=limit))
 
 
-@routes.delete("/execs")
-@routes.delete("/execs/")
+@routes.delete("/execs", Permission.JOBS_WRITE)
+@routes.delete("/execs/", Permission.JOBS_WRITE)
 def delete_all(context: InContext, caller: Caller) -> dict[str, Any]:
     """Stop and forget all execs of who asks; nobody else's, whatever their role."""
     gone = [seen for seen in execs_of(context, caller) if seen.job.owner == caller.name]
@@ -107,27 +108,27 @@ def _forget(context: Context, caller: Principal, seen: Seen) -> None:
     context.registry.remove(Execution, seen.execution.name)
 
 
-@routes.get("/execs/{exec_id}")
+@routes.get("/execs/{exec_id}", Permission.JOBS_READ)
 def show(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Show an exec."""
     return _json(context, exec_of(context, caller, exec_id))
 
 
-@routes.delete("/execs/{exec_id}")
+@routes.delete("/execs/{exec_id}", Permission.JOBS_WRITE)
 def delete(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Stop an exec if it runs, and forget it."""
     _forget(context, caller, own_exec_of(context, caller, exec_id))
     return {"message": f"{exec_id} is deleted", "id": exec_id}
 
 
-@routes.post("/execs/{exec_id}/stop")
+@routes.post("/execs/{exec_id}/stop", Permission.JOBS_WRITE)
 def stop(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Stop an exec at its next step boundary; one that has ended is 400."""
     seen = own_exec_of(context, caller, exec_id)
     return _json(context, Seen(seen.execution, context.control.stop(seen.job.id, caller.name)))
 
 
-@routes.get("/execs/{exec_id}/log", response_class=StreamingResponse)
+@routes.get("/execs/{exec_id}/log", Permission.JOBS_READ, response_class=StreamingResponse)
 def log(
     context: InContext,
     caller: Caller,
@@ -141,7 +142,7 @@ def log(
     return logs.answer(logs.text_of(queries, logs.leaders(detail), STREAMS[logType], lastlines))
 
 
-@routes.get("/execs/{exec_id}/result", response_class=StreamingResponse)
+@routes.get("/execs/{exec_id}/result", Permission.JOBS_READ, response_class=StreamingResponse)
 def result(context: InContext, caller: Caller, exec_id: str) -> StreamingResponse:
     """Return a zip of what the exec has left: its model, its logs, what it wrote, but no checkpoints."""
     job = exec_of(context, caller, exec_id).job

@@ -11,14 +11,15 @@ from starlette.responses import PlainTextResponse
 from pliant.api.link import problems_of
 from pliant.api.models import ModelPatch, ModelRequest
 from pliant.catalog.models.model import Model
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.registry import Kept
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
 from pliant.ibm.rest.code_files import archive_of, names_in, parted, text_of
 from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.groups import queue_names
 from pliant.ibm.rest.routes.templates import PAGE, as_request
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.hyper import changes_of, described
 from pliant.ibm.rest.translate.job_request import queue_of
 from pliant.ibm.rest.weight_files import WeightFiles
@@ -26,7 +27,7 @@ from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
 from pliant.server.upload import Form, receive_form
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 ENGINES: Final = {"single": "single", "native": "distributed", "elastic": "elastic"}
 ACCELERATORS: Final = {engine: name.capitalize() for name, engine in ENGINES.items()}
@@ -85,7 +86,7 @@ def code_of(context: Context, noun: Model) -> Path:
     return context.models.templates.code(noun.template)
 
 
-@routes.get("/models")
+@routes.get("/models", Permission.MODELS_READ)
 def index(context: InContext, caller: Caller) -> list[dict[str, Any]]:
     """List models."""
     found: list[dict[str, Any]] = []
@@ -119,7 +120,7 @@ def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[s
     return {name: value for name, value in given.items() if value is not None}, notes
 
 
-@routes.post("/models")
+@routes.post("/models", Permission.MODELS_WRITE)
 def add(context: InContext, caller: Caller, body: ModelBody) -> dict[str, Any]:
     """Make a model of a template."""
     given, notes = _settings(context, body)
@@ -127,7 +128,7 @@ def add(context: InContext, caller: Caller, body: ModelBody) -> dict[str, Any]:
     return model_json(context, context.models.models.add(caller, request)) | {"notes": notes}
 
 
-@routes.post("/models/weightfile")
+@routes.post("/models/weightfile", Permission.MODELS_WRITE)
 async def upload(request: Request, context: InContext, caller: Caller) -> dict[str, Any]:
     """Keep a weight file; trainings name it as `wfinit`."""
     with upload_file(context.uploads) as path:
@@ -136,14 +137,14 @@ async def upload(request: Request, context: InContext, caller: Caller) -> dict[s
     return {"name": kept.name, "size": kept.num_bytes}
 
 
-@routes.get("/models/files/{name:path}", response_class=PlainTextResponse)
+@routes.get("/models/files/{name:path}", Permission.MODELS_READ, response_class=PlainTextResponse)
 def file(context: InContext, caller: Caller, name: str) -> PlainTextResponse:
     """Show a file of a model, by a name of the list of files."""
     model, path = parted(name)
     return PlainTextResponse(text_of(code_of(context, context.models.models.get(caller, model).noun), path))
 
 
-@routes.get("/models/{model}")
+@routes.get("/models/{model}", Permission.MODELS_READ)
 def show(context: InContext, caller: Caller, model: str) -> dict[str, Any]:
     """Show a model, with the text of its main file."""
     kept = context.models.models.get(caller, model)
@@ -151,7 +152,7 @@ def show(context: InContext, caller: Caller, model: str) -> dict[str, Any]:
     return model_json(context, kept) | {"tfmainContent": text}
 
 
-@routes.put("/models/{model}")
+@routes.put("/models/{model}", Permission.MODELS_WRITE)
 def change(context: InContext, caller: Caller, model: str, body: ModelBody) -> dict[str, Any]:
     """Change how a model is trained; with a text for its main file its template, too."""
     given, notes = _settings(context, body)
@@ -164,20 +165,20 @@ def change(context: InContext, caller: Caller, model: str, body: ModelBody) -> d
     return model_json(context, kept) | {"notes": notes}
 
 
-@routes.delete("/models/{model}")
+@routes.delete("/models/{model}", Permission.MODELS_WRITE)
 def remove(context: InContext, caller: Caller, model: str) -> dict[str, Any]:
     """Remove a model that is not being trained."""
     context.models.models.remove(caller, model, None)
     return {"message": f"{model} is deleted", "name": model}
 
 
-@routes.get("/models/{model}/files")
+@routes.get("/models/{model}/files", Permission.MODELS_READ)
 def files(context: InContext, caller: Caller, model: str) -> list[str]:
     """List the files of a model."""
     return names_in(code_of(context, context.models.models.get(caller, model).noun), model)
 
 
-@routes.put("/models/{model}/files")
+@routes.put("/models/{model}/files", Permission.MODELS_WRITE)
 def save_file(context: InContext, caller: Caller, model: str, body: ModelBody) -> dict[str, Any]:
     """Save the text of one file, or of the main one: the model's template is changed, and the model follows it."""
     path, text = body.tmpfilePath or body.tfmainpath, body.tmpfileContent

@@ -6,21 +6,22 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from starlette.responses import StreamingResponse
 
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import NotFound
 from pliant.core.job import Job
 from pliant.ibm.rest import logs
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
 from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.lookup import application_of, executor_of, jobs_of
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.ids import app_id, driver_id
 from pliant.ibm.rest.translate.listing import Listing, listed
 from pliant.ibm.rest.translate.shapes import Server, application_json, engine_json
 from pliant.ibm.rest.translate.states import STATES, asked_states
 from pliant.server.context import Context, InContext
-from pliant.server.visibility import check_owns
+from pliant.server.visibility import require_owner
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 DEFAULT_LENGTH: Final = 1000
 """Of a list whose length nobody asked for."""
@@ -45,7 +46,7 @@ def in_states(context: Context, caller: Principal, state: str | None) -> Sequenc
     return tuple(jobs_of(context, caller, states)) if states else ()
 
 
-@routes.get("/scheduler/applications")
+@routes.get("/scheduler/applications", Permission.JOBS_READ)
 def applications(  # noqa: PLR0913 (IBM's parameters)
     context: InContext,
     caller: Caller,
@@ -79,21 +80,25 @@ def applications(  # noqa: PLR0913 (IBM's parameters)
     return listed([described(context, job) for job in found], listing)
 
 
-@routes.get("/scheduler/applications/{application_id}")
+@routes.get("/scheduler/applications/{application_id}", Permission.JOBS_READ)
 def application(context: InContext, caller: Caller, application_id: str) -> dict[str, Any]:
     """Show an application."""
     return described(context, application_of(context, caller, application_id))
 
 
-@routes.put("/scheduler/applications/{application_id}/stop")
+@routes.put("/scheduler/applications/{application_id}/stop", Permission.JOBS_WRITE)
 def stop(context: InContext, caller: Caller, application_id: str) -> dict[str, Any]:
     """Stop an application at its next step boundary; one that has ended is 400."""
     job = application_of(context, caller, application_id)
-    check_owns(job, caller)
+    require_owner(job, caller)
     return described(context, context.control.stop(job.id, caller.name))
 
 
-@routes.get("/scheduler/applications/{application_id}/driver/logs/{kind}", response_class=StreamingResponse)
+@routes.get(
+    "/scheduler/applications/{application_id}/driver/logs/{kind}",
+    Permission.JOBS_READ,
+    response_class=StreamingResponse,
+)
 def driver_log(
     context: InContext, caller: Caller, application_id: str, kind: str, lastlines: LastLines = None
 ) -> StreamingResponse:
@@ -116,7 +121,9 @@ def driver_text(context: Context, job: Job, kind: str, last_lines: int | None) -
 
 
 @routes.get(
-    "/scheduler/applications/{application_id}/executor/{executor}/logs/{kind}", response_class=StreamingResponse
+    "/scheduler/applications/{application_id}/executor/{executor}/logs/{kind}",
+    Permission.JOBS_READ,
+    response_class=StreamingResponse,
 )
 def executor_log(
     context: InContext, caller: Caller, application_id: str, executor: str, kind: str, lastlines: LastLines = None
@@ -141,7 +148,7 @@ def executor_text(context: Context, job: Job, executor: str, kind: str, last_lin
     return logs.text_of(queries, (task,), (kind,), last_lines)
 
 
-@routes.get("/scheduler/engine/applications")
+@routes.get("/scheduler/engine/applications", Permission.JOBS_READ)
 def engine_applications(
     context: InContext,
     caller: Caller,
@@ -158,7 +165,7 @@ def engine_applications(
     return listed([_record(context, job) for job in found], listing)
 
 
-@routes.get("/scheduler/engine/applications/{application_id}")
+@routes.get("/scheduler/engine/applications/{application_id}", Permission.JOBS_READ)
 def engine_application(context: InContext, caller: Caller, application_id: str) -> list[dict[str, Any]]:
     """Show the record of an application, as a list of one."""
     return [_record(context, application_of(context, caller, application_id))]
@@ -168,8 +175,8 @@ def _record(context: Context, job: Job) -> dict[str, Any]:
     return engine_json(context.control.queries.detail(job.id))
 
 
-@routes.get("/scheduler/kubernetesobjects")
-def kubernetes(_: Caller, type: str, name: str | None = None) -> dict[str, Any]:
+@routes.get("/scheduler/kubernetesobjects", Permission.JOBS_READ)
+def kubernetes(type: str, name: str | None = None) -> dict[str, Any]:
     """List Kubernetes objects: there are none, since tasks are processes."""
     if name is not None:
         raise NotFound(f"there is no {type} {name!r}: tasks are processes, not Kubernetes objects")

@@ -9,17 +9,18 @@ from starlette.responses import PlainTextResponse
 from pliant.api.link import problems_of
 from pliant.api.models import ParameterRequest, TemplateRequest
 from pliant.catalog.models.template import Template
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import Forbidden, InvalidInput, Problem
 from pliant.core.hyperparameters import ENGINES
 from pliant.core.parameter import Parameter
 from pliant.core.registry import Kept
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
 from pliant.ibm.rest.code_files import archive_of, names_in, parted, text_of
 from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 PAGE: Final = 1000
 
@@ -56,7 +57,7 @@ def _described(context: Context, caller: Principal, kept: Kept[Template]) -> dic
     return template_json(kept, context.models.templates.files(caller, kept.noun.name))
 
 
-@routes.get("/modeltemplates")
+@routes.get("/modeltemplates", Permission.MODELS_READ)
 def index(context: InContext, caller: Caller, framework: str | None = None) -> list[dict[str, Any]]:
     """List templates."""
     found: list[dict[str, Any]] = []
@@ -67,7 +68,7 @@ def index(context: InContext, caller: Caller, framework: str | None = None) -> l
     return [one for one in found if framework is None or one["framework"].lower() == framework.lower()]
 
 
-@routes.post("/modeltemplates")
+@routes.post("/modeltemplates", Permission.MODELS_WRITE)
 def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any]:
     """Make a template of a folder of the server."""
     missing = [name for name in ("name", "path", "framework") if getattr(body, name) is None]
@@ -107,14 +108,14 @@ def _request(**given: Any) -> TemplateRequest:
         raise InvalidInput(*problems_of(error)) from error  # type: ignore[arg-type]
 
 
-@routes.get("/modeltemplates/files/{name:path}", response_class=PlainTextResponse)
+@routes.get("/modeltemplates/files/{name:path}", Permission.MODELS_READ, response_class=PlainTextResponse)
 def file(context: InContext, caller: Caller, name: str) -> PlainTextResponse:
     """Show a file of a template, by a name of the list of files."""
     template, path = parted(name)
     return PlainTextResponse(text_of(context.models.templates.files(caller, template), path))
 
 
-@routes.get("/modeltemplates/{template}")
+@routes.get("/modeltemplates/{template}", Permission.MODELS_READ)
 def show(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
     """Show a template, with the text of its main file."""
     kept = context.models.templates.get(caller, template)
@@ -122,7 +123,7 @@ def show(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
     return template_json(kept, folder) | {"tfmainContent": text_of(folder, kept.noun.main_file)}
 
 
-@routes.put("/modeltemplates/{template}")
+@routes.put("/modeltemplates/{template}", Permission.MODELS_WRITE)
 def change(context: InContext, caller: Caller, template: str, body: TemplateBody) -> dict[str, Any]:
     """Change a template: its description, its framework, its main file's text, or all its files by another folder."""
     noun = context.models.templates.get(caller, template).noun
@@ -155,14 +156,14 @@ def _parameter(one: Parameter) -> ParameterRequest:
     return ParameterRequest(**{name: getattr(one, name) for name in ParameterRequest.model_fields})
 
 
-@routes.delete("/modeltemplates/{template}")
+@routes.delete("/modeltemplates/{template}", Permission.MODELS_WRITE)
 def remove(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
     """Remove a template that no model is made of."""
     context.models.templates.remove(caller, template, None)
     return {"message": f"{template} is deleted", "name": template}
 
 
-@routes.get("/modeltemplates/{template}/files")
+@routes.get("/modeltemplates/{template}/files", Permission.MODELS_READ)
 def files(context: InContext, caller: Caller, template: str) -> list[str]:
     """List the files of a template."""
     return names_in(context.models.templates.files(caller, template), template)
