@@ -14,7 +14,7 @@ from pliant.core.access import Role
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, read_all
-from pliant.people.credentials import Credentials, TokenHex
+from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.passwords import Passwords
 from pliant.people.user import ADMIN, User, is_name
 
@@ -40,7 +40,7 @@ class Accounts:
         registry: Registry,
         clock: Clock,
         passwords: Passwords,
-        credentials: Credentials,
+        credentials: CredentialStore,
         token_hex: TokenHex,
     ) -> None:
         self._registry = registry

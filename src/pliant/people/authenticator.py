@@ -10,7 +10,7 @@ from typing import Final, Literal
 from pliant.core.access import Principal, Role
 from pliant.core.errors import Unauthorized
 from pliant.people.accounts import Accounts
-from pliant.people.credentials import Credentials, PersonalToken
+from pliant.people.credentials import CredentialStore, PersonalToken
 from pliant.people.password_checker import PasswordChecker, Verdict
 from pliant.people.user import ADMIN, User
 
@@ -35,10 +35,10 @@ class Identity:
 
 
 class Authenticator:
-    """Tells who somebody is. Safe to use from any thread."""
+    """Authenticates callers. Safe to use from any thread."""
 
     def __init__(
-        self, *, accounts: Accounts, credentials: Credentials, passwords: PasswordChecker, file_token: str
+        self, *, accounts: Accounts, credentials: CredentialStore, passwords: PasswordChecker, file_token: str
     ) -> None:
         self._accounts = accounts
         self._credentials = credentials
@@ -112,7 +112,7 @@ class Authenticator:
         return self._passwords.check(self._user(name), name, password, address) is not Verdict.WRONG
 
     def forgive(self, name: str) -> None:
-        """Forget the failed attempts to log on as somebody, whose password is another one now."""
+        """Forget the failed attempts to log on as a user, who has a new password now."""
         self._passwords.forgive(name)
 
     def _find_credential(self, text: str) -> Identity | None:

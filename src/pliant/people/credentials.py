@@ -116,7 +116,7 @@ class Issued(Generic[C]):
     text: str = field(repr=False)
 
 
-class Credentials:
+class CredentialStore:
     """Issues, finds and revokes credentials. Safe to use from any thread."""
 
     def __init__(self, *, registry: Registry, clock: Clock, token_hex: TokenHex) -> None:

@@ -1,4 +1,4 @@
-"""Tells whether a password is somebody's: slowly once, from memory for some seconds after, and never too often.
+"""Checks passwords: slowly the first time, from memory for some seconds after that, and not too many wrong ones.
 
 The memory holds keyed digests only, each with the hash that it was verified against: when the password has been
 changed, by whatever process, the hash is another one and the memory no longer holds.
@@ -53,7 +53,7 @@ class PasswordChecker:
         return still and self._clock.now() < until
 
     def check(self, user: User | None, name: str, password: str, address: str) -> Verdict:
-        """Judge the password that somebody at an address gave for a name; `user` is None if nobody is called that.
+        """Check the password that came from an address for a name; `user` is None if nobody has that name.
 
         Attempts are judged one after another, so that many at once are counted like as many in a row.
 

@@ -6,7 +6,7 @@ from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.people.accounts import Accounts
 from pliant.people.authenticator import Authenticator
-from pliant.people.credentials import Credentials, TokenHex
+from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.password_checker import PasswordChecker
 from pliant.people.passwords import DEFAULT_COST, Cost, Passwords
 
@@ -16,7 +16,7 @@ class People:
     """The users of a server, their credentials, and how they are authenticated."""
 
     accounts: Accounts
-    credentials: Credentials
+    credentials: CredentialStore
     authenticator: Authenticator
 
 
@@ -29,7 +29,7 @@ def make_people(
     is what a hash of a password takes.
     """
     passwords = Passwords(cost)
-    credentials = Credentials(registry=registry, clock=clock, token_hex=token_hex)
+    credentials = CredentialStore(registry=registry, clock=clock, token_hex=token_hex)
     accounts = Accounts(
         registry=registry, clock=clock, passwords=passwords, credentials=credentials, token_hex=token_hex
     )

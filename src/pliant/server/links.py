@@ -1,8 +1,8 @@
 """The server's ends of the control links: one WebSocket per task, a queue in front of each.
 
 Implements the port `Links`: any thread may send; what is sent to a task that is not connected is dropped, for it will
-say hello again. The newest connection of a task replaces the one before. What was stored of what a task said is told to
-it, and what it says a second time is not heard again. Knows nothing of what the messages mean.
+say hello again. The newest connection of a task replaces the one before. A task learns which of its messages were
+stored. A message that it sends a second time is not handed over again. The links do not know what messages mean.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _LISTENING_S = 0.1
 
 
 class TaskListener(Protocol):
-    """Who listens to the tasks: the control room."""
+    """Takes what tasks say: the control room."""
 
     def verify_task(self, task_id: str, token: str) -> bool: ...
 
@@ -42,11 +42,11 @@ class TaskListener(Protocol):
 
 
 @dataclass(slots=True)
-class _Account:
-    """What a task has said, by number."""
+class _Received:
+    """The newest messages of a task, by number."""
 
-    heard: int = 0
-    """Handed over."""
+    newest: int = 0
+    """The number of the newest that was handed over."""
     stored: int = 0
 
 
@@ -66,7 +66,7 @@ class _Connection:
         self._queue: asyncio.Queue[str | _Close] = asyncio.Queue(_MAX_BACKLOG)
 
     def put(self, item: str | _Close) -> None:
-        """Queue a frame, or the end. Who does not read what it is sent is cut off."""
+        """Queue a frame, or the end. A task that does not read what it is sent is cut off."""
         try:
             self._queue.put_nowait(item)
         except asyncio.QueueFull:
@@ -90,16 +90,16 @@ class LinkHub:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connections: dict[TaskId, _Connection] = {}
-        self._accounts: dict[TaskId, _Account] = {}
+        self._received: dict[TaskId, _Received] = {}
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the loop on which the WebSockets live; what is sent before is dropped."""
+        """Set the loop on which the WebSockets live; what is sent before is dropped."""
         self._loop = loop
 
     async def listen(self, listener: TaskListener) -> None:
         """Tell the listener for ever, a few times a second, that the links are being read.
 
-        If this loop stands still nobody is told: what the tasks have said meanwhile is still unread then.
+        While this loop stands still it tells nothing, and the messages of that time are still unread.
         """
         while True:
             listener.listening()
@@ -131,13 +131,13 @@ class LinkHub:
 
     def _end(self, task_id: TaskId) -> None:
         self._close(task_id, _NORMAL, "the task has ended")
-        self._accounts.pop(task_id, None)
+        self._received.pop(task_id, None)
 
     def _store(self, task_id: TaskId, number: int) -> None:
-        """Tell a task that what it said up to this number is stored."""
-        if (account := self._accounts.get(task_id)) is not None:
-            account.stored = max(account.stored, number)
-            self._enqueue(task_id, encode(Stored(number=account.stored)))
+        """Tell a task that its messages up to this number are stored."""
+        if (received := self._received.get(task_id)) is not None:
+            received.stored = max(received.stored, number)
+            self._enqueue(task_id, encode(Stored(number=received.stored)))
 
     def _close_all(self) -> None:
         for task_id in list(self._connections):
@@ -167,14 +167,14 @@ class LinkHub:
                 listener.silent(task_id, goodbye)
 
     async def _read(self, connection: _Connection, task_id: TaskId, listener: TaskListener) -> bool:
-        """Hand over what a task says until the connection ends; tell whether the task closed it as it should."""
+        """Hand over the messages of a task until the connection ends; return whether the task closed it."""
         greeted = False
         try:
             while True:
                 frame = await connection.websocket.receive_text()
                 if self._connections.get(task_id) is not connection:
                     return False
-                message, number = _decoded(frame, task_id, greeted)
+                message, number = _decode(frame, task_id, greeted)
                 greeted = True
                 self._hand_over(task_id, message, number, listener)
         except WebSocketDisconnect as closed:
@@ -188,15 +188,15 @@ class LinkHub:
         if number == 0:
             listener.hear(task_id, message)
             return
-        account = self._accounts.setdefault(task_id, _Account())
-        if number > account.heard:
-            account.heard = number
+        received = self._received.setdefault(task_id, _Received())
+        if number > received.newest:
+            received.newest = number
             listener.hear(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
-        elif number <= account.stored:
-            self._enqueue(task_id, encode(Stored(number=account.stored)))
+        elif number <= received.stored:
+            self._enqueue(task_id, encode(Stored(number=received.stored)))
 
 
-def _decoded(frame: str, task_id: TaskId, greeted: bool) -> tuple[FromTask, int]:
+def _decode(frame: str, task_id: TaskId, greeted: bool) -> tuple[FromTask, int]:
     if len(frame) > MAX_FRAME_BYTES:
         raise _wrong("", f"a frame of {len(frame)} bytes; at most {MAX_FRAME_BYTES} are taken")
     message = decode_from_task(frame)

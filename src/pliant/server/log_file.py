@@ -1,4 +1,4 @@
-"""Reading text files that others write: a piece of one, and where its last lines begin. Follows no links."""
+"""Reads log files while tasks write them: a piece of one, and where its last lines begin. It follows no links."""
 
 import os
 from pathlib import Path

@@ -33,7 +33,7 @@ async def refuse_nul(request: Request) -> None:
 
 
 def declare(access: Permission | Audience, needs: type[Needs] = Needs) -> Sequence[params.Depends]:
-    """Return the dependencies of a route that somebody with a permission, or an audience without one, may use."""
+    """Return the dependencies by which a route says who may use it: those with a permission, or an audience."""
     if isinstance(access, Audience):
         return [Depends(OpenTo(access))]
     return [Depends(needs(access)), Depends(refuse_nul)]
@@ -91,7 +91,7 @@ class Routes:
 def errors_of(access: Permission | Audience, errors: Sequence[int]) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI description of the errors that a route answers with.
 
-    Whoever is asked for credentials can be unknown, lack the permission, ask wrongly, or guess too often.
+    A route that asks for credentials always has four: unknown caller, no permission, wrong input, too many guesses.
     """
     always = () if access is Audience.EVERYBODY else (401, 403, 422, 429)
     return describe_errors(*always, *errors)

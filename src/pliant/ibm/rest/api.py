@@ -11,7 +11,7 @@ from pliant.ibm.rest.routes import (
     logon,
     models,
     scheduler,
-    site,
+    server,
     templates,
     trainings,
 )
@@ -21,7 +21,7 @@ IBM: Final = OtherApi(
     routes=(
         logon.auth,
         logon.conductor,
-        site.routes,
+        server.routes,
         scheduler.routes,
         execs.routes,
         conductor.routes,

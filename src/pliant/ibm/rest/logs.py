@@ -35,7 +35,7 @@ def leaders(detail: JobDetail) -> tuple[Task, ...]:
     return found or detail.tasks[:1]
 
 
-def text_of(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], last_lines: int | None = None) -> Text:
+def read_log(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], last_lines: int | None = None) -> Text:
     """Yield what tasks have written to some streams; a line says whose it is if there are several.
 
     Args:
@@ -58,7 +58,7 @@ def text_of(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], las
                 yield chunk
 
 
-def launcher_of(queries: Queries, job_id: str, last_lines: int | None = None, task_id: str | None = None) -> Text:
+def read_launcher_log(queries: Queries, job_id: str, last_lines: int | None = None, task_id: str | None = None) -> Text:
     """Yield what happened to a job, or to one task of it, one event a line."""
     lines: list[bytes] = []
     after = 0
@@ -80,7 +80,7 @@ def launcher_of(queries: Queries, job_id: str, last_lines: int | None = None, ta
         after = page.last
 
 
-def answer(text: Text, *, file_name: str | None = None) -> StreamingResponse:
+def respond(text: Text, *, file_name: str | None = None) -> StreamingResponse:
     """Return a log as an answer; as a file to keep if it has a name."""
     headers = {"Content-Disposition": f'attachment; filename="{file_name}"'} if file_name else None
     return StreamingResponse(text, media_type=TEXT, headers=headers)

@@ -22,7 +22,7 @@ from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import InvalidInput, PliantError, Problem, Unavailable
 from pliant.files.digest import read_content_digest
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.middleware.problems import problem_response
 from pliant.server.routing import Routes
@@ -56,13 +56,13 @@ def datasets(
 @routes.post("/datasets", Permission.DATA_WRITE, "Import a data set", 404, 409, 413, 503, 507, status_code=201)
 def add(context: InContext, caller: Caller, request: DatasetRequest, response: Response) -> Dataset:
     """Begin to import a data set; it is in the state `importing` until all of it is there."""
-    return tagged(context.datasets.add(request.noun(caller.name), caller), response)
+    return with_etag(context.datasets.add(request.noun(caller.name), caller), response)
 
 
 @routes.get("/datasets/{name}", Permission.DATA_READ, "Show a data set", 404)
 def show(context: InContext, caller: Caller, name: str, response: Response) -> Dataset:
     """Return a data set; while it is imported, with how far that is."""
-    return tagged(context.datasets.get(name, caller), response)
+    return with_etag(context.datasets.get(name, caller), response)
 
 
 @routes.patch("/datasets/{name}", Permission.DATA_WRITE, "Describe or share a data set", 403, 404, 412)
@@ -82,7 +82,7 @@ def change(
         shared_with=patch.shared_with,
         revision=revision_of(if_match),
     )
-    return tagged(changed, response)
+    return with_etag(changed, response)
 
 
 @routes.delete("/datasets/{name}", Permission.DATA_WRITE, "Remove a data set", 403, 404, 409, 412, 503, status_code=204)
@@ -94,7 +94,7 @@ def remove(context: InContext, caller: Caller, name: str, if_match: IfMatch = No
 @routes.post("/datasets/{name}/stop", Permission.DATA_WRITE, "Stop an import", 403, 404, 409)
 def stop(context: InContext, caller: Caller, name: str, response: Response) -> Dataset:
     """End an import; nothing of it is left."""
-    return tagged(context.datasets.stop(name, caller), response)
+    return with_etag(context.datasets.stop(name, caller), response)
 
 
 @routes.get("/uploads", Permission.DATA_WRITE, "List uploads")

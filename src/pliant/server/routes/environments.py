@@ -10,7 +10,7 @@ from pliant.api.environments import EnvironmentPage, EnvironmentRequest, Environ
 from pliant.core.access import Permission
 from pliant.core.job import Job
 from pliant.server.context import Context, InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 
@@ -31,13 +31,13 @@ def environments(
 @routes.post("/environments", Permission.MODELS_WRITE, "Register an environment", 409, 413, 503, status_code=201)
 def register(context: InContext, caller: Caller, request: EnvironmentRequest, response: Response) -> EnvironmentView:
     """Register requirements, a virtual environment or one of conda's under a name, and begin to build or to try it."""
-    return tagged(context.environments.add(request, caller), response)
+    return with_etag(context.environments.add(request, caller), response)
 
 
 @routes.get("/environments/{name}", Permission.MODELS_READ, "Show an environment", 404)
 def show(context: InContext, caller: Caller, name: str, response: Response) -> EnvironmentView:
     """Return an environment and what became of it."""
-    return tagged(context.environments.show(name, caller), response)
+    return with_etag(context.environments.show(name, caller), response)
 
 
 @routes.put("/environments/{name}/shares", Permission.MODELS_WRITE, "Share an environment", 403, 404, 412)
@@ -51,7 +51,7 @@ def share(
 ) -> EnvironmentView:
     """Let these people use it for their jobs, and nobody else; they cannot change it."""
     view = context.environments.share(name, request.shared_with, revision_of(if_match), caller)
-    return tagged(view, response)
+    return with_etag(view, response)
 
 
 @routes.post(
@@ -66,7 +66,7 @@ def share(
 )
 def rebuild(context: InContext, caller: Caller, name: str, response: Response) -> EnvironmentView:
     """Begin to build anew; refused while a job uses it."""
-    return tagged(context.environments.rebuild(name, caller, _unended(context)), response)
+    return with_etag(context.environments.rebuild(name, caller, _unended(context)), response)
 
 
 @routes.delete(

@@ -12,9 +12,9 @@ from pliant.core.chart import MAX_BUCKETS
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
 from pliant.server import upload
-from pliant.server.body import parsed_with_code, upload_file
+from pliant.server.body import parse_body_with_code, upload_file
 from pliant.server.context import InContext, InControl
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 from pliant.server.visibility import InSight, OwnJob, VisibleJob
@@ -59,8 +59,8 @@ async def submit(request: Request, context: InContext, caller: Caller, sight: In
     """
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
-        spec = (await parsed_with_code(JobRequest, text, path)).spec()
-        return tagged(await run_in_threadpool(context.control.submit, spec, path, caller.name, sight), response)
+        spec = (await parse_body_with_code(JobRequest, text, path)).spec()
+        return with_etag(await run_in_threadpool(context.control.submit, spec, path, caller.name, sight), response)
 
 
 @routes.get("/jobs", Permission.JOBS_READ, "List jobs, newest first", 404)
@@ -79,7 +79,7 @@ def jobs(
 def show(control: InControl, job: VisibleJob, response: Response) -> JobDetail:
     """Return a job with its tasks and its generations."""
     detail = control.queries.detail(job.id)
-    tagged(detail.job, response)
+    with_etag(detail.job, response)
     return detail
 
 
@@ -92,13 +92,13 @@ def change(
     if_match: IfMatch = None,
 ) -> Job:
     """Change priority, minimum or maximum; the scheduler decides anew at once."""
-    return tagged(control.change(job.id, patch, revision_of(if_match)), response)
+    return with_etag(control.change(job.id, patch, revision_of(if_match)), response)
 
 
 @routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)
 def stop(control: InControl, job: OwnJob, caller: Caller, response: Response) -> Job:
     """End a job at its next step boundary; at once if it holds no slots."""
-    return tagged(control.stop(job.id, caller.name), response)
+    return with_etag(control.stop(job.id, caller.name), response)
 
 
 @routes.get("/jobs/{job_id}/why", Permission.JOBS_READ, "Why a job has the slots it has", 404)

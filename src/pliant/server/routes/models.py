@@ -21,13 +21,13 @@ from pliant.catalog.models.training import Training
 from pliant.core.access import Permission
 from pliant.core.errors import NotFound
 from pliant.core.registry import Kept
-from pliant.server.body import parsed, read_small, schema_of, upload_file
+from pliant.server.body import parse_body, read_small, schema_of, upload_file
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.model_views import model_view, training_view
 from pliant.server.routing import Routes
-from pliant.server.upload import Form, receive_form
+from pliant.server.upload import UploadForm, receive_form
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,7 +42,7 @@ Title = Annotated[str, Path(description="Of a training of the model.", max_lengt
 After = Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
-_START: Final = Form(
+_START: Final = UploadForm(
     file="weights", fields=("training",), required=("training", "weights"), max_bytes=MAX_WEIGHTS_BYTES
 )
 _WEIGHTS: Final[Mapping[str, Any]] = {
@@ -95,14 +95,14 @@ def models(context: InContext, caller: Caller, after: After = "", limit: Limit =
 def add(context: InContext, caller: Caller, body: ModelRequest, response: Response) -> ModelView:
     """Make a model of a template."""
     kept = context.models.models.add(caller, body)
-    return tagged(model_view(context.models, kept), response)
+    return with_etag(model_view(context.models, kept), response)
 
 
 @routes.get("/models/{name}", Permission.MODELS_READ, "Show a model", 404)
 def show(context: InContext, caller: Caller, name: Name, response: Response) -> ModelView:
     """Return a model."""
     kept = context.models.models.get(caller, name)
-    return tagged(model_view(context.models, kept), response)
+    return with_etag(model_view(context.models, kept), response)
 
 
 @routes.patch("/models/{name}", Permission.MODELS_WRITE, "Change a model", 403, 404, 412)
@@ -111,7 +111,7 @@ def change(
 ) -> ModelView:
     """Change what later trainings run with; those that were started stay as they are."""
     kept = context.models.models.change(caller, name, body, revision_of(if_match))
-    return tagged(model_view(context.models, kept), response)
+    return with_etag(model_view(context.models, kept), response)
 
 
 @routes.delete("/models/{name}", Permission.MODELS_WRITE, "Remove a model", 403, 404, 409, 412, status_code=204)
@@ -151,7 +151,7 @@ async def start(request: Request, context: InContext, caller: Caller, name: Name
             uploaded = path
         else:
             text = await read_small(request.stream())
-        asked = parsed(TrainingRequest, text)
+        asked = parse_body(TrainingRequest, text)
         kept = await run_in_threadpool(context.models.trainings.start, caller, name, asked, uploaded)
     return _shown(context, kept, response)
 
@@ -206,4 +206,4 @@ def code(context: InContext, caller: Caller, name: Name, training: Title) -> Fil
 
 
 def _shown(context: InContext, kept: Kept[Training], response: Response) -> TrainingView:
-    return tagged(training_view(context.models, kept), response)
+    return with_etag(training_view(context.models, kept), response)

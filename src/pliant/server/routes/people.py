@@ -26,7 +26,7 @@ from pliant.core.registry import Kept
 from pliant.people.credentials import PersonalToken
 from pliant.people.user import User
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authentication import InIdentity, PasswordCredentials, address_of, log_on
 from pliant.server.middleware.authorisation import Audience
 from pliant.server.routing import Routes
@@ -78,7 +78,7 @@ def change_own_password(context: InContext, request: Request, body: PasswordRequ
 
 
 def _refuse_tokens(by: str, what: str) -> None:
-    """Keep whoever found a token from making it worth more than it is."""
+    """Refuse a personal token, so that a stolen one cannot be made worth more than it is."""
     if by == "token":
         raise Forbidden(f"a personal token {what}; log on with the password (POST /v1/logon)")
 
@@ -95,13 +95,13 @@ def users(context: InContext, after: After = "", limit: Annotated[int, Query(ge=
 def add_user(context: InContext, body: UserRequest, response: Response) -> NewUser:
     """Make a user; a password that is not given is made up, and shown in this answer only."""
     made = context.people.accounts.add(body)
-    return NewUser(user=tagged(_user(made.kept), response), password=made.password)
+    return NewUser(user=with_etag(_user(made.kept), response), password=made.password)
 
 
 @routes.get("/users/{name}", Permission.USERS_WRITE, "Show a user", 404)
 def show_user(context: InContext, name: str, response: Response) -> UserView:
     """Return a user."""
-    return tagged(_user(context.people.accounts.get(name)), response)
+    return with_etag(_user(context.people.accounts.get(name)), response)
 
 
 @routes.patch("/users/{name}", Permission.USERS_WRITE, "Change a user", 404, 409, 412)
@@ -114,7 +114,7 @@ def change_user(
     kept = context.people.accounts.change(name, body, by=identity.principal.name, revision=revision_of(if_match))
     if body.password is not None:
         context.people.authenticator.forgive(name)
-    return tagged(_user(kept), response)
+    return with_etag(_user(kept), response)
 
 
 @routes.delete("/users/{name}", Permission.USERS_WRITE, "Remove a user", 404, 409, 412, status_code=204)

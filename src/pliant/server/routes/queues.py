@@ -18,7 +18,7 @@ from pliant.core.access import Permission
 from pliant.core.queue import Queue, ResourceGroup
 from pliant.core.registry import Kept
 from pliant.server.context import InControl
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 
@@ -35,13 +35,13 @@ def groups(control: InControl) -> GroupPage:
 def add_group(control: InControl, caller: Caller, request: GroupRequest, response: Response) -> GroupView:
     """Make a named set of slots, for queues to be put over."""
     kept = control.queues.add_group(request.noun(caller.name), caller.name)
-    return tagged(_group(control, kept), response)
+    return with_etag(_group(control, kept), response)
 
 
 @routes.get("/resource-groups/{name}", Permission.POOL_READ, "Show a resource group", 404)
 def show_group(control: InControl, name: str, response: Response) -> GroupView:
     """Return a resource group."""
-    return tagged(_group(control, control.queues.group(name)), response)
+    return with_etag(_group(control, control.queues.group(name)), response)
 
 
 @routes.patch("/resource-groups/{name}", Permission.POOL_WRITE, "Change a resource group", 404, 409, 412)
@@ -50,7 +50,7 @@ def change_group(
 ) -> GroupView:
     """Change hosts or slots; jobs leave slots that the group has no longer at a step boundary."""
     kept = control.queues.change_group(name, patch.changes(), revision_of(if_match), caller.name)
-    return tagged(_group(control, kept), response)
+    return with_etag(_group(control, kept), response)
 
 
 @routes.delete(
@@ -71,13 +71,13 @@ def queues(control: InControl) -> QueuePage:
 def add_queue(control: InControl, caller: Caller, request: QueueRequest, response: Response) -> QueueView:
     """Make a queue over a resource group."""
     kept = control.queues.add_queue(request.noun(caller.name), caller.name)
-    return tagged(_queue(control, kept), response)
+    return with_etag(_queue(control, kept), response)
 
 
 @routes.get("/queues/{name}", Permission.POOL_READ, "Show a queue", 404)
 def show_queue(control: InControl, name: str, response: Response) -> QueueView:
     """Return a queue."""
-    return tagged(_queue(control, control.queues.queue(name)), response)
+    return with_etag(_queue(control, control.queues.queue(name)), response)
 
 
 @routes.patch("/queues/{name}", Permission.POOL_WRITE, "Change a queue", 404, 409, 412)
@@ -86,7 +86,7 @@ def change_queue(
 ) -> QueueView:
     """Change a queue while its jobs run; the next decision keeps to it."""
     kept = control.queues.change_queue(name, patch.changes(), revision_of(if_match), caller.name)
-    return tagged(_queue(control, kept), response)
+    return with_etag(_queue(control, kept), response)
 
 
 @routes.delete("/queues/{name}", Permission.POOL_WRITE, "Remove a queue", 404, 409, 412, status_code=204)

@@ -6,7 +6,7 @@ from pliant.api.sharing import ShareRequest, ShareView
 from pliant.control.requests.sharing import JobShare
 from pliant.core.access import Permission
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.routing import Routes
 from pliant.server.visibility import OwnJob
 
@@ -29,4 +29,4 @@ def share(
 
 def _view(share: JobShare, revision: int, response: Response) -> ShareView:
     view = ShareView(name=share.name, owner=share.owner, shared_with=share.shared_with, revision=revision)
-    return tagged(view, response)
+    return with_etag(view, response)

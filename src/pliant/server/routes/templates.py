@@ -9,21 +9,21 @@ from starlette.concurrency import run_in_threadpool
 from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
 from pliant.core.access import Permission
 from pliant.files.pack import pack
-from pliant.server.body import parsed, parsed_with_code, schema_of, upload_file
+from pliant.server.body import parse_body, parse_body_with_code, schema_of, upload_file
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.model_views import template_view
 from pliant.server.routing import Routes
-from pliant.server.upload import Form, receive_form
+from pliant.server.upload import UploadForm, receive_form
 
 routes = Routes(tags=["models"])
 
 Name = Annotated[str, Path(description="Of a template.", max_length=200, pattern=r"^[^\x00]*$")]
 After = Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")]
 
-_NEW: Final = Form(file="code", fields=("template",), required=("template", "code"))
-_CHANGED: Final = Form(file="code", fields=("template",), required=("template",))
+_NEW: Final = UploadForm(file="code", fields=("template",), required=("template", "code"))
+_CHANGED: Final = UploadForm(file="code", fields=("template",), required=("template",))
 
 
 def _described(required: tuple[str, ...]) -> dict[str, Any]:
@@ -67,16 +67,16 @@ async def add(request: Request, context: InContext, caller: Caller, response: Re
     """Check code and description, and keep them under the name."""
     with upload_file(context.uploads) as path:
         parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _NEW)
-        asked = await parsed_with_code(TemplateRequest, parts["template"], path)
+        asked = await parse_body_with_code(TemplateRequest, parts["template"], path)
         kept = await run_in_threadpool(context.models.templates.add, caller, asked, path)
-    return tagged(template_view(kept), response)
+    return with_etag(template_view(kept), response)
 
 
 @routes.get("/templates/{name}", Permission.MODELS_READ, "Show a template", 404)
 def show(context: InContext, caller: Caller, name: Name, response: Response) -> TemplateView:
     """Return a template with the parameters that it asks for."""
     kept = context.models.templates.get(caller, name)
-    return tagged(template_view(kept), response)
+    return with_etag(template_view(kept), response)
 
 
 @routes.put(
@@ -98,10 +98,10 @@ async def replace(
     revision = revision_of(if_match)
     with upload_file(context.uploads) as path:
         parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _CHANGED)
-        asked = parsed(TemplateRequest, parts["template"])
+        asked = parse_body(TemplateRequest, parts["template"])
         code = path if "code" in parts else None
         kept = await run_in_threadpool(context.models.templates.replace, caller, name, asked, code, revision)
-    return tagged(template_view(kept), response)
+    return with_etag(template_view(kept), response)
 
 
 @routes.delete("/templates/{name}", Permission.MODELS_WRITE, "Remove a template", 403, 404, 409, 412, status_code=204)

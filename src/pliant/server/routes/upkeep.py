@@ -12,7 +12,7 @@ from pliant.core.errors import Forbidden
 from pliant.core.registry import Kept
 from pliant.core.upkeep import Material, Retention, Rule, Sweep
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
+from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 
@@ -24,7 +24,7 @@ def _of_audit(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _view(kept: Kept[Retention], response: Response) -> RetentionView:
-    return tagged(RetentionView(rules=kept.noun.rules, revision=kept.revision), response)
+    return with_etag(RetentionView(rules=kept.noun.rules, revision=kept.revision), response)
 
 
 @routes.get("/retention", Permission.POOL_READ, "How long what ended jobs left is kept")

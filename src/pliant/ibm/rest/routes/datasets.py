@@ -17,8 +17,8 @@ from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.files.pack import walk
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
-from pliant.ibm.rest.routes.models import read
-from pliant.ibm.rest.routes.templates import PAGE
+from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
@@ -114,12 +114,8 @@ def dataset_json(dataset: Dataset, now: float) -> dict[str, Any]:
 @routes.get("/datasets", Permission.DATA_READ)
 def index(context: InContext, caller: Caller) -> list[dict[str, Any]]:
     """List data sets."""
-    found: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        page, after = context.datasets.list(caller, after=after, limit=PAGE)
-        found += [dataset_json(dataset, context.clock.now()) for dataset in page]
-    return found
+    found = read_pages(lambda after, limit: context.datasets.list(caller, after=after, limit=limit))
+    return [dataset_json(dataset, context.clock.now()) for dataset in found]
 
 
 @routes.post("/datasets", Permission.DATA_WRITE)
@@ -136,7 +132,7 @@ def add(context: InContext, caller: Caller, body: DatasetBody) -> dict[str, Any]
     percents = {"validation_percent": detail.valpercentage, "test_percent": detail.testpercentage}
     if kind != "any" and any(value is not None for value in percents.values()):
         asked["split"] = {name: value for name, value in percents.items() if value is not None}
-    dataset = context.datasets.add(read(DatasetRequest, asked).noun(caller.name), caller)
+    dataset = context.datasets.add(validate_body(DatasetRequest, asked).noun(caller.name), caller)
     return dataset_json(dataset, context.clock.now()) | {"notes": _notes(body)}
 
 

@@ -1,7 +1,8 @@
 """Model templates: Pliant's templates, in IBM's words. What is sent is a folder of the server."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import PlainTextResponse
@@ -14,15 +15,14 @@ from pliant.core.errors import Forbidden, InvalidInput, Problem
 from pliant.core.hyperparameters import ENGINES
 from pliant.core.parameter import Parameter
 from pliant.core.registry import Kept
-from pliant.ibm.rest.code_files import archive_of, names_in, parted, text_of
+from pliant.ibm.rest.code_files import archive_of, names_in, read_text, split_name
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
 routes = ibm_routes(DEEP_LEARNING)
-
-PAGE: Final = 1000
 
 
 class TemplateBody(BaseModel):
@@ -53,18 +53,15 @@ def template_json(kept: Kept[Template], folder: Path) -> dict[str, Any]:
     }
 
 
-def _described(context: Context, caller: Principal, kept: Kept[Template]) -> dict[str, Any]:
+def _describe(context: Context, caller: Principal, kept: Kept[Template]) -> dict[str, Any]:
     return template_json(kept, context.models.templates.files(caller, kept.noun.name))
 
 
 @routes.get("/modeltemplates", Permission.MODELS_READ)
 def index(context: InContext, caller: Caller, framework: str | None = None) -> list[dict[str, Any]]:
     """List templates."""
-    found: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        page, after = context.models.templates.page(caller, after, PAGE)
-        found += [_described(context, caller, kept) for kept in page]
+    kept = read_pages(partial(context.models.templates.page, caller))
+    found = [_describe(context, caller, one) for one in kept]
     return [one for one in found if framework is None or one["framework"].lower() == framework.lower()]
 
 
@@ -79,7 +76,7 @@ def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any
         name=body.name, framework=body.framework, main_file=body.tfmainpath, description=body.description
     )
     with archive_of(folder, context.uploads) as archive:
-        return _described(context, caller, context.models.templates.add(caller, request, archive))
+        return _describe(context, caller, context.models.templates.add(caller, request, archive))
 
 
 def server_folder(context: Context, caller: Principal, path: str) -> Path:
@@ -111,8 +108,8 @@ def _request(**given: Any) -> TemplateRequest:
 @routes.get("/modeltemplates/files/{name:path}", Permission.MODELS_READ, response_class=PlainTextResponse)
 def file(context: InContext, caller: Caller, name: str) -> PlainTextResponse:
     """Show a file of a template, by a name of the list of files."""
-    template, path = parted(name)
-    return PlainTextResponse(text_of(context.models.templates.files(caller, template), path))
+    template, path = split_name(name)
+    return PlainTextResponse(read_text(context.models.templates.files(caller, template), path))
 
 
 @routes.get("/modeltemplates/{template}", Permission.MODELS_READ)
@@ -120,7 +117,7 @@ def show(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
     """Show a template, with the text of its main file."""
     kept = context.models.templates.get(caller, template)
     folder = context.models.templates.files(caller, template)
-    return template_json(kept, folder) | {"tfmainContent": text_of(folder, kept.noun.main_file)}
+    return template_json(kept, folder) | {"tfmainContent": read_text(folder, kept.noun.main_file)}
 
 
 @routes.put("/modeltemplates/{template}", Permission.MODELS_WRITE)
@@ -132,12 +129,14 @@ def change(context: InContext, caller: Caller, template: str, body: TemplateBody
         folder = server_folder(context, caller, body.path)
     main = body.tfmainpath or noun.main_file
     changes = {} if body.tfmainContent is None else {main: body.tfmainContent}
-    request = as_request(noun, framework=body.framework, main_file=main, description=body.description, name=body.name)
+    request = to_template_request(
+        noun, framework=body.framework, main_file=main, description=body.description, name=body.name
+    )
     with archive_of(folder, context.uploads, changes) as archive:
-        return _described(context, caller, context.models.templates.replace(caller, template, request, archive, None))
+        return _describe(context, caller, context.models.templates.replace(caller, template, request, archive, None))
 
 
-def as_request(noun: Template, **changes: Any) -> TemplateRequest:
+def to_template_request(noun: Template, **changes: Any) -> TemplateRequest:
     """Return the body that would make a template as it is, with some changes."""
     parameters = [_parameter(one).model_dump() for one in noun.parameters]
     kept = {

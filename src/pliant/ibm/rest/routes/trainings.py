@@ -1,6 +1,7 @@
 """Trainings of models, in IBM's words."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -15,8 +16,8 @@ from pliant.core.registry import Kept
 from pliant.files.pack import walk
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
-from pliant.ibm.rest.routes.models import read, weight_files
-from pliant.ibm.rest.routes.templates import PAGE
+from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routes.models import validate_body, weight_files
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.ids import app_id, driver_id, job_of_exec
 from pliant.ibm.rest.translate.states import state_of
@@ -85,12 +86,7 @@ def _percent(job: Job | None) -> int:
 
 
 def _all(context: Context, caller: Principal, model: str) -> list[Kept[Training]]:
-    found: list[Kept[Training]] = []
-    after: str | None = ""
-    while after is not None:
-        page, after = context.models.trainings.page(caller, model, after, PAGE)
-        found += page
-    return found
+    return list(read_pages(partial(context.models.trainings.page, caller, model)))
 
 
 @routes.get("/models/{model}/trainings", Permission.MODELS_READ)
@@ -120,7 +116,7 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
         "engine": _engine(body),
         "weights": weights,
     }
-    kept = context.models.trainings.start(caller, model, read(TrainingRequest, asked), uploaded)
+    kept = context.models.trainings.start(caller, model, validate_body(TrainingRequest, asked), uploaded)
     return training_json(context, kept) | {"notes": _notes(body)}
 
 
@@ -148,12 +144,12 @@ def _weights(context: Context, caller: Principal, name: str | None) -> tuple[dic
 
 def _notes(body: TrainingBody) -> list[str]:
     program = "the program itself decides that"
-    told = {
+    without_effect = {
         "cmd": (body.cmd, "the template's main file is run"),
         "testInterval": (body.testInterval, program),
         "testIteration": (body.testIteration, program),
     }
-    notes = [f"{name} has no effect: {why}" for name, (value, why) in told.items() if value not in (None, "")]
+    notes = [f"{name} has no effect: {why}" for name, (value, why) in without_effect.items() if value not in (None, "")]
     if body.syncMode is not None and body.syncMode.upper() != "SYNC":
         notes.append(f"syncMode {body.syncMode} has no effect: gradients are always summed in step")
     return notes

@@ -147,7 +147,7 @@ def _plugged_in(path: Path) -> Framework:
     except OSError as error:
         raise _wrong(path, f"it cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, _told(error)) from error
+        raise _wrong(path, _explain(error)) from error
     return Framework(
         name=name,
         kind=Kind.SINGLE if conf.maxWorkers == 1 else Kind.FIXED,
@@ -171,7 +171,7 @@ def _generator(path: Path, name: str) -> Path:
     return script
 
 
-def _told(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     if isinstance(error, ValidationError):
         parts = (f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}" for one in error.errors())
         return "; ".join(parts)

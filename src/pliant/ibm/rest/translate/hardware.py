@@ -57,7 +57,7 @@ class Location(_Part):
     """One or several, with commas between."""
 
 
-class DataSource(_Part):
+class SubmittedSource(_Part):
     """Where data comes from."""
 
     type: str
@@ -69,7 +69,7 @@ class Submission(_Part):
 
     args: str | None = None
     hardwareSpec: Hardware = Hardware()
-    dataSource: tuple[DataSource, ...] = ()
+    dataSource: tuple[SubmittedSource, ...] = ()
 
 
 def read_submission(text: str) -> Submission:
@@ -81,7 +81,7 @@ def read_submission(text: str) -> Submission:
     return _read(Submission, _loaded(text, "data"), "data")
 
 
-def read_sources(text: str) -> tuple[DataSource, ...]:
+def read_sources(text: str) -> tuple[SubmittedSource, ...]:
     """Return what `--data-source` says, a JSON list.
 
     Raises:

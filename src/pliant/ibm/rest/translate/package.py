@@ -18,7 +18,7 @@ from pliant.ibm.rest.translate.program import RUNNER, RUNNER_TEXT, Program
 FIELD: Final = "file"
 
 
-def packed(uploads: Sequence[Path], program: Program, folder: Path) -> Path:
+def pack_upload(uploads: Sequence[Path], program: Program, folder: Path) -> Path:
     """Return an archive of what was sent, made in an empty folder.
 
     Args:

@@ -9,7 +9,7 @@ from pliant.core.access import Permission
 from pliant.core.errors import NotFound
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING, NotSupported
-from pliant.ibm.rest.groups import groups_of, plan_tree
+from pliant.ibm.rest.groups import list_groups, plan_tree
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.frameworks import Framework, Kind, load
 from pliant.ibm.rest.translate.states import STATES, state_of
@@ -113,7 +113,7 @@ def framework_names(context: InContext) -> list[str]:
 @routes.get("/scheduler/instances", Permission.POOL_READ)
 def instances(context: InContext, caller: Caller) -> list[dict[str, Any]]:
     """List instance groups."""
-    return groups_of(context, caller)
+    return list_groups(context, caller)
 
 
 @routes.get("/resplans/resplantree", Permission.POOL_READ)
