@@ -21,7 +21,7 @@ from pliant.entry.ending import Ending
 from pliant.entry.environments import opened_environments
 from pliant.entry.front import Front
 from pliant.entry.home import SERVER_FILE, Home
-from pliant.entry.people import opened_people
+from pliant.entry.people import open_people
 from pliant.entry.settings import ServerSettings
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
@@ -56,7 +56,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
     cluster = _cluster(settings, home, clock)
     stack.callback(cluster.close)
     links, event_signal = LinkHub(), EventSignal()
-    people = opened_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
+    people = open_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
     environments = stack.enter_context(opened_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
