@@ -81,16 +81,16 @@ def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
     schema = kind.model_json_schema()
     definitions = schema.pop("$defs", {})
 
-    def inlined(part: Any) -> Any:
+    def inline(part: Any) -> Any:
         if isinstance(part, list):
-            return [inlined(one) for one in part]
+            return [inline(one) for one in part]
         if not isinstance(part, dict):
             return part
-        rest = {name: inlined(value) for name, value in part.items() if name != "$ref"}
+        rest = {name: inline(value) for name, value in part.items() if name != "$ref"}
         if "$ref" not in part:
             return rest
-        return {**inlined(definitions[part["$ref"].rpartition("/")[2]]), **rest}
+        return {**inline(definitions[part["$ref"].rpartition("/")[2]]), **rest}
 
-    whole = inlined(schema)
+    whole = inline(schema)
     assert isinstance(whole, dict)
     return whole

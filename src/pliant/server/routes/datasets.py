@@ -110,13 +110,13 @@ def begin(context: InContext, caller: Caller, request: UploadRequest, response: 
     upload = context.datasets.uploads.create(
         caller.name, request.num_bytes, sha256=request.sha256 or "", fingerprint=request.fingerprint
     )
-    return _offset(upload, response)
+    return _with_offset(upload, response)
 
 
 @routes.get("/uploads/{upload_id}", Permission.DATA_WRITE, "Show an upload", 404)
 def show_upload(context: InContext, caller: Caller, upload_id: str, response: Response) -> Upload:
     """Return where the next chunk begins: all before that is safe."""
-    return _offset(context.datasets.uploads.get(upload_id, caller), response)
+    return _with_offset(context.datasets.uploads.get(upload_id, caller), response)
 
 
 @routes.head("/uploads/{upload_id}", Permission.DATA_WRITE, "Where the next chunk begins", 404, response_class=Response)
@@ -144,9 +144,9 @@ async def put_chunk(
 
     A chunk that begins elsewhere is refused with 409; `Upload-Offset` says where to go on.
     """
-    expected = _expected(content_digest)
+    expected = _expected_digest(content_digest)
     try:
-        return _offset(await _received(request, context.datasets, caller, upload_id, offset, expected), response)
+        return _with_offset(await _receive(request, context.datasets, caller, upload_id, offset, expected), response)
     except WrongOffset as error:
         await _drain(request, context.datasets.uploads.limits.max_chunk_bytes)
         refused = problem_response(error)
@@ -165,7 +165,7 @@ def give_up(context: InContext, caller: Caller, upload_id: str) -> None:
     context.datasets.uploads.remove(upload_id, caller)
 
 
-async def _received(
+async def _receive(
     request: Request, datasets: Datasets, caller: Principal, upload_id: str, offset: int, expected: bytes | None
 ) -> Upload:
     uploads = datasets.uploads
@@ -203,7 +203,7 @@ async def _drain(request: Request, most: int) -> None:
         return
 
 
-def _expected(content_digest: str | None) -> bytes | None:
+def _expected_digest(content_digest: str | None) -> bytes | None:
     if content_digest is None:
         return None
     expected = read_content_digest(content_digest)
@@ -213,7 +213,7 @@ def _expected(content_digest: str | None) -> bytes | None:
     return expected
 
 
-def _offset(upload: Upload, response: Response) -> Upload:
+def _with_offset(upload: Upload, response: Response) -> Upload:
     response.headers[OFFSET_HEADER] = str(upload.offset)
     response.headers["Cache-Control"] = "no-store"
     return upload

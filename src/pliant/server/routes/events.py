@@ -41,7 +41,7 @@ def events(
     return control.queries.events(after, job_id, limit, sight)
 
 
-def _resumed(after: After = 0, last_event_id: Annotated[str | None, Header()] = None) -> int:
+def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header()] = None) -> int:
     if last_event_id is None:
         return after
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < len(str(_MAX_SEQ))):
@@ -50,7 +50,7 @@ def _resumed(after: After = 0, last_event_id: Annotated[str | None, Header()] = 
     return int(last_event_id)
 
 
-def _known(control: InControl, sight: InSight, job_id: JobFilter = None) -> str | None:
+def _visible_job_id(control: InControl, sight: InSight, job_id: JobFilter = None) -> str | None:
     return control.queries.seen(job_id, sight).id if job_id is not None else None
 
 
@@ -60,8 +60,8 @@ def _known(control: InControl, sight: InSight, job_id: JobFilter = None) -> str 
 async def stream(
     context: InContext,
     access: InStreamAccess,
-    start: Annotated[int, Depends(_resumed)],
-    job_id: Annotated[str | None, Depends(_known)],
+    start: Annotated[int, Depends(_resume_after)],
+    job_id: Annotated[str | None, Depends(_visible_job_id)],
 ) -> AsyncIterator[ServerSentEvent]:
     """Send what has happened since `after` (or the `Last-Event-ID`), then what happens.
 

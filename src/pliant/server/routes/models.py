@@ -153,19 +153,19 @@ async def start(request: Request, context: InContext, caller: Caller, name: Name
             text = await read_small(request.stream())
         asked = parse_body(TrainingRequest, text)
         kept = await run_in_threadpool(context.models.trainings.start, caller, name, asked, uploaded)
-    return _shown(context, kept, response)
+    return _show(context, kept, response)
 
 
 @routes.get("/models/{name}/trainings/{training}", Permission.MODELS_READ, "Show a training", 404)
 def training(context: InContext, caller: Caller, name: Name, training: Title, response: Response) -> TrainingView:
     """Return a training with all that it ran with, and how far it is."""
-    return _shown(context, context.models.trainings.get(caller, name, training), response)
+    return _show(context, context.models.trainings.get(caller, name, training), response)
 
 
 @routes.post("/models/{name}/trainings/{training}/stop", Permission.MODELS_WRITE, "Stop a training", 403, 404, 409)
 def stop(context: InContext, caller: Caller, name: Name, training: Title, response: Response) -> TrainingView:
     """End a training at its next step boundary."""
-    return _shown(context, context.models.trainings.stop(caller, name, training), response)
+    return _show(context, context.models.trainings.stop(caller, name, training), response)
 
 
 @routes.delete(
@@ -205,5 +205,5 @@ def code(context: InContext, caller: Caller, name: Name, training: Title) -> Fil
     return FileResponse(path, media_type=_CODE_TYPE, filename=f"{name}.{training}.tar.gz")
 
 
-def _shown(context: InContext, kept: Kept[Training], response: Response) -> TrainingView:
+def _show(context: InContext, kept: Kept[Training], response: Response) -> TrainingView:
     return with_etag(training_view(context.models, kept), response)

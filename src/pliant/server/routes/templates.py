@@ -26,7 +26,7 @@ _NEW: Final = UploadForm(file="code", fields=("template",), required=("template"
 _CHANGED: Final = UploadForm(file="code", fields=("template",), required=("template",))
 
 
-def _described(required: tuple[str, ...]) -> dict[str, Any]:
+def _describe_form(required: tuple[str, ...]) -> dict[str, Any]:
     code = {
         "type": "string",
         "format": "binary",
@@ -61,7 +61,7 @@ def templates(
     413,
     503,
     status_code=201,
-    openapi_extra=_described(_NEW.required),
+    openapi_extra=_describe_form(_NEW.required),
 )
 async def add(request: Request, context: InContext, caller: Caller, response: Response) -> TemplateView:
     """Check code and description, and keep them under the name."""
@@ -89,7 +89,7 @@ def show(context: InContext, caller: Caller, name: Name, response: Response) -> 
     412,
     413,
     503,
-    openapi_extra=_described(_CHANGED.required),
+    openapi_extra=_describe_form(_CHANGED.required),
 )
 async def replace(
     request: Request, context: InContext, caller: Caller, name: Name, response: Response, if_match: IfMatch = None

@@ -1,7 +1,8 @@
 """The Conductor's part of IBM's first generation: instance groups, which are queues here, and their applications."""
 
-from typing import Any
+from typing import Any, Final
 
+from fastapi import Request
 from starlette.responses import StreamingResponse
 
 from pliant.core.access import Permission, Principal
@@ -17,6 +18,8 @@ from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
 routes = ibm_routes(CONDUCTOR)
+
+_APPLICATION: Final = "/instances/{sig_id}/applications/{application_id}"
 
 
 @routes.get("/instances", Permission.POOL_READ)
@@ -51,7 +54,7 @@ def applications(
     return [one for one in shown if applicationid is None or one["applicationid"] == applicationid]
 
 
-def _application(context: Context, caller: Principal, sig_id: str, name: str) -> Job:
+def _find_application(context: Context, caller: Principal, sig_id: str, name: str) -> Job:
     """Return the job of an application, or of its driver, of an instance group."""
     job = find_application(context, caller, name)
     if job.spec.queue != find_group(context, caller, sig_id)["id"]:
@@ -59,56 +62,35 @@ def _application(context: Context, caller: Principal, sig_id: str, name: str) ->
     return job
 
 
-@routes.get("/instances/{sig_id}/applications/{application_id}", Permission.JOBS_READ)
+@routes.get(_APPLICATION, Permission.JOBS_READ)
 def application(context: InContext, caller: Caller, sig_id: str, application_id: str) -> dict[str, Any]:
     """Show an application by its id, or by its driver's."""
-    return describe(context, _application(context, caller, sig_id, application_id))
+    return describe(context, _find_application(context, caller, sig_id, application_id))
 
 
+@routes.get(f"{_APPLICATION}/logs/{{kind}}", Permission.JOBS_READ, response_class=StreamingResponse)
+@routes.get(f"{_APPLICATION}/logs/{{kind}}/download", Permission.JOBS_READ, response_class=StreamingResponse)
+def driver_log(
+    request: Request, context: InContext, caller: Caller, sig_id: str, application_id: str, kind: str
+) -> StreamingResponse:
+    """Return a log of the driver, to show or as a file."""
+    job = _find_application(context, caller, sig_id, application_id)
+    text = read_driver_log(context, job, kind, None)
+    return logs.respond(text, file_name=_file_name(request, f"{job.id}.driver.{kind}"))
+
+
+@routes.get(f"{_APPLICATION}/{{executor}}/logs/{{kind}}", Permission.JOBS_READ, response_class=StreamingResponse)
 @routes.get(
-    "/instances/{sig_id}/applications/{application_id}/logs/{kind}",
-    Permission.JOBS_READ,
-    response_class=StreamingResponse,
-)
-def driver_log(context: InContext, caller: Caller, sig_id: str, application_id: str, kind: str) -> StreamingResponse:
-    """Return a log of the driver."""
-    job = _application(context, caller, sig_id, application_id)
-    return logs.respond(read_driver_log(context, job, kind, None))
-
-
-@routes.get(
-    "/instances/{sig_id}/applications/{application_id}/logs/{kind}/download",
-    Permission.JOBS_READ,
-    response_class=StreamingResponse,
-)
-def driver_file(context: InContext, caller: Caller, sig_id: str, application_id: str, kind: str) -> StreamingResponse:
-    """Return a log of the driver as a file."""
-    job = _application(context, caller, sig_id, application_id)
-    return logs.respond(read_driver_log(context, job, kind, None), file_name=f"{job.id}.driver.{kind}")
-
-
-@routes.get(
-    "/instances/{sig_id}/applications/{application_id}/{executor}/logs/{kind}",
-    Permission.JOBS_READ,
-    response_class=StreamingResponse,
+    f"{_APPLICATION}/{{executor}}/logs/{{kind}}/download", Permission.JOBS_READ, response_class=StreamingResponse
 )
 def executor_log(
-    context: InContext, caller: Caller, sig_id: str, application_id: str, executor: str, kind: str
+    request: Request, context: InContext, caller: Caller, sig_id: str, application_id: str, executor: str, kind: str
 ) -> StreamingResponse:
-    """Return a log of an executor."""
-    job = _application(context, caller, sig_id, application_id)
-    return logs.respond(read_executor_log(context, job, executor, kind, None))
-
-
-@routes.get(
-    "/instances/{sig_id}/applications/{application_id}/{executor}/logs/{kind}/download",
-    Permission.JOBS_READ,
-    response_class=StreamingResponse,
-)
-def executor_file(
-    context: InContext, caller: Caller, sig_id: str, application_id: str, executor: str, kind: str
-) -> StreamingResponse:
-    """Return a log of an executor as a file."""
-    job = _application(context, caller, sig_id, application_id)
+    """Return a log of an executor, to show or as a file."""
+    job = _find_application(context, caller, sig_id, application_id)
     text = read_executor_log(context, job, executor, kind, None)
-    return logs.respond(text, file_name=f"{job.id}.executor.{kind}")
+    return logs.respond(text, file_name=_file_name(request, f"{job.id}.executor.{kind}"))
+
+
+def _file_name(request: Request, name: str) -> str | None:
+    return name if request.scope["route"].path.endswith("/download") else None

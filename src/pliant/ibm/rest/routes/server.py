@@ -62,10 +62,10 @@ def exec_frameworks(context: InContext) -> list[dict[str, Any]]:
     """List the frameworks that programs can be started with; a plug-in that is broken says so."""
     frameworks = load(context.frameworks)
     broken = [{"name": name, "desc": [f"cannot be used: {why}"]} for name, why in frameworks.broken.items()]
-    return [*(_described(framework) for framework in frameworks.found.values()), *broken]
+    return [*(_describe(framework) for framework in frameworks.found.values()), *broken]
 
 
-def _described(framework: Framework) -> dict[str, Any]:
+def _describe(framework: Framework) -> dict[str, Any]:
     return {
         "name": framework.name,
         "description": framework.desc[0] if framework.desc else "",

@@ -126,7 +126,7 @@ def load(folder: Path) -> Frameworks:
     broken: dict[str, str] = {}
     for path in sorted(folder.glob("*.conf")):
         try:
-            plugged = _plugged_in(path)
+            plugged = _read_plugin(path)
         except InvalidInput as error:
             broken[path.stem] = str(error)
             continue
@@ -134,7 +134,7 @@ def load(folder: Path) -> Frameworks:
     return Frameworks(found=found, broken=broken)
 
 
-def _plugged_in(path: Path) -> Framework:
+def _read_plugin(path: Path) -> Framework:
     name = path.stem
     if not _NAME.fullmatch(name):
         raise _wrong(path, "its name is not letters, digits, dots, dashes and underscores; rename it")

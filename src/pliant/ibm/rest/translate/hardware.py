@@ -78,7 +78,7 @@ def read_submission(text: str) -> Submission:
     Raises:
         InvalidInput: it is not such JSON.
     """
-    return _read(Submission, _loaded(text, "data"), "data")
+    return _read(Submission, _load(text, "data"), "data")
 
 
 def read_sources(text: str) -> tuple[SubmittedSource, ...]:
@@ -87,10 +87,10 @@ def read_sources(text: str) -> tuple[SubmittedSource, ...]:
     Raises:
         InvalidInput: it is not such JSON.
     """
-    return _read(Submission, {"dataSource": _loaded(text, "--data-source")}, "--data-source").dataSource
+    return _read(Submission, {"dataSource": _load(text, "--data-source")}, "--data-source").dataSource
 
 
-def _loaded(text: str, field: str) -> Any:
+def _load(text: str, field: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(Problem(field=field, message=f"it is longer than {MAX_CHARACTERS} characters"))
     try:
