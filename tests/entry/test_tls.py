@@ -285,7 +285,7 @@ def test_a_given_certificate_for_another_name_is_checked_by_that_name(tmp_path: 
     files = ["--tls-cert", str(settings.certificate), "--tls-key", str(settings.key)]
     with served(open_front(settings_of(tmp_path, *files), now=NOW)) as front:
         assert front.trust.server_name in ("pool.example.org", "pliant.example.org")
-        assert front.told().keys() == {"certificate", "fingerprint", "server_name"}
+        assert front.describe_tls().keys() == {"certificate", "fingerprint", "server_name"}
         assert front.trust.certificate is not None
         assert front.trust.certificate.read_bytes().count(b"BEGIN CERTIFICATE") == 1, "not its authority's"
         assert healthy(front.url, front.trust)

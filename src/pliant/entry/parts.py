@@ -22,10 +22,10 @@ from pliant.entry.ending import Ending
 from pliant.entry.environments import opened_environments
 from pliant.entry.front import Front
 from pliant.entry.home import SERVER_FILE, Home
-from pliant.entry.people import opened_people
+from pliant.entry.people import open_people
 from pliant.entry.settings import ServerSettings
-from pliant.server.bell import Bell
 from pliant.server.context import Context
+from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import models_of
 from pliant.store.sql import SqlStore
@@ -56,8 +56,8 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
     clock, registry = SystemClock(), store.registry
     cluster = _cluster(settings, home, clock)
     stack.callback(cluster.close)
-    links, bell = LinkHub(), Bell()
-    people = opened_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
+    links, event_signal = LinkHub(), EventSignal()
+    people = open_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
     environments = stack.enter_context(opened_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
@@ -71,9 +71,9 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         settings=_control_settings(settings, home, front),
     )
     environments.watch(control.wake)
-    ending = Ending(control=control, bell=bell, links=links)
-    sharing = sharing_of(registry, clock, people.gate.knows)
-    models = models_of(registry, clock, control, sharing, people.gate.knows)
+    ending = Ending(control=control, event_signal=event_signal, links=links)
+    sharing = sharing_of(registry, clock, people.authenticator.has_user)
+    models = models_of(registry, clock, control, sharing, people.authenticator.has_user)
     context = Context(
         control=control,
         datasets=data,
@@ -83,7 +83,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         registry=registry,
         audit=store.audit,
         clock=clock,
-        bell=bell,
+        event_signal=event_signal,
         links=links,
         environments=environments,
         upkeep=Upkeep(
@@ -92,7 +92,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
             registry=registry,
             clock=clock,
             settings=control.settings,
-            told=bell.ring,
+            told=event_signal.notify,
             trainings=models.trainings.job_ids,
         ),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),

@@ -126,7 +126,7 @@ def load(folder: Path) -> Frameworks:
     broken: dict[str, str] = {}
     for path in sorted(folder.glob("*.conf")):
         try:
-            plugged = _plugged_in(path)
+            plugged = _read_plugin(path)
         except InvalidInput as error:
             broken[path.stem] = str(error)
             continue
@@ -134,7 +134,7 @@ def load(folder: Path) -> Frameworks:
     return Frameworks(found=found, broken=broken)
 
 
-def _plugged_in(path: Path) -> Framework:
+def _read_plugin(path: Path) -> Framework:
     name = path.stem
     if not _NAME.fullmatch(name):
         raise _wrong(path, "its name is not letters, digits, dots, dashes and underscores; rename it")
@@ -147,7 +147,7 @@ def _plugged_in(path: Path) -> Framework:
     except OSError as error:
         raise _wrong(path, f"it cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, _told(error)) from error
+        raise _wrong(path, _explain(error)) from error
     return Framework(
         name=name,
         kind=Kind.SINGLE if conf.maxWorkers == 1 else Kind.FIXED,
@@ -171,7 +171,7 @@ def _generator(path: Path, name: str) -> Path:
     return script
 
 
-def _told(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     if isinstance(error, ValidationError):
         parts = (f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}" for one in error.errors())
         return "; ".join(parts)

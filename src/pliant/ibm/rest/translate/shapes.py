@@ -21,7 +21,7 @@ ROOT: Final = "pliant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerInfo:
     """What a description says of the server."""
 
     url: str
@@ -34,7 +34,7 @@ def consumer_of(job: Job) -> str:
     return f"/{ROOT}/{job.spec.queue}"
 
 
-def exec_json(execution: Execution, job: Job, server: Server) -> dict[str, Any]:
+def exec_json(execution: Execution, job: Job, server: ServerInfo) -> dict[str, Any]:
     """Return the description of an exec, for clients of both generations."""
     created = datetime.fromtimestamp(job.submitted_at, UTC)
     return {
@@ -64,7 +64,7 @@ def exec_json(execution: Execution, job: Job, server: Server) -> dict[str, Any]:
     }
 
 
-def application_json(detail: JobDetail, now: float, server: Server) -> dict[str, Any]:
+def application_json(detail: JobDetail, now: float, server: ServerInfo) -> dict[str, Any]:
     """Return the description of an application: the fields of the first generation, and the tasks as the second has."""
     job = detail.job
     led = leaders(detail)

@@ -1,4 +1,4 @@
-"""Reading text files that others write: a piece of one, and where its last lines begin. Follows no links."""
+"""Reads log files while tasks write them: a piece of one, and where its last lines begin. It follows no links."""
 
 import os
 from pathlib import Path
@@ -20,24 +20,24 @@ def size_of(path: Path) -> int:
         return os.fstat(file.fileno()).st_size
 
 
-def offset_of_tail(path: Path, num_lines: int) -> int:
+def find_tail(path: Path, num_lines: int) -> int:
     """Return where the last `num_lines` lines begin; a last line without its end counts as one."""
     with _open(path) as file:
         end = os.fstat(file.fileno()).st_size
         if num_lines == 0:
             return end
-        position, missing = end, num_lines
-        while position > 0:
-            start = max(0, position - CHUNK)
+        block_end, missing = end, num_lines
+        while block_end > 0:
+            start = max(0, block_end - CHUNK)
             file.seek(start)
-            block = file.read(position - start)
-            limit = len(block) - 1 if position == end and block.endswith(b"\n") else len(block)
+            block = file.read(block_end - start)
+            limit = len(block) - 1 if block_end == end and block.endswith(b"\n") else len(block)
             while (found := block.rfind(b"\n", 0, limit)) >= 0:
                 missing -= 1
                 if missing == 0:
                     return start + found + 1
                 limit = found
-            position = start
+            block_end = start
         return 0
 
 

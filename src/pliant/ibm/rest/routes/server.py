@@ -5,21 +5,23 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from pliant import __version__
+from pliant.core.access import Permission
 from pliant.core.errors import NotFound
-from pliant.ibm.rest.answers import DEEP_LEARNING, NotHere, router
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.groups import groups_of, plan_tree
+from pliant.ibm.rest.errors import DEEP_LEARNING, NotSupported
+from pliant.ibm.rest.groups import list_groups, plan_tree
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.frameworks import Framework, Kind, load
 from pliant.ibm.rest.translate.states import STATES, state_of
 from pliant.server.context import InContext
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 _ACCELERATORS: Final = {Kind.SINGLE: "Single", Kind.FIXED: "Native", Kind.ELASTIC: "Elastic"}
 
 
-@routes.get("/conf")
-def conf(context: InContext, _: Caller) -> dict[str, Any]:
+@routes.get("/conf", Permission.POOL_READ)
+def conf(context: InContext) -> dict[str, Any]:
     """Return how the server is set up, in the words of IBM's settings."""
     settings = context.control.settings
     return {
@@ -33,8 +35,8 @@ def conf(context: InContext, _: Caller) -> dict[str, Any]:
     }
 
 
-@routes.get("/status")
-def status(context: InContext, _: Caller) -> dict[str, Any]:
+@routes.get("/status", Permission.POOL_READ)
+def status(context: InContext) -> dict[str, Any]:
     """Return how the server is, and how many applications are in which state, of all users."""
     queries = context.control.queries
     view = queries.cluster()
@@ -55,15 +57,15 @@ def python_version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-@routes.get("/execs/frameworks")
-def exec_frameworks(context: InContext, _: Caller) -> list[dict[str, Any]]:
+@routes.get("/execs/frameworks", Permission.POOL_READ)
+def exec_frameworks(context: InContext) -> list[dict[str, Any]]:
     """List the frameworks that programs can be started with; a plug-in that is broken says so."""
     frameworks = load(context.frameworks)
     broken = [{"name": name, "desc": [f"cannot be used: {why}"]} for name, why in frameworks.broken.items()]
-    return [*(_described(framework) for framework in frameworks.found.values()), *broken]
+    return [*(_describe(framework) for framework in frameworks.found.values()), *broken]
 
 
-def _described(framework: Framework) -> dict[str, Any]:
+def _describe(framework: Framework) -> dict[str, Any]:
     return {
         "name": framework.name,
         "description": framework.desc[0] if framework.desc else "",
@@ -84,8 +86,8 @@ def _described(framework: Framework) -> dict[str, Any]:
     }
 
 
-@routes.get("/frameworks")
-def frameworks(context: InContext, _: Caller, backend: str | None = None) -> list[dict[str, Any]]:
+@routes.get("/frameworks", Permission.POOL_READ)
+def frameworks(context: InContext, backend: str | None = None) -> list[dict[str, Any]]:
     """List frameworks as training engines."""
     found = load(context.frameworks).found.values()
     return [
@@ -102,26 +104,26 @@ def frameworks(context: InContext, _: Caller, backend: str | None = None) -> lis
     ]
 
 
-@routes.get("/frameworks/all")
-def framework_names(context: InContext, _: Caller) -> list[str]:
+@routes.get("/frameworks/all", Permission.POOL_READ)
+def framework_names(context: InContext) -> list[str]:
     """List the names of all frameworks."""
     return list(load(context.frameworks).found)
 
 
-@routes.get("/scheduler/instances")
+@routes.get("/scheduler/instances", Permission.POOL_READ)
 def instances(context: InContext, caller: Caller) -> list[dict[str, Any]]:
     """List instance groups."""
-    return groups_of(context, caller)
+    return list_groups(context, caller)
 
 
-@routes.get("/resplans/resplantree")
-def plans(context: InContext, _: Caller) -> dict[str, Any]:
+@routes.get("/resplans/resplantree", Permission.POOL_READ)
+def plans(context: InContext) -> dict[str, Any]:
     """Return the tree of resource plans."""
     return plan_tree(context)
 
 
-@routes.get("/resplans/resplan/{name}")
-def plan(context: InContext, _: Caller, name: str) -> dict[str, Any]:
+@routes.get("/resplans/resplan/{name}", Permission.POOL_READ)
+def plan(context: InContext, name: str) -> dict[str, Any]:
     """Show one resource plan."""
     tree = plan_tree(context)
     for node in (tree, *tree["childTreeDto"]):
@@ -130,7 +132,7 @@ def plan(context: InContext, _: Caller, name: str) -> dict[str, Any]:
     raise NotFound(f"there is no resource plan {name!r}")
 
 
-@routes.delete("/resplans/resplan/{name}")
-def remove_plan(_: Caller, name: str) -> dict[str, Any]:
+@routes.delete("/resplans/resplan/{name}", Permission.POOL_WRITE)
+def remove_plan(name: str) -> dict[str, Any]:
     """Refuse: a plan is a queue, and queues are changed through Pliant's own routes."""
-    raise NotHere(f"{name} is a queue here; remove it with DELETE /v1/queues/{name}")
+    raise NotSupported(f"{name} is a queue here; remove it with DELETE /v1/queues/{name}")

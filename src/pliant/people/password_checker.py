@@ -1,4 +1,4 @@
-"""Tells whether a password is somebody's: slowly once, from memory for some seconds after, and never too often.
+"""Checks passwords: slowly the first time, from memory for some seconds after that, and not too many wrong ones.
 
 The memory holds keyed digests only, each with the hash that it was verified against: when the password has been
 changed, by whatever process, the hash is another one and the memory no longer holds.
@@ -31,8 +31,8 @@ class Verdict(Enum):
     """Right, and so it was seconds ago."""
 
 
-class Verifier:
-    """Checks passwords. Safe to use from any thread."""
+class PasswordChecker:
+    """Checks passwords of users. Safe to use from any thread."""
 
     def __init__(self, *, passwords: Passwords, clock: Clock, key: bytes) -> None:
         self._passwords = passwords
@@ -43,7 +43,7 @@ class Verifier:
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
 
-    def remembers(self, user: User | None, password: str) -> bool:
+    def is_remembered(self, user: User | None, password: str) -> bool:
         """Tell whether this password was verified a short while ago and has not been changed since."""
         if user is None:
             return False
@@ -52,8 +52,8 @@ class Verifier:
         still = hmac.compare_digest(password_hash.encode(), user.password_hash.encode())
         return still and self._clock.now() < until
 
-    def verify(self, user: User | None, name: str, password: str, address: str) -> Verdict:
-        """Judge the password that somebody at an address gave for a name; `user` is None if nobody is called that.
+    def check(self, user: User | None, name: str, password: str, address: str) -> Verdict:
+        """Check the password that came from an address for a name; `user` is None if nobody has that name.
 
         Attempts are judged one after another, so that many at once are counted like as many in a row.
 
@@ -62,11 +62,11 @@ class Verifier:
             Unavailable: the machine lacks the memory.
         """
         keys = [address_key(address), *([account_key(name)] if is_name(name) else [])]
-        if self.remembers(user, password):
+        if self.is_remembered(user, password):
             return Verdict.REMEMBERED
         self._refuse_if_too_many(keys)
         with self._one_at_a_time:
-            if self.remembers(user, password):
+            if self.is_remembered(user, password):
                 return Verdict.REMEMBERED
             self._refuse_if_too_many(keys)
             if not self._passwords.matches(None if user is None else user.password_hash, password) or user is None:
