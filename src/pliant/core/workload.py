@@ -24,9 +24,12 @@ class Workload:
     """One noun wants slots: a training, a trial or an endpoint."""
 
     id: JobId
+    kind: str = "elastic"
+    """What it is; only people are told, no decision depends on it."""
     name: str
     priority: int
     min_tasks: int
+    """It has this many tasks or none."""
     max_tasks: int
     slots_per_task: int
     submitted_at: float

@@ -9,6 +9,7 @@ import pliant
 from pliant.catalog.datasets.use_cases import Datasets
 from pliant.cluster.local import LocalCluster
 from pliant.cluster.settings import PRELOAD, LocalSettings
+from pliant.control.jobs.inputs import JobInputs
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
 from pliant.control.settings import ControlSettings, Timeouts
@@ -65,8 +66,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         cluster=cluster,
         links=links,
         clock=clock,
-        data=data,
-        preparations=environments,
+        inputs=JobInputs(data=data, preparations=environments),
         settings=_control_settings(settings, home, front),
     )
     environments.watch(control.wake)

@@ -20,6 +20,7 @@ from pliant.api.trust import Trust
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, JobId, Mode, TaskId
 from pliant.core.link import Failed, FromTask
 from pliant.entry.output import survive_full_disk
+from pliant.files import step_file
 from pliant.train.context import SURROUNDINGS, Surroundings
 from pliant.train.errors import Departed
 from pliant.train.group.session import Session
@@ -185,7 +186,8 @@ def _run(argv: Sequence[str], settings: TaskSettings, surroundings: Surroundings
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
         told = "".join(_of_the_user(error, script).format())
-        surroundings.session.send(Failed(error=_last_line(error), traceback=told))
+        step = step_file.read(settings.log_dir)
+        surroundings.session.send(Failed(error=_last_line(error), traceback=told, step=step))
         print(told, file=sys.stderr, end="")
         return 1
     return 0

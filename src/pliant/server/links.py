@@ -32,13 +32,13 @@ class Audience(Protocol):
 
     def verify_task(self, task_id: str, token: str) -> bool: ...
 
-    def hear(
+    def receive(
         self, task_id: TaskId, message: FromTask, number: int = 0, stored: Callable[[], None] | None = None
     ) -> None: ...
 
-    def silent(self, task_id: TaskId, goodbye: bool = False) -> None: ...
+    def disconnect(self, task_id: TaskId, goodbye: bool = False) -> None: ...
 
-    def listening(self) -> None: ...
+    def note_listening(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class LinkHub:
         If this loop stands still nobody is told: what the tasks have said meanwhile is still unread then.
         """
         while True:
-            audience.listening()
+            audience.note_listening()
             await asyncio.sleep(_LISTENING_S)
 
     def send(self, task_id: TaskId, message: ToTask) -> None:
@@ -164,7 +164,7 @@ class LinkHub:
             await asyncio.gather(writer, return_exceptions=True)
             if self._connections.get(task_id) is connection:
                 del self._connections[task_id]
-                audience.silent(task_id, goodbye)
+                audience.disconnect(task_id, goodbye)
 
     async def _read(self, connection: _Connection, task_id: TaskId, audience: Audience) -> bool:
         """Hand over what a task says until the connection ends; tell whether the task closed it as it should."""
@@ -186,12 +186,12 @@ class LinkHub:
 
     def _hand_over(self, task_id: TaskId, message: FromTask, number: int, audience: Audience) -> None:
         if number == 0:
-            audience.hear(task_id, message)
+            audience.receive(task_id, message)
             return
         account = self._accounts.setdefault(task_id, _Account())
         if number > account.heard:
             account.heard = number
-            audience.hear(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
+            audience.receive(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
         elif number <= account.stored:
             self._enqueue(task_id, encode(Stored(number=account.stored)))
 

@@ -16,7 +16,7 @@ from pliant.control.loop.tick import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.event import EventKind
-from pliant.core.job import Job, JobId, JobSpec, NodeId
+from pliant.core.job import Job, JobId, NodeId
 from pliant.core.plan import NodeView, Policy, PolicyName
 from pliant.core.ports import EventFilter
 from pliant.sim.clock import VirtualClock
@@ -32,7 +32,6 @@ STEP_SLOT_S = 8.0
 MAX_S = 366 * 86_400.0
 """Whatever has not ended by then is shown as it stands."""
 _PROCESS_TIMES = SimTimes(start_s=0.05, exit_s=0.1, drain_s=None)
-_MIN_VIRTUAL_WORKERS = 8
 _WHO = "trace"
 
 
@@ -99,16 +98,14 @@ class _Player:
         return min((at for at in (self._clock.next_at(), self._control.wake_at()) if at is not None), default=None)
 
     def _submit(self, arrival: Arrival) -> None:
-        given = arrival.model_dump(exclude={"at_s", "slot_hours"})
-        virtual_workers = max(_MIN_VIRTUAL_WORKERS, arrival.max_tasks)
-        spec = JobSpec(**given, script="train.py", virtual_workers=virtual_workers)
+        spec = arrival.spec()
         with _placed(f"job {arrival.name}"):
-            job = self._control.submit(spec, self._archive, _WHO)
+            job = self._control.requests.submit(spec, self._archive, _WHO)
         self._ids[arrival.name] = job.id
         self._work[job.id] = Work(
             num_steps=max(1, round(arrival.slot_hours * 3600 / STEP_SLOT_S)),
             step_s=STEP_SLOT_S / arrival.slots_per_task,
-            virtual_workers=virtual_workers,
+            virtual_workers=spec.virtual_workers,
             warm_s=8.0,
             connect_s=0.2,
             pause_s=0.1,
@@ -117,7 +114,7 @@ class _Player:
     def _change(self, change: Change) -> None:
         with _placed(f"change of {change.job} at {change.at_s:g}"), suppress(Conflict):
             # a conflict: it has ended, which depends on the policy, or its size is fixed
-            self._control.change(self._ids[change.job], change.set)
+            self._control.requests.change(self._ids[change.job], change.set)
 
     def _lose(self, loss: Loss) -> None:
         live = self._control.jobs().get(self._ids[loss.job])

@@ -35,9 +35,9 @@ _SIGTERM = 15
 class Server(Protocol):
     """Where the control links lead; `pliant.control.loop.tick.Control` is one."""
 
-    def hear(self, task_id: TaskId, message: FromTask) -> None: ...
+    def receive(self, task_id: TaskId, message: FromTask) -> None: ...
 
-    def silent(self, task_id: TaskId) -> None: ...
+    def disconnect(self, task_id: TaskId) -> None: ...
 
 
 class SimTasks:
@@ -83,14 +83,14 @@ class SimTasks:
     def exit(self, task_id: TaskId, exit_code: int | None) -> None:
         """Let a task end; its link is closed first, as it is in life."""
         assert self._server is not None
-        self._server.silent(task_id)
+        self._server.disconnect(task_id)
         self._cluster.exit(task_id, exit_code)
 
     # what tasks do
 
     def _say(self, task_id: TaskId, message: FromTask) -> None:
         assert self._server is not None
-        self._server.hear(task_id, message)
+        self._server.receive(task_id, message)
 
     def _begun(self, order: StartOrder, pid: int) -> None:
         if order.env.get("PLIANT_FIXED") == "1":

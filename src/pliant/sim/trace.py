@@ -14,10 +14,12 @@ from pydantic import Field, ValidationError
 from pliant.api.jobs import JobPatch, NumTasks, Priority, Request
 from pliant.api.link import problems_of
 from pliant.api.queues import GroupRequest, QueueRequest
+from pliant.control.kinds import KINDS
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job import DEFAULT_PRIORITY
+from pliant.core.job import DEFAULT_PRIORITY, JobSpec
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE
 
+_MIN_VIRTUAL_WORKERS = 8
 Instant = Annotated[float, Field(ge=0, le=31 * 86_400, allow_inf_nan=False)]
 
 
@@ -35,6 +37,11 @@ class Arrival(Request):
     queue: str = DEFAULT_QUEUE
     fixed: Annotated[bool, Field(strict=True)] = False
     """It has `max_tasks` processes or none, which is its minimum too, and starts from the beginning after a loss."""
+
+    def spec(self) -> JobSpec:
+        """Return what is submitted."""
+        given = self.model_dump(exclude={"at_s", "slot_hours"})
+        return JobSpec(**given, script="train.py", virtual_workers=max(_MIN_VIRTUAL_WORKERS, self.max_tasks))
 
 
 class Later(Request):
@@ -131,12 +138,9 @@ def _arrival_problems(trace: Trace) -> Iterator[Problem]:
         if job.name in seen:
             yield Problem(field=f"jobs.{number}.name", message=f"{job.name!r} is there twice; rename one")
         seen.add(job.name)
-        if job.min_tasks > job.max_tasks:
-            message = f"{job.min_tasks} is above max_tasks {job.max_tasks}; lower the one or raise the other"
-            yield Problem(field=f"jobs.{number}.min_tasks", message=message)
-        elif job.fixed and job.min_tasks < job.max_tasks:
-            message = f"{job.min_tasks} is below max_tasks {job.max_tasks} of a fixed job; give it the same"
-            yield Problem(field=f"jobs.{number}.min_tasks", message=message)
+        spec = job.spec()
+        for problem in KINDS.of_spec(spec).problems(spec):
+            yield Problem(field=f"jobs.{number}.{problem.field}", message=problem.message)
         if trace.slots // job.slots_per_task * trace.nodes < job.min_tasks:
             message = (
                 f"{job.min_tasks} tasks of {job.slots_per_task} slots never fit on {trace.nodes} nodes of "

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.control.conftest import World
 
+from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.live import job_of
 from pliant.core.access import Sight
 from pliant.core.errors import InvalidInput, Problem
@@ -42,7 +43,7 @@ def scripted() -> Scripted:
 
 @pytest.fixture
 def prepared_world(tmp_path: Path, scripted: Scripted) -> Iterator[World]:
-    made = type("PreparedWorld", (World,), {"preparations": scripted})(tmp_path, 4)
+    made = type("PreparedWorld", (World,), {"inputs": JobInputs(preparations=scripted)})(tmp_path, 4)
     yield made
     made.store.close()
 
@@ -97,7 +98,7 @@ def test_a_broken_one_fails_before_a_slot_is_taken(prepared_world: World, script
 
 def test_a_job_that_is_stopped_waits_no_more(prepared_world: World, scripted: Scripted) -> None:
     job_id = prepared_world.submit(environment="nlp")
-    assert prepared_world.control.stop(job_id).state is JobState.STOPPED
+    assert prepared_world.control.requests.stop(job_id).state is JobState.STOPPED
     asked = len(scripted.asked)
     scripted.answer = Ready(python=PYTHON)
     prepared_world.settle()

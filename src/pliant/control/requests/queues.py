@@ -130,7 +130,7 @@ class Queues:
 
     # Submissions and moves
 
-    def admitted(self, spec: JobSpec) -> JobSpec:
+    def admit(self, spec: JobSpec) -> JobSpec:
         """Return a submission with what its queue adds to it.
 
         Raises:

@@ -63,7 +63,8 @@ async def submit(request: Request, context: InContext, caller: Caller, sight: In
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
         spec = (await parsed_with_code(JobRequest, text, path)).spec()
-        return tagged(await run_in_threadpool(context.control.submit, spec, path, caller.name, sight), response)
+        submit = context.control.requests.submit
+        return tagged(await run_in_threadpool(submit, spec, path, caller.name, sight), response)
 
 
 @router.get("/jobs", summary="List jobs, newest first", responses=responses(404))
@@ -95,13 +96,13 @@ def change(
     if_match: IfMatch = None,
 ) -> Job:
     """Change priority, minimum or maximum; the scheduler decides anew at once."""
-    return tagged(control.change(job.id, patch, revision_of(if_match)), response)
+    return tagged(control.requests.change(job.id, patch, revision_of(if_match)), response)
 
 
 @router.post("/jobs/{job_id}/stop", summary="Stop a job", responses=responses(403, 404, 409))
 def stop(control: InControl, job: OwnJob, caller: Caller, response: Response) -> Job:
     """End a job at its next step boundary; at once if it holds no slots."""
-    return tagged(control.stop(job.id, caller.name), response)
+    return tagged(control.requests.stop(job.id, caller.name), response)
 
 
 @router.get("/jobs/{job_id}/why", summary="Why a job has the slots it has", responses=responses(404))

@@ -103,7 +103,7 @@ def _forget(context: Context, caller: Principal, seen: Seen) -> None:
     """Forget an exec; its job is stopped if it runs, and stays among Pliant's jobs."""
     if not seen.job.ended:
         with suppress(Conflict):  # it has ended meanwhile
-            context.control.stop(seen.job.id, caller.name)
+            context.control.requests.stop(seen.job.id, caller.name)
     context.registry.remove(Execution, seen.execution.name)
 
 
@@ -124,7 +124,7 @@ def delete(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
 def stop(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Stop an exec at its next step boundary; one that has ended is 400."""
     seen = own_exec_of(context, caller, exec_id)
-    return _json(context, Seen(seen.execution, context.control.stop(seen.job.id, caller.name)))
+    return _json(context, Seen(seen.execution, context.control.requests.stop(seen.job.id, caller.name)))
 
 
 @routes.get("/execs/{exec_id}/log", response_class=StreamingResponse)

@@ -90,7 +90,7 @@ def stop(context: InContext, caller: Caller, application_id: str) -> dict[str, A
     """Stop an application at its next step boundary; one that has ended is 400."""
     job = application_of(context, caller, application_id)
     check_owns(job, caller)
-    return described(context, context.control.stop(job.id, caller.name))
+    return described(context, context.control.requests.stop(job.id, caller.name))
 
 
 @routes.get("/scheduler/applications/{application_id}/driver/logs/{kind}", response_class=StreamingResponse)

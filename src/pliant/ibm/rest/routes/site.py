@@ -42,7 +42,7 @@ def status(context: InContext, _: Caller) -> dict[str, Any]:
     for live in context.control.jobs().values():
         counts[state_of(live.job)] += 1
     return {
-        "status": "ok" if context.control.healthy() else "unwell",
+        "status": "ok" if context.control.is_healthy() else "unwell",
         "version": __version__,
         "slots": len(view.slots),
         "freeSlots": sum(slot.job_id is None for slot in view.slots),

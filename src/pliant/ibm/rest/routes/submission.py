@@ -50,7 +50,7 @@ def submit(context: Context, caller: Principal, sent: Sent) -> Seen:
     spec = request.spec()
     with told_of_disk(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
         archive = packed(sent.uploads, program, Path(name))
-        job = context.control.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
+        job = context.control.requests.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
     execution = Execution(
         name=job.id,
         owner=caller.name,
