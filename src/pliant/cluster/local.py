@@ -18,6 +18,7 @@ from operator import itemgetter
 
 from pliant.cluster import process
 from pliant.cluster.agent.devices import Devices, discover, single_threaded
+from pliant.cluster.agent.exit_facts import collect
 from pliant.cluster.agent.free_ports import FreePorts
 from pliant.cluster.agent.memory import SharedMemory
 from pliant.cluster.agent.memory_use import WEIGH_S, Scales
@@ -338,7 +339,8 @@ class LocalCluster:
     def _finish(self, held: _Held, exit_code: int | None, error: str) -> None:
         """Free the slots of a task that has ended, and remember to report it."""
         task_id = held.record.task_id
-        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=held.cause)
+        facts = collect(held.record, out_of_memory=bool(held.cause))
+        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=held.cause, facts=facts)
         record = replace(held.record, ended_at=self._clock.now(), exit_code=exit_code, error=error)
         with self._lock:
             self._unfollow(held)
@@ -388,4 +390,11 @@ def _scribe_lives(record: Record) -> bool:
 
 
 def _record_of(order: StartOrder) -> Record:
-    return Record(task_id=order.task_id, slots=order.slots, memory_bytes=order.memory_bytes)
+    return Record(
+        task_id=order.task_id,
+        slots=order.slots,
+        memory_bytes=order.memory_bytes,
+        log_dir=order.log_dir,
+        result_dir=order.result_dir,
+        model=order.model,
+    )

@@ -12,7 +12,7 @@ from typing import Any
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import Address, ExitFacts, LiveTask, Observation, StartOrder, TaskExit
+from pliant.core.ports import MAX_STDERR_BYTES, Address, ExitFacts, LiveTask, Observation, StartOrder, TaskExit
 from pliant.sim.clock import VirtualClock
 
 _SIGKILL = 9
@@ -140,7 +140,8 @@ class SimCluster:
 
     def leave_behind(self, task_id: TaskId, **facts: Any) -> None:
         """Let the exit of a task tell these facts (`ExitFacts`), besides those that it tells already."""
-        self._facts[task_id] = replace(self._facts.get(task_id, ExitFacts()), **facts)
+        left = replace(self._facts.get(task_id, ExitFacts()), **facts)
+        self._facts[task_id] = replace(left, stderr=left.stderr[-MAX_STDERR_BYTES:])
 
     def refuse(self, task_id: TaskId, error: str) -> None:
         """Let the start of this task fail for this reason."""

@@ -27,14 +27,17 @@ def verify_task(secret: bytes, task_id: str, token: str) -> bool:
 
 def start_order(job: Job, task: Task, settings: ControlSettings, start: Start, python: str | None = None) -> StartOrder:
     """Return the order for one process of a job; one with an environment has the interpreter of that."""
+    folders = settings.folders(job.id)
     return StartOrder(
         task_id=task.id,
         node_id=task.node_id,
         slots=task.slots,
         argv=(job.spec.script, *job.spec.args),
         env={**_environment(job, task, settings), **start.env},
-        cwd=str(settings.folders(job.id).code),
-        log_dir=str(settings.folders(job.id).log(task.id, task.node_id)),
+        cwd=str(folders.code),
+        log_dir=str(folders.log(task.id, task.node_id)),
+        result_dir=str(folders.result),
+        model=str(folders.weights),
         python=python or job.spec.python,
         memory_bytes=job.spec.memory_bytes,
         sees=start.sees,
@@ -42,7 +45,7 @@ def start_order(job: Job, task: Task, settings: ControlSettings, start: Start, p
     )
 
 
-def run_as(order: StartOrder, job: Job, settings: ControlSettings, user: str) -> StartOrder:
+def with_run_as(order: StartOrder, job: Job, settings: ControlSettings, user: str) -> StartOrder:
     """Return the order for a process that runs as another user of the operating system."""
     folders = settings.folders(job.id)
     data = job.spec.data_dir if job.spec.dataset is not None else None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pliant.control.jobs.draft import Draft, StartTask
 from pliant.control.jobs.kind import Kinds, Start
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.orders import run_as, start_order
+from pliant.control.jobs.orders import start_order, with_run_as
 from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
 from pliant.core.event import EventKind
 from pliant.core.job import NodeId, Task, TaskId
@@ -112,5 +112,5 @@ def _start(draft: Draft, live: LiveJob, start: Start, user: str | None) -> LiveJ
         task_id=task.id,
     )
     order = start_order(live.job, task, draft.settings, start, python=live.python)
-    draft.act(StartTask(order=order if user is None else run_as(order, live.job, draft.settings, user)))
+    draft.act(StartTask(order=order if user is None else with_run_as(order, live.job, draft.settings, user)))
     return put_task(draft, live, task)
