@@ -1,8 +1,8 @@
 """Tasks without processes: they say what real ones say, at the times at which real ones would, and train by the clock.
 
 Members of an announced generation switch at a step boundary; when a member is lost, its generation stands still until
-the next one is whole. Processes of fixed jobs say nothing: they end all together, or die of SIGTERM. Deterministic, in
-the thread that moves the clock. They decide nothing and know no scheduler.
+the next one is whole. Processes that are given no control link say nothing: those of a job end all together, or die of
+SIGTERM. Deterministic, in the thread that moves the clock. They decide nothing and know no scheduler.
 """
 
 import math
@@ -43,7 +43,7 @@ class Server(Protocol):
 class SimTasks:
     """All tasks of a simulated cluster, and the server's ends of their links; implements `pliant.core.ports.Links`.
 
-    `sent` keeps, in order, what they were told. Tasks that are not `obedient` say and do nothing.
+    `sent` keeps, in order, the messages to them. Tasks that are not `obedient` say and do nothing.
     """
 
     def __init__(self, clock: VirtualClock, cluster: SimCluster, work_of: Callable[[JobId], Work]) -> None:
@@ -55,7 +55,7 @@ class SimTasks:
         self._alive: dict[TaskId, int] = {}
         self.sent: list[tuple[TaskId, ToTask]] = []
         self.obedient = True
-        self._fixed: set[TaskId] = set()
+        self._without_link: set[TaskId] = set()
         cluster.attend(self._begun, self._gone, self._asked)
 
     # the port
@@ -93,23 +93,23 @@ class SimTasks:
         self._server.receive(task_id, message)
 
     def _begun(self, order: StartOrder, pid: int) -> None:
-        if order.env.get("PLIANT_FIXED") == "1":
-            self._begin_fixed(order)
+        if "PLIANT_TASK_TOKEN" not in order.env:
+            self._begin_without_link(order)
         elif self.obedient:
             self._alive[order.task_id] = pid
             self._say(order.task_id, Hello(task_id=order.task_id, pid=pid))
             warm_s = self.training(_job_of(order.task_id)).work.warm_s
             self._clock.call_later(warm_s, lambda: self._ready(order.task_id))
 
-    def _begin_fixed(self, order: StartOrder) -> None:
-        self._fixed.add(order.task_id)
+    def _begin_without_link(self, order: StartOrder) -> None:
+        self._without_link.add(order.task_id)
         work = self.training(_job_of(order.task_id)).work
         if math.isfinite(work.step_s):
-            runs_s = work.warm_s + work.num_steps * work.step_s / int(order.env["WORLD_SIZE"])
+            runs_s = work.warm_s + work.num_steps * work.step_s / int(order.env.get("WORLD_SIZE", "1"))
             self._clock.call_later(runs_s, lambda: self.exit(order.task_id, 0))
 
     def _asked(self, task_id: TaskId) -> None:
-        if task_id in self._fixed:
+        if task_id in self._without_link:
             self._clock.call_later(0.0, lambda: self._cluster.exit(task_id, -_SIGTERM))
 
     def _ready(self, task_id: TaskId) -> None:
@@ -119,7 +119,7 @@ class SimTasks:
 
     def _gone(self, task_id: TaskId) -> None:
         self._alive.pop(task_id, None)
-        self._fixed.discard(task_id)
+        self._without_link.discard(task_id)
         training = self._trainings.get(_job_of(task_id))
         if training is None:
             return
@@ -140,18 +140,18 @@ class SimTasks:
                 elif training.active is not None and training.active.generation == message.generation:
                     training.halt(self._clock.now())
             case Form():
-                self._hear_of(training, task_id, message)
+                self._learn_of(training, task_id, message)
             case _:
                 assert_never(message)
 
-    def _hear_of(self, training: Training, task_id: TaskId, form: Form) -> None:
+    def _learn_of(self, training: Training, task_id: TaskId, form: Form) -> None:
         if training.newest is None or form.generation > training.newest.generation:
-            training.newest, training.heard = form, set()
-        if form.generation < training.newest.generation or task_id in training.heard:
+            training.newest, training.informed = form, set()
+        if form.generation < training.newest.generation or task_id in training.informed:
             return
-        training.heard.add(task_id)
+        training.informed.add(task_id)
         concerned = {*form.members, *(training.active.members if training.active else ())}
-        if training.heard >= concerned & self._alive.keys():
+        if training.informed >= concerned & self._alive.keys():
             self._switch_later(training, form, training.work.connect_s)
 
     def _switch_later(self, training: Training, form: Form, connect_s: float) -> None:

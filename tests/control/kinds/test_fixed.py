@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pliant.api.jobs import JobPatch
+from pliant.control.jobs.failure import EXITS_S
 from pliant.control.kinds.fixed import seats
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
@@ -165,6 +166,55 @@ def test_one_that_is_killed_is_not_explained_by_what_the_others_raise_for_lack_o
     world.settle()
     assert world.job(job_id).reason.endswith("a warning")
     assert other not in world.job(job_id).reason
+
+
+def test_it_fails_when_the_last_of_its_processes_is_gone_and_nobody_has_its_slots_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(world, 8, max_restarts=0)
+    first, *others = (task.id for task in world.tasks(job_id))
+    waiting = world.submit()
+    monkeypatch.setattr(world.cluster, "kill", lambda _: None)
+    world.exit(first, 1)
+    world.settle(1)
+    assert (world.job(job_id).state, world.job(job_id).num_slots) == (JobState.RUNNING, 7)
+    assert names(world.tasks(job_id)) == others
+    assert len(world.tasks(waiting)) == 1, "the slot that is free is granted"
+    for task_id in others:
+        assert world.job(job_id).state is JobState.RUNNING
+        world.exit(task_id, -9)
+        world.settle(0.1)
+    assert (world.job(job_id).state, world.job(job_id).num_restarts) == (JobState.FAILED, 0)
+
+
+def test_a_process_that_does_not_go_keeps_its_job_from_failing_for_a_moment_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(world, 2, max_restarts=0)
+    first, _ = (task.id for task in world.tasks(job_id))
+    monkeypatch.setattr(world.cluster, "kill", lambda _: None)
+    world.leave_behind(first, stderr=RAISED + "the cause", stderr_at=1.0)
+    world.exit(first, 1)
+    world.settle(EXITS_S - 0.5)
+    assert world.job(job_id).state is JobState.RUNNING
+    world.settle(1)
+    job = world.job(job_id)
+    assert (job.state, job.num_slots) == (JobState.FAILED, 1)
+    assert job.reason.endswith("RuntimeError: the cause")
+
+
+def test_a_person_who_stops_it_while_it_fails_learns_that_it_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(world, 2, max_restarts=0)
+    first, second = (task.id for task in world.tasks(job_id))
+    monkeypatch.setattr(world.cluster, "kill", lambda _: None)
+    world.exit(first, 1)
+    world.settle(0.1)
+    world.control.requests.stop(job_id, "ann")
+    world.exit(second, -9)
+    world.settle(0.1)
+    assert world.job(job_id).state is JobState.FAILED
 
 
 def test_without_restarts_the_first_failure_is_the_last(world: World) -> None:

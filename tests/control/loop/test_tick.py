@@ -239,11 +239,13 @@ def test_a_task_that_cannot_be_started_fails_its_job(world: World) -> None:
 def test_a_script_that_never_trains_fails_after_its_deadline(world: World) -> None:
     world.links.obedient = False
     job_id = world.submit(start_timeout_s=20.0)
+    world.leave_behind("job-1.1", stderr="waiting for data\n")
     world.settle(19)
     assert world.job(job_id).state is JobState.STARTING
     world.settle(2)
     assert world.job(job_id).state is JobState.FAILED
     assert "never started to train" in world.job(job_id).reason
+    assert world.job(job_id).reason.endswith("waiting for data"), "it was quoted when its exit had come"
     assert not world.cluster.observe().tasks
 
 

@@ -207,6 +207,20 @@ def test_a_task_that_said_nothing_since_the_server_came_back_has_until_then(worl
     assert not world.control.jobs()[job_id].losses
 
 
+def test_a_step_at_which_whoever_computes_it_hangs_is_known_by_what_the_exits_tell(world: World) -> None:
+    job_id = started(world, 1)
+    for _ in range(3):
+        assert world.job(job_id).state is not JobState.FAILED
+        (victim,) = [task.id for task in world.tasks(job_id)]
+        world.leave_behind(victim, step=40, stderr="computes\n")
+        live(world, 3.0, {victim})
+        live(world, 5.0)
+
+    assert world.job(job_id).state is JobState.FAILED
+    assert world.job(job_id).reason.startswith("step 40 ")
+    assert world.job(job_id).reason.endswith("computes")
+
+
 def test_a_task_that_ends_well_and_takes_its_time_is_not_lost(world: World) -> None:
     job_id = started(world, 1)
     (member,) = world.members(job_id)
