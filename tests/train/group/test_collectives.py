@@ -235,7 +235,7 @@ def test_an_address_that_is_not_this_machines_is_named_with_what_to_do() -> None
 
 PEER = """
 import sys, torch
-from pliant.train import collectives
+from pliant.train.group import collectives
 from pliant.train.group.collectives import Seat, connect
 
 collectives._MESH_TIMEOUT_S = float(sys.argv[2])

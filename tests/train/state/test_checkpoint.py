@@ -264,7 +264,7 @@ WRITE_UNTIL_KILLED = """
 import itertools, sys
 from pathlib import Path
 import torch
-from pliant.train import checkpoint
+from pliant.train.state import checkpoint
 from pliant.train.state.snapshot import Buffer
 
 buffer, weights = Buffer(), torch.zeros(4_000_000)
@@ -309,7 +309,7 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 import torch
-from pliant.train import checkpoint
+from pliant.train.state import checkpoint
 from pliant.train.state.snapshot import snapshot_of
 
 folder = Path(sys.argv[1])
