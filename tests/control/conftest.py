@@ -21,7 +21,7 @@ from pliant.core.ports import Cluster, EventFilter, Links, Store
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster, SimTimes
 from pliant.sim.tasks import SimTasks
-from pliant.sim.training import Work
+from pliant.sim.training import SimWork
 from pliant.store.sql import SqlStore
 
 
@@ -49,7 +49,7 @@ class World:
         self.cluster = SimCluster(
             self.clock, [NodeView(id=NodeId("local"), slots=tuple(range(num_slots)))], SimTimes(drain_s=None)
         )
-        self.links = SimTasks(self.clock, self.cluster, lambda _: Work(virtual_workers=self.virtual_workers))
+        self.links = SimTasks(self.clock, self.cluster, lambda _: SimWork(virtual_workers=self.virtual_workers))
         self.store = SqlStore(f"sqlite:///{home / 'pliant.db'}")
         self.virtual_workers = 8
         self.step = 0

@@ -25,7 +25,7 @@ class Workload:
 
     id: JobId
     kind: str = "elastic"
-    """What it is; only people are told, no decision depends on it."""
+    """The name of its kind, for people; no decision depends on it."""
     name: str
     priority: int
     min_tasks: int
@@ -45,4 +45,4 @@ class Workload:
     """It cannot be paused without losing its work: it comes before all others, so that nobody is given its slots."""
     queue: str = DEFAULT_QUEUE
     owner: str = ""
-    """Whose it is; others are not told its name."""
+    """Whose it is; others do not learn its name."""

@@ -139,7 +139,7 @@ class SimCluster:
         self._end(task_id, TaskExit(task_id=task_id, exit_code=exit_code))
 
     def leave_behind(self, task_id: TaskId, **facts: Any) -> None:
-        """Let the exit of a task tell these facts (`ExitFacts`), besides those that it tells already."""
+        """Let a task leave behind these facts (`ExitFacts`) when it ends, besides those scripted before."""
         left = replace(self._facts.get(task_id, ExitFacts()), **facts)
         self._facts[task_id] = replace(left, stderr=left.stderr[-MAX_STDERR_BYTES:])
 

@@ -27,12 +27,12 @@ from pliant.core.link import (
 from pliant.core.ports import StartOrder
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
-from pliant.sim.training import Training, Work
+from pliant.sim.training import SimTraining, SimWork
 
 _SIGTERM = 15
 
 
-class Server(Protocol):
+class LinkListener(Protocol):
     """Where the control links lead; `pliant.control.loop.tick.Control` is one."""
 
     def receive(self, task_id: TaskId, message: FromTask) -> None: ...
@@ -46,12 +46,12 @@ class SimTasks:
     `sent` keeps, in order, the messages to them. Tasks that are not `obedient` say and do nothing.
     """
 
-    def __init__(self, clock: VirtualClock, cluster: SimCluster, work_of: Callable[[JobId], Work]) -> None:
+    def __init__(self, clock: VirtualClock, cluster: SimCluster, work_of: Callable[[JobId], SimWork]) -> None:
         self._clock = clock
         self._cluster = cluster
         self._work_of = work_of
-        self._server: Server | None = None
-        self._trainings: dict[JobId, Training] = {}
+        self._server: LinkListener | None = None
+        self._trainings: dict[JobId, SimTraining] = {}
         self._alive: dict[TaskId, int] = {}
         self.sent: list[tuple[TaskId, ToTask]] = []
         self.obedient = True
@@ -70,14 +70,14 @@ class SimTasks:
 
     # the script
 
-    def connect(self, server: Server) -> None:
+    def connect(self, server: LinkListener) -> None:
         """Lead the links to this server from now on."""
         self._server = server
 
-    def training(self, job_id: JobId) -> Training:
+    def training(self, job_id: JobId) -> SimTraining:
         """Return where a job's training stands."""
         if job_id not in self._trainings:
-            self._trainings[job_id] = Training(work=self._work_of(job_id))
+            self._trainings[job_id] = SimTraining(work=self._work_of(job_id))
         return self._trainings[job_id]
 
     def exit(self, task_id: TaskId, exit_code: int | None) -> None:
@@ -144,7 +144,7 @@ class SimTasks:
             case _:
                 assert_never(message)
 
-    def _learn_of(self, training: Training, task_id: TaskId, form: Form) -> None:
+    def _learn_of(self, training: SimTraining, task_id: TaskId, form: Form) -> None:
         if training.newest is None or form.generation > training.newest.generation:
             training.newest, training.informed = form, set()
         if form.generation < training.newest.generation or task_id in training.informed:
@@ -154,7 +154,7 @@ class SimTasks:
         if training.informed >= concerned & self._alive.keys():
             self._switch_later(training, form, training.work.connect_s)
 
-    def _switch_later(self, training: Training, form: Form, connect_s: float) -> None:
+    def _switch_later(self, training: SimTraining, form: Form, connect_s: float) -> None:
         """Switch at the first step boundary at which all are connected."""
         delay_s = connect_s
         if training.rate > 0.0:
@@ -162,7 +162,7 @@ class SimTasks:
             delay_s += (math.ceil(connected) - connected) / training.rate
         self._clock.call_later(delay_s, lambda: self._switch(training, form))
 
-    def _switch(self, training: Training, form: Form) -> None:
+    def _switch(self, training: SimTraining, form: Form) -> None:
         if training.newest is not form or not self._alive.keys() >= set(form.members):
             return
         before = training.active.members if training.active else ()
@@ -181,7 +181,7 @@ class SimTasks:
         if training.rate > 0.0:
             self._clock.call_later(training.work.pause_s, lambda: self._go_on(training, form))
 
-    def _leave(self, training: Training, leavers: list[TaskId], form: Form) -> None:
+    def _leave(self, training: SimTraining, leavers: list[TaskId], form: Form) -> None:
         step = int(training.step)
         for task_id in leavers:
             saved = not form.members and task_id == leavers[0]
@@ -191,7 +191,7 @@ class SimTasks:
             self._say(task_id, Left(generation=form.generation, step=step, saved=saved))
             self.exit(task_id, 0)
 
-    def _go_on(self, training: Training, form: Form) -> None:
+    def _go_on(self, training: SimTraining, form: Form) -> None:
         """Train until the next report or the end, whichever comes first."""
         if training.active is form:
             left_s = (training.work.num_steps - training.step_at(self._clock.now())) / training.rate
@@ -200,13 +200,13 @@ class SimTasks:
             else:
                 self._clock.call_later(training.work.report_s, lambda: self._report(training, form))
 
-    def _report(self, training: Training, form: Form) -> None:
+    def _report(self, training: SimTraining, form: Form) -> None:
         if training.active is form:
             training.saved_step = math.floor(training.step_at(self._clock.now()))
             self._say(form.members[0], Report(generation=form.generation, progress=training.progress()))
             self._go_on(training, form)
 
-    def _finish(self, training: Training, form: Form) -> None:
+    def _finish(self, training: SimTraining, form: Form) -> None:
         if training.active is form:
             training.step, training.active = training.work.num_steps, None
             for member in form.members:

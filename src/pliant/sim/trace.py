@@ -57,7 +57,7 @@ class Change(Later):
     set: JobPatch
 
 
-class Loss(Later):
+class ScriptedLoss(Later):
     """Its newest member is killed; nothing happens if it holds no slots then."""
 
 
@@ -72,7 +72,7 @@ class Trace(Request):
     """Beside the default queue. One that names no policy has the one that is played."""
     jobs: Annotated[tuple[Arrival, ...], Field(max_length=2000)]
     changes: tuple[Change, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[ScriptedLoss, ...] = ()
 
     @property
     def num_slots(self) -> int:
@@ -173,7 +173,7 @@ def story() -> Trace:
             Arrival(name="B", at_s=3600, slot_hours=8 / 3, max_tasks=8),
         ),
         changes=(Change(at_s=4200, job="B", set=JobPatch(priority=10_000)),),
-        losses=(Loss(at_s=4800, job="B"),),
+        losses=(ScriptedLoss(at_s=4800, job="B"),),
     )
 
 
@@ -200,5 +200,5 @@ def day(seed: int, num_jobs: int = 36) -> Trace:
         slots=8,
         jobs=jobs,
         changes=tuple(Change(at_s=job.at_s + 900, job=job.name, set=JobPatch(priority=10_000)) for job in urgent),
-        losses=tuple(Loss(at_s=job.at_s + random.randrange(60, 3600), job=job.name) for job in unlucky),
+        losses=tuple(ScriptedLoss(at_s=job.at_s + random.randrange(60, 3600), job=job.name) for job in unlucky),
     )

@@ -12,7 +12,7 @@ from pliant.core.link import Form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class SimWork:
     """What one job has to do, and how long its tasks take for it."""
 
     num_steps: int = 1
@@ -30,10 +30,10 @@ class Work:
 
 
 @dataclass(slots=True, kw_only=True)
-class Training:
+class SimTraining:
     """Where one job's training stands."""
 
-    work: Work
+    work: SimWork
     step: float = 0.0
     """Steps done at `since`; a fraction is a step that has begun."""
     since: float = 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from pliant.api.jobs import JobPatch
 from pliant.control.jobs.failure import EXITS_S
-from pliant.control.kinds.fixed import seats
+from pliant.control.kinds.fixed import assign_ranks
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, Task
@@ -349,9 +349,9 @@ def test_ranks_of_a_node_follow_each_other_and_devices_are_numbered_by_local_ran
         return Placement(node_id=NodeId(node), slots=slots)
 
     meeting = Address(host="a", port=1)
-    found = seats((at("a", 0, 1), at("a", 4, 5), at("b", 2, 3)), meeting)
+    found = assign_ranks((at("a", 0, 1), at("a", 4, 5), at("b", 2, 3)), meeting)
 
-    ranks = [(seat.rank, seat.local_rank, seat.local_size, seat.node_rank) for seat in found]
+    ranks = [(one.rank, one.local_rank, one.local_size, one.node_rank) for one in found]
     assert ranks == [(0, 0, 2, 0), (1, 1, 2, 0), (2, 0, 1, 1)]
     assert {(s.size, s.num_nodes, s.meeting) for s in found} == {(3, 2, meeting)}
     assert [s.node_slots for s in found] == [(0, 4, 1, 5), (0, 4, 1, 5), (2, 3)]

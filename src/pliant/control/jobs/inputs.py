@@ -12,7 +12,7 @@ from pliant.core.access import Sight
 from pliant.core.dataset import DataPlace, DataPlaces
 from pliant.core.errors import Problem
 from pliant.core.job import Job, JobSpec
-from pliant.core.preparation import Broken, Preparation, Preparations
+from pliant.core.preparation import Preparation, Preparations, Unpreparable
 
 CheckCode = Callable[[str], tuple[Problem, ...]]
 """Returns what is wrong with a submission, given the folder of its code."""
@@ -46,7 +46,7 @@ class NoPreparations:
 
     def status(self, job: Job, code: str) -> Preparation:  # noqa: ARG002 (the protocol's)
         """Refuse every environment."""
-        return Broken(why=f"the environment {job.spec.environment!r} cannot be made: this server makes none")
+        return Unpreparable(why=f"the environment {job.spec.environment!r} cannot be made: this server makes none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

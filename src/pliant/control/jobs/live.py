@@ -63,7 +63,7 @@ class LiveJob:
     """Running tasks that Pliant has sent a SIGKILL, and why, in words that follow the task's name."""
     fenced: Mapping[TaskId, Loss | None] = field(default_factory=dict)
     """Those of them that are lost already as far as their job is concerned; only their slots are not free yet. With
-    each stands the loss that is counted when its exit tells its step; None if nobody is to blame."""
+    each stands the loss that is counted when its exit says at which step it was; None if nobody is to blame."""
     failing: Failing | None = None
     """It has failed; that becomes its state when its processes are gone and what they wrote can be quoted."""
     raised: Mapping[TaskId, str] = field(default_factory=dict)

@@ -74,11 +74,11 @@ class Fixed(Kind):
         return tuple(
             Start(
                 placement=placement,
-                env=_environment(live.job, seat),
-                sees=seat.node_slots,
-                note=f"as rank {seat.rank} of {seat.size}",
+                env=_environment(live.job, assigned),
+                sees=assigned.node_slots,
+                note=f"as rank {assigned.rank} of {assigned.size}",
             )
-            for placement, seat in zip(ordered, seats(ordered, meeting), strict=True)
+            for placement, assigned in zip(ordered, assign_ranks(ordered, meeting), strict=True)
         )
 
     def leavers(self, live: LiveJob, task_ids: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
@@ -189,7 +189,7 @@ def finished_before(job: Job, tasks: Sequence[Task]) -> frozenset[TaskId]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class RankAssignment:
     """The place of one process among all of a fixed job; they were ordered together."""
 
     rank: int
@@ -206,7 +206,7 @@ class Seat:
     """Slots of all of the job's processes on its node, by local rank: scripts choose their device by that."""
 
 
-def seats(placements: Sequence[Placement], meeting: Address) -> tuple[Seat, ...]:
+def assign_ranks(placements: Sequence[Placement], meeting: Address) -> tuple[RankAssignment, ...]:
     """Return the place of every process; those of a node have consecutive ranks, as torchrun gives them."""
     nodes = list(dict.fromkeys(placement.node_id for placement in placements))
     found = []
@@ -214,7 +214,7 @@ def seats(placements: Sequence[Placement], meeting: Address) -> tuple[Seat, ...]
         beside = [other for other in placements if other.node_id == placement.node_id]
         firsts = [other.slots[0] for other in beside]
         found.append(
-            Seat(
+            RankAssignment(
                 rank=rank,
                 size=len(placements),
                 local_rank=beside.index(placement),
@@ -228,7 +228,7 @@ def seats(placements: Sequence[Placement], meeting: Address) -> tuple[Seat, ...]
     return tuple(found)
 
 
-def _environment(job: Job, seat: Seat) -> dict[str, str]:
+def _environment(job: Job, assigned: RankAssignment) -> dict[str, str]:
     """Return what torchrun sets for a process, so that `init_process_group` finds the others by itself.
 
     The names are those of https://docs.pytorch.org/docs/stable/elastic/run.html.
@@ -236,17 +236,17 @@ def _environment(job: Job, seat: Seat) -> dict[str, str]:
     return {
         "PLIANT_FIXED": "1",
         "DLI_IS_ELASTIC": "false",
-        "MASTER_ADDR": seat.meeting.host,
-        "MASTER_PORT": str(seat.meeting.port),
-        "RANK": str(seat.rank),
-        "WORLD_SIZE": str(seat.size),
-        "LOCAL_RANK": str(seat.local_rank),
-        "LOCAL_WORLD_SIZE": str(seat.local_size),
-        "GROUP_RANK": str(seat.node_rank),
-        "GROUP_WORLD_SIZE": str(seat.num_nodes),
+        "MASTER_ADDR": assigned.meeting.host,
+        "MASTER_PORT": str(assigned.meeting.port),
+        "RANK": str(assigned.rank),
+        "WORLD_SIZE": str(assigned.size),
+        "LOCAL_RANK": str(assigned.local_rank),
+        "LOCAL_WORLD_SIZE": str(assigned.local_size),
+        "GROUP_RANK": str(assigned.node_rank),
+        "GROUP_WORLD_SIZE": str(assigned.num_nodes),
         "ROLE_NAME": "default",
-        "ROLE_RANK": str(seat.rank),
-        "ROLE_WORLD_SIZE": str(seat.size),
+        "ROLE_RANK": str(assigned.rank),
+        "ROLE_WORLD_SIZE": str(assigned.size),
         "TORCHELASTIC_RESTART_COUNT": str(job.num_restarts),
         "TORCHELASTIC_MAX_RESTARTS": str(job.spec.max_restarts),
         "TORCHELASTIC_RUN_ID": job.id,

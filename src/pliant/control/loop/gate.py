@@ -13,7 +13,7 @@ from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import fail
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
-from pliant.core.preparation import Broken, Preparation, Preparations, Ready, Waiting
+from pliant.core.preparation import Preparation, Preparations, Prepared, Preparing, Unpreparable
 
 WAITS = "waits for its environment"
 
@@ -43,17 +43,17 @@ def note_preparation(draft: Draft, live: LiveJob, found: Preparation) -> None:
     the tasks that it has, gets no new ones, and fails when it has none left.
     """
     match found:
-        case Ready():
+        case Prepared():
             if live.job.why.startswith(WAITS):
                 draft.say(EventKind.JOB_PREPARED, f"{live.label}: its environment is ready", job_id=live.id)
             draft.put(replace(live, python=found.python))
-        case Waiting():
+        case Preparing():
             why = f"{WAITS}: {found.why}"
             if why != live.job.why and not live.running:
                 if not live.job.why.startswith(WAITS):
                     draft.say(EventKind.JOB_PREPARED, f"{live.label} {why}", job_id=live.id)
                 draft.put(replace(live, job=replace(live.job, why=why)))
-        case Broken():
+        case Unpreparable():
             if not live.running:
                 fail(draft, live, found.why)
         case _:

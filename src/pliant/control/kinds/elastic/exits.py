@@ -20,7 +20,7 @@ from pliant.control.jobs.transitions import (
     task_event,
     vacate,
 )
-from pliant.control.kinds.elastic.coordinator import coordinate
+from pliant.control.kinds.elastic.coordination import coordinate
 from pliant.control.kinds.elastic.losses import count_loss, loss_of
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind

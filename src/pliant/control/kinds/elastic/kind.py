@@ -9,7 +9,7 @@ from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.orders import job_token
 from pliant.control.jobs.transitions import kill, kill_late, release_leavers
 from pliant.control.kinds.elastic import exits, messages
-from pliant.control.kinds.elastic.coordinator import coordinate, regroup
+from pliant.control.kinds.elastic.coordination import coordinate, regroup
 from pliant.control.settings import ControlSettings, Timeouts
 from pliant.core.errors import InvalidInput
 from pliant.core.job import Job, JobSpec, Task

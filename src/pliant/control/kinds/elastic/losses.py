@@ -54,7 +54,7 @@ def count_loss(draft: Draft, live: LiveJob, task: Task, loss: Loss, facts: ExitF
 
 
 def loss_of(draft: Draft, live: LiveJob, task: Task, death: Death) -> Loss:
-    """Return the loss of a task at this moment, as far as it is known before its exit tells its step."""
+    """Return the loss of a task at this moment, before its exit says at which step it was."""
     current = live.membership.current
     joined = live.joined.get(task.id)
     return Loss(
@@ -70,7 +70,7 @@ def loss_of(draft: Draft, live: LiveJob, task: Task, death: Death) -> Loss:
 
 
 def _with_step(live: LiveJob, task: Task, loss: Loss, step: int | None) -> Loss:
-    """Return the loss with the step that the task had noted itself, which is more than the job has been told."""
+    """Return the loss with the step that the task had noted itself; nobody else may have known of it yet."""
     if step is None:
         return loss
     joined = live.joined.get(task.id)

@@ -1,4 +1,4 @@
-"""What each message of an elastic training's task means. Who trains with whom is decided elsewhere (`coordinator`).
+"""What each message of an elastic training's task means. Who trains with whom is decided elsewhere (`coordination`).
 
 A message may come twice; most of them change nothing the second time. News, which only become events, are recognised by
 their number: it is written with the event, so that the next server does not repeat it.
@@ -18,7 +18,7 @@ from pliant.control.jobs.transitions import (
     task_event,
 )
 from pliant.control.kinds.elastic.claims import take_claim
-from pliant.control.kinds.elastic.coordinator import coordinate, leave
+from pliant.control.kinds.elastic.coordination import coordinate, leave
 from pliant.control.kinds.elastic.exits import take_failure
 from pliant.core.event import EventKind
 from pliant.core.job import Metric, Task

@@ -9,13 +9,13 @@ from pliant.core.errors import NotFound
 from pliant.ibm.rest.answers import DEEP_LEARNING, NotHere, router
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.groups import groups_of, plan_tree
-from pliant.ibm.rest.translate.frameworks import Framework, Kind, load
+from pliant.ibm.rest.translate.frameworks import Framework, FrameworkKind, load
 from pliant.ibm.rest.translate.states import STATES, state_of
 from pliant.server.context import InContext
 
 routes = router(DEEP_LEARNING)
 
-_ACCELERATORS: Final = {Kind.SINGLE: "Single", Kind.FIXED: "Native", Kind.ELASTIC: "Elastic"}
+_ACCELERATORS: Final = {FrameworkKind.SINGLE: "Single", FrameworkKind.FIXED: "Native", FrameworkKind.ELASTIC: "Elastic"}
 
 
 @routes.get("/conf")
@@ -70,8 +70,8 @@ def _described(framework: Framework) -> dict[str, Any]:
         "desc": list(framework.desc),
         "deployMode": framework.deploy_mode,
         "hasTask0": False,
-        "execMode": "single" if framework.kind is Kind.SINGLE else "distributed",
-        "elastic": framework.kind is Kind.ELASTIC,
+        "execMode": "single" if framework.kind is FrameworkKind.SINGLE else "distributed",
+        "elastic": framework.kind is FrameworkKind.ELASTIC,
         "appName": framework.app_name,
         "numWorkers": framework.num_workers,
         "maxWorkers": framework.max_workers,
