@@ -51,6 +51,7 @@ PLANTED = [
     ("train", "train/group/planted.py", "import pliant.train.engine"),
     ("train", "train/data/planted.py", "import pliant.train.state"),
     ("cluster", "cluster/zygote/planted.py", "import pliant.cluster.agent"),
+    ("cluster", "cluster/agent/planted.py", "import pliant.cluster.channel"),
     ("catalog", "catalog/models/planted.py", "import pliant.catalog.datasets"),
     ("policy", "policy/schedule/planted.py", "import pliant.policy.elastic"),
 ]

@@ -197,15 +197,16 @@ def test_tasks_outlive_a_server_that_is_killed(tmp_path: Path, bring_up: BringUp
     server = f"""
 import os, signal, time
 from pathlib import Path
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import LocalSettings
 from pliant.core.ports import StartOrder
 class Clock:
     now = staticmethod(time.time)
 folder = Path({str(tmp_path / "job-1.1")!r})
-settings = LocalSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
+settings = AgentSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
                          entry="tests.contracts.program:main")
-cluster = LocalCluster(settings, clock=Clock(), base_env=os.environ)
+cluster = LocalCluster(AgentThread(settings, clock=Clock(), base_env=os.environ))
 cluster.start(StartOrder(task_id="job-1.1", node_id="here", slots=(0,), argv=(str(folder),), env={{}}, cwd=str(folder),
                          log_dir=str(folder)))
 while not (folder / "began").exists():
@@ -257,12 +258,12 @@ def test_records_of_long_ago_are_forgotten(tmp_path: Path, bring_up: BringUp) ->
 
 
 def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path, bring_up: BringUp) -> None:
-    def held() -> set[object]:
+    def open_now() -> set[object]:
         files = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
         return {*threading.enumerate(), *((file, os.readlink(file)) for file in files if os.path.lexists(file))}
 
     bring_up(tmp_path / "first").end()
-    before = held()
+    before = open_now()
     for number in range(3):
         stage = bring_up(tmp_path / f"again-{number}")
         exits = stage.exits()
@@ -273,7 +274,7 @@ def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path,
         stage.end()
         until(lambda zygote=zygote: process.stamp(zygote) is None, "the zygote is gone")  # type: ignore[misc]
 
-    assert held() <= before  # something of an earlier test's may have gone meanwhile
+    assert open_now() <= before  # something of an earlier test's may have gone meanwhile
 
 
 def test_an_agent_that_was_stopped_does_nothing_after_the_next_one_has_begun(tmp_path: Path, bring_up: BringUp) -> None:
@@ -282,7 +283,7 @@ def test_an_agent_that_was_stopped_does_nothing_after_the_next_one_has_begun(tmp
     stopped.pid_of(task_id)
     exits = stopped.exits()
     stopped.finish(stopped.start("job-0.1", (1,)), 0)
-    stopped.exit_of(TaskId("job-0.1"), exits)  # told at the end of a turn: it is not in the middle of one now
+    stopped.exit_of(TaskId("job-0.1"), exits)  # the end of a tick: it is not in the middle of one
     leader = bring_up(tmp_path)
     until(lambda: len(leader.cluster.observe().tasks) == 1, "the next agent has taken it up")
     order = stopped.order(TaskId("job-1.2"), (1,))

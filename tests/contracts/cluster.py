@@ -26,7 +26,7 @@ class Stage(Protocol):
     def node_id(self) -> NodeId: ...
 
     def order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
-        """Return an order for a task that runs until it is told to end, and on SIGTERM ends with code 0."""
+        """Return an order for a task that runs until `finish`, and on SIGTERM ends with code 0."""
         ...
 
     def hopeless_order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
@@ -252,6 +252,18 @@ class ClusterContract:
 
         stderr = "x" * (MAX_STDERR_BYTES - 7) + "the end"
         assert exits == [TaskExit(task_id=task_id, exit_code=-9, facts=ExitFacts(stderr=stderr, stderr_at=1.0))]
+
+    def test_an_exit_is_reported_once_however_often_one_watches(self, stage: Stage) -> None:
+        first, second = _start(stage, "job-1.1", (0,)), _start(stage, "job-1.2", (1,))
+        stage.finish(first, 1)
+        stage.until(lambda: len(stage.cluster.observe().tasks) == 1, "the task is gone")
+        watches = [_watch(stage), _watch(stage), _watch(stage)]
+        stage.until(lambda: any(watches), "the exit is reported")
+        stage.finish(second, 2)
+        stage.until(lambda: sum(map(len, watches)) == 2, "the other exit is reported")
+        stage.pass_time()
+
+        assert sorted(ended.exit_code or 0 for exits in watches for ended in exits) == [1, 2]
 
     def test_many_tasks_end_once_each(self, stage: Stage) -> None:
         exits = _watch(stage)

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from pliant.control.jobs.kind import Start
+from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.orders import start_order
 from pliant.core.access import Role
 from pliant.core.plan import Placement
@@ -86,7 +86,7 @@ def test_an_upload_becomes_a_data_set_that_a_job_reads_and_that_cannot_be_remove
     assert job["spec"]["data_dir"] == str(folder)
     server.tick()
     detail = server.control.queries.detail("job-1")
-    start = Start(placement=Placement(node_id=detail.tasks[0].node_id, slots=detail.tasks[0].slots))
+    start = TaskStart(placement=Placement(node_id=detail.tasks[0].node_id, slots=detail.tasks[0].slots))
     order = start_order(detail.job, detail.tasks[0], server.control.settings, start)
     names = ("PLIANT_DATASET", "DATA_DIR", "TRAIN_DATA_DIR", "VALIDATION_DATA_DIR", "VAL_DATA_DIR", "TEST_DATA_DIR")
     assert [order.env.get(name) for name in names] == [

@@ -29,8 +29,8 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lodging:
-    """Another user of the operating system that a process runs as, and what is opened to it beforehand."""
+class RunAs:
+    """Another user of the operating system that a process runs as, and what that user is given access to."""
 
     user: str
     owns: tuple[str, ...]
@@ -66,7 +66,7 @@ class StartOrder:
     """It is ended when it and all that it has started use more; None for no limit."""
     sees: tuple[int, ...] = ()
     """Slots whose devices the process can see, in this order; its own if empty."""
-    lodging: Lodging | None = None
+    run_as: RunAs | None = None
     """None: it runs as the agent's own user."""
     read_only: tuple[str, ...] = ()
     """Folders that it shall read and not write; where the machine cannot keep to that, their modes count alone."""

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pliant
 from pliant.catalog.datasets.use_cases import Datasets
+from pliant.cluster.agent.settings import PRELOAD, AgentSettings
+from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import PRELOAD, LocalSettings
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
@@ -103,18 +104,15 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
 
 
 def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalCluster:
-    return LocalCluster(
-        LocalSettings(
-            node_id=NodeId("local"),
-            state_dir=home.path / "agent",
-            num_slots=settings.num_slots,
-            labels=settings.labels,
-            preload=(*PRELOAD, *settings.preload),
-            memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
-        ),
-        clock=clock,
-        base_env={**QUIET, **os.environ},
+    agent = AgentSettings(
+        node_id=NodeId("local"),
+        state_dir=home.path / "agent",
+        num_slots=settings.num_slots,
+        labels=settings.labels,
+        preload=(*PRELOAD, *settings.preload),
+        memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
     )
+    return LocalCluster(AgentThread(agent, clock=clock, base_env={**QUIET, **os.environ}))
 
 
 def _control_settings(settings: ServerSettings, home: Home, front: Front) -> ControlSettings:

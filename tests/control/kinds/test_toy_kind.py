@@ -9,7 +9,7 @@ from tests.control.conftest import World
 
 from pliant.api.jobs import JobPatch
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.kind import Kind, Kinds, Start
+from pliant.control.jobs.kind import Kind, Kinds, TaskStart
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import complete, fail, job_event, kill_late, put_task, task_event, vacate
 from pliant.control.kinds.elastic.kind import Elastic
@@ -38,8 +38,8 @@ class Errand(Kind):
     def check_resize(self, live: LiveJob, min_tasks: int, max_tasks: int) -> None:
         raise Conflict("one runs an errand, never two")
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[Start, ...]:
-        return tuple(Start(placement=placement, env={"SHOES": "on"}, note="and runs") for placement in placements)
+    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
+        return tuple(TaskStart(placement=placement, env={"SHOES": "on"}, note="and runs") for placement in placements)
 
     def observe(self, draft: Draft, live: LiveJob, pids: Mapping[TaskId, int]) -> None:
         for task in live.running:

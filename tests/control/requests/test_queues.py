@@ -204,12 +204,12 @@ def test_the_queue_says_what_its_jobs_run_in_and_as(world: World) -> None:
     job_id = world.submit(queue="a")
     world.settle(1.0)
 
-    lodging = world.cluster.orders[-1].lodging
-    assert lodging is not None
-    assert lodging.user == "nobody"
+    run_as = world.cluster.orders[-1].run_as
+    assert run_as is not None
+    assert run_as.user == "nobody"
     root = world.control.settings.folders(job_id).root
-    assert set(lodging.owns) == {str(root / "code"), str(root / "result"), str(root / "state")}
-    assert lodging.passes == (str(world.home), str(root.parent), str(root))
+    assert set(run_as.owns) == {str(root / "code"), str(root / "result"), str(root / "state")}
+    assert run_as.passes == (str(world.home), str(root.parent), str(root))
     with pytest.raises(Conflict, match="its files are not the other's"):
         world.control.requests.change(job_id, JobPatch(queue="default"))
     with pytest.raises(Conflict, match="make another queue"):

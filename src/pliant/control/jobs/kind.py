@@ -23,7 +23,7 @@ from pliant.core.workload import TaskView, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class TaskStart:
     """One process to be started, and what it is given besides what the processes of all kinds get."""
 
     placement: Placement
@@ -79,7 +79,7 @@ class Kind(Protocol):
 
     # How its tasks start
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[Start, ...]:
+    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return which processes start now, on slots that the scheduler has just given to the job."""
         ...
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pliant.core.job import Generation, Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.ports import ExitFacts
-from pliant.policy.elastic.diagnose import Loss
+from pliant.policy.elastic.diagnose import WorkerLoss
 from pliant.policy.elastic.membership import Membership
 
 COMPETING = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.PAUSED)
@@ -52,7 +52,7 @@ class LiveJob:
     """Steps committed, as far as is known."""
     resized_at: float | None = None
     held_until: float | None = None
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[WorkerLoss, ...] = ()
     """The newest losses of its tasks, oldest first."""
     joined: Mapping[TaskId, int] = field(default_factory=dict)
     """At which step a running task became a member of a generation for the first time."""
@@ -61,7 +61,7 @@ class LiveJob:
     kill_at: Mapping[TaskId, float] = field(default_factory=dict)
     killed: Mapping[TaskId, str] = field(default_factory=dict)
     """Running tasks that Pliant has sent a SIGKILL, and why, in words that follow the task's name."""
-    fenced: Mapping[TaskId, Loss | None] = field(default_factory=dict)
+    fenced: Mapping[TaskId, WorkerLoss | None] = field(default_factory=dict)
     """Those of them that are lost already as far as their job is concerned; only their slots are not free yet. With
     each stands the loss that is counted when its exit says at which step it was; None if nobody is to blame."""
     failing: Failing | None = None

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from pliant.control.jobs.inputs import data_environment
-from pliant.control.jobs.kind import Start
+from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.live import job_of
 from pliant.control.settings import ControlSettings
 from pliant.core.job import Job, JobId, Task
-from pliant.core.ports import Lodging, StartOrder
+from pliant.core.ports import RunAs, StartOrder
 
 
 def job_token(secret: bytes, job_id: JobId) -> str:
@@ -25,7 +25,9 @@ def verify_task(secret: bytes, task_id: str, token: str) -> bool:
     return hmac.compare_digest(expected.encode(), token.encode("utf-8", "surrogateescape"))
 
 
-def start_order(job: Job, task: Task, settings: ControlSettings, start: Start, python: str | None = None) -> StartOrder:
+def start_order(
+    job: Job, task: Task, settings: ControlSettings, start: TaskStart, python: str | None = None
+) -> StartOrder:
     """Return the order for one process of a job; one with an environment has the interpreter of that."""
     folders = settings.folders(job.id)
     return StartOrder(
@@ -46,18 +48,18 @@ def start_order(job: Job, task: Task, settings: ControlSettings, start: Start, p
 
 
 def with_run_as(order: StartOrder, job: Job, settings: ControlSettings, user: str) -> StartOrder:
-    """Return the order for a process that runs as another user of the operating system."""
+    """Return the order, changed so that the process runs as another user of the operating system."""
     folders = settings.folders(job.id)
     data = job.spec.data_dir if job.spec.dataset is not None else None
     environment = os.path.dirname(os.path.dirname(order.python)) if job.spec.environment and order.python else None
     files = (data, environment, settings.server_file, settings.trust.certificate)
-    lodging = Lodging(
+    run_as = RunAs(
         user=user,
         owns=tuple(map(str, (folders.code, folders.result, folders.state))),
         passes=tuple(map(str, (settings.home, folders.root.parent, folders.root))),
         reads=tuple(str(file) for file in files if file is not None),
     )
-    return replace(order, lodging=lodging)
+    return replace(order, run_as=run_as)
 
 
 def _read_only(job: Job, settings: ControlSettings) -> tuple[str, ...]:

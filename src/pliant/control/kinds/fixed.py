@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.failure import describe_exit, fail_after_exits
-from pliant.control.jobs.kind import Kind, Remembered, Start, workload_of
+from pliant.control.jobs.kind import Kind, Remembered, TaskStart, workload_of
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import (
     complete,
@@ -64,7 +64,7 @@ class Fixed(Kind):
             f"and submit it again with another --fixed"
         )
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[Start, ...]:
+    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return all processes in order of rank; none unless all of them can start and none is left."""
         if live.running or len(placements) < live.job.max_tasks:
             return ()
@@ -72,7 +72,7 @@ class Fixed(Kind):
         ordered = sorted(placements, key=lambda placement: nodes.index(placement.node_id))
         meeting = draft.free_address(ordered[0].node_id)
         return tuple(
-            Start(
+            TaskStart(
                 placement=placement,
                 env=_environment(live.job, assigned),
                 sees=assigned.node_slots,

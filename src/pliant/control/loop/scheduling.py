@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft, StartTask
-from pliant.control.jobs.kind import Kinds, Start
+from pliant.control.jobs.kind import Kinds, TaskStart
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.orders import start_order, with_run_as
 from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
@@ -90,7 +90,7 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
         release_leavers(draft, kind.regroup(draft, live, reason))
 
 
-def _start(draft: Draft, live: LiveJob, start: Start, user: str | None) -> LiveJob:
+def _start(draft: Draft, live: LiveJob, start: TaskStart, user: str | None) -> LiveJob:
     task = Task(
         id=TaskId(f"{live.id}.{draft.next_id(f'task:{live.id}')}"),
         job_id=live.id,

@@ -26,6 +26,7 @@ from pliant.core.lifecycle import (
     advance,
     is_final,
 )
+from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import (
     Abandoned,
     Activated,
@@ -34,7 +35,6 @@ from pliant.policy.elastic.membership import (
     MembershipEvent,
     Send,
     Wanted,
-    handle,
 )
 
 

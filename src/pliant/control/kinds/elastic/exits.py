@@ -28,7 +28,7 @@ from pliant.core.job import Task
 from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import Failed
 from pliant.core.ports import ExitFacts, TaskExit
-from pliant.policy.elastic.diagnose import Death
+from pliant.policy.elastic.diagnose import ProcessFailure
 from pliant.policy.elastic.membership import Gone
 
 NUM_TRACEBACK_LINES = 30
@@ -109,7 +109,7 @@ def _lose(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
     _say_lost(draft, live, task, how, exit_code)
     number = -exit_code if exit_code is not None and exit_code < 0 and killed is None else None
     large = ended.facts.out_of_memory
-    death = Death(task_id=task.id, node_id=task.node_id, how=how, signal=number, too_large=large)
+    death = ProcessFailure(task_id=task.id, node_id=task.node_id, how=how, signal=number, too_large=large)
     live = _recovering(draft, live, task)
     live = count_loss(draft, live, task, loss_of(draft, live, task, death), ended.facts)
     _draw_consequences(draft, live, task, how)
@@ -140,7 +140,7 @@ def fence(draft: Draft, live: LiveJob, task: Task, how: str, *, blame: bool) -> 
     live = kill(draft, live, task.id, how)
     if live.over or task.id in live.finished:
         return live
-    death = Death(task_id=task.id, node_id=task.node_id, how=how, hung=True)
+    death = ProcessFailure(task_id=task.id, node_id=task.node_id, how=how, hung=True)
     loss = loss_of(draft, live, task, death) if blame and task.state is not TaskState.LEAVING else None
     live = draft.put(replace(live, fenced={**live.fenced, task.id: loss}))
     live = task_event(draft, live, task.id, TaskEvent.LEAVE, how)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.kind import Kind, Remembered, Start, problems_of_bounds
+from pliant.control.jobs.kind import Kind, Remembered, TaskStart, problems_of_bounds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.orders import job_token
 from pliant.control.jobs.transitions import kill, kill_late, release_leavers
@@ -17,7 +17,7 @@ from pliant.core.lifecycle import GenerationState, TaskState
 from pliant.core.link import FromTask
 from pliant.core.plan import Placement
 from pliant.core.ports import TaskExit
-from pliant.policy.elastic.membership import Gone, Group, Tick, restore
+from pliant.policy.elastic.membership import GenerationView, Gone, Tick, restore
 
 
 class Elastic(Kind):
@@ -34,12 +34,12 @@ class Elastic(Kind):
         if problems := problems_of_bounds(min_tasks, max_tasks, limit):
             raise InvalidInput(*problems)
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[Start, ...]:
+    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return as many as there are slots for; no more than the minimum before it is proven that the job trains."""
         if not live.proven:
             placements = placements[: max(0, live.job.min_tasks - len(live.staying))]
         env = _environment(live.job, draft.settings)
-        return tuple(Start(placement=placement, env=env) for placement in placements)
+        return tuple(TaskStart(placement=placement, env=env) for placement in placements)
 
     def regroup(self, draft: Draft, live: LiveJob, cause: str) -> LiveJob:
         return regroup(draft, live, cause)
@@ -88,7 +88,10 @@ class Elastic(Kind):
     def restore(self, live: LiveJob, past: Remembered, timeouts: Timeouts) -> LiveJob:
         """Return the job with its membership; its tasks are expected to say hello, those that were ready sooner."""
         limits = {TaskState.WARM: timeouts.return_s, TaskState.TRAINING: timeouts.return_s}
-        groups = {g.state: Group(number=g.number, members=g.members, cause=g.cause) for g in live.generations.values()}
+        groups = {
+            g.state: GenerationView(number=g.number, members=g.members, cause=g.cause)
+            for g in live.generations.values()
+        }
         staying = frozenset(task.id for task in live.staying)
         return replace(
             live,

@@ -17,11 +17,11 @@ from pliant.core.ports import ExitFacts
 from pliant.policy.elastic.diagnose import (
     BadHost,
     CrashLoop,
-    Death,
-    Loss,
+    NodeHealth,
     NoNewcomer,
     PoisonStep,
-    Scene,
+    ProcessFailure,
+    WorkerLoss,
     add,
     diagnose,
     explain,
@@ -30,7 +30,7 @@ from pliant.policy.elastic.diagnose import (
 )
 
 
-def count_loss(draft: Draft, live: LiveJob, task: Task, loss: Loss, facts: ExitFacts) -> LiveJob:
+def count_loss(draft: Draft, live: LiveJob, task: Task, loss: WorkerLoss, facts: ExitFacts) -> LiveJob:
     """Count the loss of a task and draw the consequences. The job may have failed then.
 
     Args:
@@ -53,11 +53,11 @@ def count_loss(draft: Draft, live: LiveJob, task: Task, loss: Loss, facts: ExitF
     return _judge(draft, live, task, facts) if live.competes else live
 
 
-def loss_of(draft: Draft, live: LiveJob, task: Task, death: Death) -> Loss:
+def loss_of(draft: Draft, live: LiveJob, task: Task, death: ProcessFailure) -> WorkerLoss:
     """Return the loss of a task at this moment, before its exit says at which step it was."""
     current = live.membership.current
     joined = live.joined.get(task.id)
-    return Loss(
+    return WorkerLoss(
         at=draft.now,
         deaths=(death,),
         step=live.step,
@@ -69,7 +69,7 @@ def loss_of(draft: Draft, live: LiveJob, task: Task, death: Death) -> Loss:
     )
 
 
-def _with_step(live: LiveJob, task: Task, loss: Loss, step: int | None) -> Loss:
+def _with_step(live: LiveJob, task: Task, loss: WorkerLoss, step: int | None) -> WorkerLoss:
     """Return the loss with the step that the task had noted itself; nobody else may have known of it yet."""
     if step is None:
         return loss
@@ -83,14 +83,14 @@ def _with_step(live: LiveJob, task: Task, loss: Loss, step: int | None) -> Loss:
     )
 
 
-def _scene(draft: Draft, live: LiveJob) -> Scene:
+def _scene(draft: Draft, live: LiveJob) -> NodeHealth:
     places = {
         node.id: len(node.slots) // live.job.spec.slots_per_task
         for node in draft.nodes()
         if node.id not in live.excluded
     }
     spare = sum(places.values()) - max(1, live.job.min_tasks)
-    return Scene(
+    return NodeHealth(
         dispensable=frozenset(node_id for node_id, num in places.items() if num <= spare),
         fine=frozenset(t.node_id for t in live.running if t.id in live.joined and t.id not in live.fenced),
     )

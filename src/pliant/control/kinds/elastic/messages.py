@@ -41,7 +41,7 @@ from pliant.core.link import (
     SaveFailed,
     Switched,
 )
-from pliant.policy.elastic.membership import Heard
+from pliant.policy.elastic.membership import TaskMessage
 
 News = EpochFinished | Saved | SaveFailed | Note
 """What becomes an event each time that it is said."""
@@ -56,7 +56,7 @@ def receive(draft: Draft, live: LiveJob, task: Task, message: FromTask, number: 
             _note_ready(draft, live, task, message)
         case Switched() | Broken():
             live = _advance(draft, live, message.step)
-            release_leavers(draft, coordinate(draft, live, Heard(task_id=task.id, message=message)))
+            release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=message)))
         case Left():
             _leave(draft, live, task, message)
         case Leaving():
@@ -88,7 +88,7 @@ def _greet(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
     if hello.ready and task.state is TaskState.STARTING:
         live = task_event(draft, live, task.id, TaskEvent.READY)
     live = _advance(draft, live, hello.step or 0)
-    release_leavers(draft, coordinate(draft, live, Heard(task_id=task.id, message=hello)))
+    release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=hello)))
 
 
 def _note_ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
@@ -102,7 +102,7 @@ def _note_ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
         )
     live = task_event(draft, live, task.id, TaskEvent.READY)
     live = _bound(draft, live, ready.virtual_workers)
-    release_leavers(draft, coordinate(draft, live, Heard(task_id=task.id, message=ready)))
+    release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=ready)))
 
 
 def _bound(draft: Draft, live: LiveJob, virtual_workers: int) -> LiveJob:
@@ -128,7 +128,7 @@ def _leave(draft: Draft, live: LiveJob, task: Task, left: Left) -> None:
     live = _advance(draft, live, left.step)
     live = task_event(draft, live, task.id, TaskEvent.LEAVE)
     live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    coordinate(draft, live, Heard(task_id=task.id, message=left))
+    coordinate(draft, live, TaskMessage(task_id=task.id, message=left))
 
 
 def _finish(draft: Draft, live: LiveJob, task: Task, message: Finished) -> None:

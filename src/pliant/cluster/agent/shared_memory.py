@@ -1,10 +1,10 @@
 """Folders in this machine's shared memory, one for every job: what a job keeps there outlives all of its tasks.
 
-`ROOT/OWNER/JOB/`, mode 700. OWNER is a random name that is kept in the agent's state folder, so that no two agents
-share one, also if they run in containers that see the same shared memory. `ROOT/OWNER/owner` names the state folder and
-is locked as long as an agent of it lives; one that was stopped may share it with the next. What belongs to nobody any
-more is removed at the start of an agent, what belongs to jobs that are over when it is told so. Shared memory that
-cannot be used is no reason not to train.
+`ROOT/OWNER/JOB/`, mode 700. OWNER is a random name that the agent keeps in its state folder, so that no two agents
+share a folder, also if they run in containers that see the same shared memory. `ROOT/OWNER/owner` names the state
+folder, and every living agent of it holds a lock on that file; an agent that was stopped may hold it beside the next
+one. An agent that starts removes the folders of owners that are gone, and `retain` those of jobs that are over. If
+shared memory cannot be used, tasks train without it.
 """
 
 import fcntl
@@ -13,7 +13,6 @@ import os
 import secrets
 import shutil
 import stat
-import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,17 +35,15 @@ class SharedMemory:
     def __init__(self, root: Path | None, state_dir: Path) -> None:
         self._lock: int | None = None
         self._own: Path | None = None
-        self._retained: frozenset[str] | None = None
-        self._noting = threading.Lock()
         if root is None:
             return
         try:
             _make_private(root)
-            with _alone(root):
-                self._own = root / _kept_name(state_dir)
-                self._take(self._own, state_dir)
+            with _exclusive(root):
+                self._own = root / _owner_name(state_dir)
+                self._claim(self._own, state_dir)
                 for other in root.iterdir():
-                    if other != self._own and _is_left_over(other):
+                    if other != self._own and _is_orphaned(other):
                         shutil.rmtree(other, ignore_errors=True)
         except OSError as error:
             _log.warning("checkpoints in shared memory are off: %s", error)
@@ -65,44 +62,34 @@ class SharedMemory:
                 _log.warning("a job gets no shared memory: %s", error)
 
     def retain(self, job_ids: Collection[str]) -> None:
-        """Note that the folders of all other jobs are to be removed; from any thread."""
-        with self._noting:
-            self._retained = frozenset(job_ids)
-
-    def tidy(self) -> None:
-        """Remove what is to be removed; before folders are made for jobs that were not known then."""
-        with self._noting:
-            retained, self._retained = self._retained, None
-        if retained is None:
-            return
+        """Remove the folders of all other jobs."""
         for folder in self._jobs():
-            if folder.name not in retained:
+            if folder.name not in job_ids:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Let go; what jobs have here stays, and if there is nothing all is removed."""
-        self.tidy()
+        """Unlock; keep the folders of jobs, and remove the agent's own if there are none."""
         if self._own is not None:
-            self._leave(self._own)
+            self._remove_if_empty(self._own)
             self._own = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def _leave(self, own: Path) -> None:
+    def _remove_if_empty(self, own: Path) -> None:
         try:
-            with _alone(own.parent):
+            with _exclusive(own.parent):
                 if not self._jobs():
                     shutil.rmtree(own, ignore_errors=True)
         except OSError as error:
-            _log.warning("the folder in shared memory could not be left: %s", error)
+            _log.warning("the folder in shared memory could not be removed: %s", error)
 
     def _jobs(self) -> list[Path]:
         if self._own is None or not self._own.is_dir():
             return []
         return [path for path in self._own.iterdir() if path.is_dir()]
 
-    def _take(self, own: Path, state_dir: Path) -> None:
+    def _claim(self, own: Path, state_dir: Path) -> None:
         own.mkdir(mode=0o700, exist_ok=True)
         self._lock = os.open(own / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -122,17 +109,17 @@ def _make_private(root: Path) -> None:
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    """Keep other agents from beginning: one that is about to begin would look like one that is gone."""
-    held = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _exclusive(root: Path) -> Iterator[None]:
+    """Keep other agents out: one that has made its folder and not locked it yet would look like one that is gone."""
+    lock = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(held)
+        os.close(lock)
 
 
-def _kept_name(state_dir: Path) -> str:
+def _owner_name(state_dir: Path) -> str:
     path = state_dir / _NAME
     if not path.exists() or not path.read_text().isalnum():
         draft = path.with_name(f".{_NAME}.{os.getpid()}")
@@ -141,8 +128,8 @@ def _kept_name(state_dir: Path) -> str:
     return path.read_text()
 
 
-def _is_left_over(folder: Path) -> bool:
-    """Tell whether the agent of this folder is gone and its state folder too."""
+def _is_orphaned(folder: Path) -> bool:
+    """Return whether the agent of this folder and its state folder are gone."""
     try:
         with (folder / _OWNER).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

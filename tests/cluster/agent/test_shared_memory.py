@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.contracts.process_stage import ProcessStage, until
 
-from pliant.cluster.agent.memory import SharedMemory
+from pliant.cluster.agent.shared_memory import SharedMemory
 from pliant.cluster.local import LocalCluster
 from pliant.core.job import JobId, TaskId
 
@@ -55,7 +55,6 @@ def test_folders_of_jobs_that_are_over_are_removed(tmp_path: Path, agent: Callab
     memory = agent("a")
     filled(memory, "job-1", "job-2", "job-3")
     memory.retain(["job-2", "job-4"])
-    memory.tidy()
 
     assert jobs(tmp_path) == ["job-2"]
 
@@ -87,7 +86,6 @@ def test_agents_do_not_share_a_folder_and_leave_each_others_alone(
     filled(one, "job-1")
     filled(other, "job-1")
     one.retain([])
-    one.tidy()
     assert other.folder("job-1") != one.folder("job-1")
     assert jobs(tmp_path) == ["job-1"]
     other.close()
@@ -102,13 +100,13 @@ def test_an_agent_that_is_about_to_begin_is_not_taken_for_one_that_is_gone(
 
     def take(memory: SharedMemory, own: Path, state_dir: Path) -> None:
         if state_dir.name == "slow":
-            own.mkdir(mode=0o700)  # its owner is not told yet
+            own.mkdir(mode=0o700)  # its owner is not written down yet
             begun.set()
             assert not other_has_begun.wait(0.3)
         as_ever(memory, own, state_dir)
 
-    as_ever, other_has_begun = SharedMemory._take, threading.Event()
-    monkeypatch.setattr(SharedMemory, "_take", take)
+    as_ever, other_has_begun = SharedMemory._claim, threading.Event()
+    monkeypatch.setattr(SharedMemory, "_claim", take)
     slow = ThreadPoolExecutor(1).submit(agent, "slow")
     assert begun.wait(30)
     agent("other")

@@ -1,4 +1,4 @@
-"""What the agent of one machine is told at its start, and what it tells about its zygote. Values only."""
+"""How the agent of a node is set up. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,12 @@ from pliant.core.job import NodeId
 
 PRELOAD: Final = ("pliant.train", "pliant.entry.task", "torch._dynamo")
 """Modules that every task needs; the last one is imported by the first optimizer of a process and takes a second."""
+ENTRY: Final = "pliant.entry.task:main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSettings:
-    """What the agent of this machine is told at its start."""
+class AgentSettings:
+    """How one agent is set up; fixed for its life."""
 
     node_id: NodeId
     state_dir: Path
@@ -28,19 +29,5 @@ class LocalSettings:
     """Made if missing, in shared memory: what the tasks of a job keep there outlives them; None: there is none."""
     preload: tuple[str, ...] = PRELOAD
     """Modules that the zygote imports, so that tasks need not."""
-    entry: str = "pliant.entry.task:main"
+    entry: str = ENTRY
     """`module:function` of the tasks' program; the function takes the arguments and returns the exit code."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readiness:
-    """How ready the zygote is: only a warm one starts a task in milliseconds, until then orders wait."""
-
-    pid: int | None
-    """None if none runs; the next start brings one up."""
-    warm: bool
-    warm_up_s: float | None = None
-    missing: Mapping[str, str] = field(default_factory=dict)
-    """Modules that could not be imported, and why."""
-    num_threads: int | None = None
-    """More than one makes forks unsafe; every task is started cold then."""
