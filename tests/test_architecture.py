@@ -45,6 +45,8 @@ PLANTED = [
     ("ibm-modules", "ibm/modules/planted.py", "import pliant.ibm.rest"),
     ("server", "ibm/rest/planted.py", "import pliant.store"),
     ("control", "control/jobs/planted.py", "import pliant.control.loop"),
+    ("control", "control/jobs/planted.py", "import pliant.control.kinds"),
+    ("control", "control/requests/planted.py", "import pliant.control.kinds"),
     ("control", "control/planted.py", ""),
     ("train", "train/group/planted.py", "import pliant.train.engine"),
     ("train", "train/data/planted.py", "import pliant.train.state"),

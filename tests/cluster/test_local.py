@@ -21,6 +21,7 @@ from pliant.cluster.local import LocalCluster
 from pliant.cluster.zygote import records
 from pliant.core.errors import Unavailable
 from pliant.core.job import TaskId
+from pliant.core.ports import ExitFacts, TaskExit
 
 BringUp = Callable[..., ProcessStage[LocalCluster]]
 Stage = ProcessStage[LocalCluster]
@@ -70,7 +71,9 @@ def test_a_task_that_uses_more_memory_than_it_may_is_ended_and_that_is_told(stag
     assert re.fullmatch(r"used [0-9]+ MiB of memory, more than its limit of 150 MiB, and .*", ended.cause), ended.cause
     until(lambda: stage.running(modest.task_id), "the modest one goes on")
     stage.cluster.kill(modest.task_id)
-    assert stage.exit_of(modest.task_id, exits).cause == ""
+    assert ended.facts.out_of_memory
+    killed = stage.exit_of(modest.task_id, exits)
+    assert (killed.cause, killed.facts.out_of_memory) == ("", False)
 
 
 # what cannot be started
@@ -145,6 +148,9 @@ def test_nothing_is_started_on_a_closed_cluster(stage: Stage) -> None:
 
 def test_the_next_server_adopts_what_runs_and_learns_how_it_ends(tmp_path: Path, bring_up: BringUp) -> None:
     first = bring_up(tmp_path)
+    facts = [ExitFacts(step=number + 1, stderr=f"task {number}\n", stderr_at=1.0) for number in range(3)]
+    for number in range(3):
+        first.leave_behind(TaskId(f"job-1.{number}"), facts[number])
     tasks = [first.start(f"job-1.{number}", (number,)) for number in range(3)]
     pids = [first.pid_of(task_id) for task_id in tasks]
     zygote = first.cluster.readiness().pid
@@ -157,12 +163,12 @@ def test_the_next_server_adopts_what_runs_and_learns_how_it_ends(tmp_path: Path,
     until(lambda: len(second.cluster.observe().tasks) == 2, "the dead one is sorted out")
     assert [(task.task_id, task.pid) for task in second.cluster.observe().tasks] == [*zip(tasks, pids, strict=True)][1:]
     exits = second.exits()
-    assert second.exit_of(tasks[0], exits).exit_code == 6
+    assert second.exit_of(tasks[0], exits) == TaskExit(task_id=tasks[0], exit_code=6, facts=facts[0])
     second.finish(tasks[1], 7)
-    assert second.exit_of(tasks[1], exits).exit_code == 7
+    assert second.exit_of(tasks[1], exits) == TaskExit(task_id=tasks[1], exit_code=7, facts=facts[1])
     until(lambda: second.running(tasks[2]), "the last one can be drained")
     second.cluster.drain(tasks[2])
-    assert second.exit_of(tasks[2], exits).exit_code == 0
+    assert second.exit_of(tasks[2], exits) == TaskExit(task_id=tasks[2], exit_code=0, facts=facts[2])
     until(lambda: process.stamp(zygote) is None, "the old zygote ends with its last child")
 
 

@@ -23,6 +23,7 @@ from pliant.api.people import TokenRequest, UserRequest
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits
 from pliant.catalog.datasets.use_cases import make_datasets
+from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.orders import job_token
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
@@ -93,8 +94,7 @@ class Served:
             links=self.links if links_of is None else links_of(),
             clock=self.clock,
             settings=settings,
-            preparations=self.environments,
-            data=self.datasets,
+            inputs=JobInputs(preparations=self.environments, data=self.datasets),
         )
         self.environments.watch(self.control.wake)
         self.control.start()
@@ -181,7 +181,7 @@ class Served:
         until = self.clock.now() + seconds
         while (left := until - self.clock.now()) > 0:
             self.clock.advance(min(left, 0.25))
-            self.control.listening()
+            self.control.note_listening()
             self.control.tick()
 
     def submit(self, files: Mapping[str, str] | None = None, **job: object) -> httpx.Response:

@@ -12,7 +12,7 @@ from pliant.core.job import Job, JobId, Metric, NodeId, Progress
 from pliant.core.link import Finished, Pulse, Report
 from pliant.core.ports import Writes
 from pliant.sim.tasks import SimTasks
-from pliant.sim.training import Work
+from pliant.sim.training import SimWork
 
 NODE: Final = NodeId("local")
 PROGRESS: Final = Progress(
@@ -31,7 +31,7 @@ class Played(Served):
         self.token = TOKEN
 
     def _make_tasks(self) -> SimTasks:
-        self.tasks = SimTasks(self.clock, self.cluster, lambda _: Work(pause_s=0.0421))
+        self.tasks = SimTasks(self.clock, self.cluster, lambda _: SimWork(pause_s=0.0421))
         return self.tasks
 
     def job(self, job_id: str) -> Job:
@@ -48,14 +48,14 @@ class Played(Served):
     def report(self, job_id: str, progress: Progress = PROGRESS) -> None:
         """Let the leader of a job say how far it is."""
         generation = self.store.generations(JobId(job_id))[-1]
-        self.control.hear(generation.members[0], Report(generation=generation.number, progress=progress))
+        self.control.receive(generation.members[0], Report(generation=generation.number, progress=progress))
         self.tick()
 
     def complete(self, job_id: str) -> None:
         """Let a job finish its last step."""
         members = self.store.generations(JobId(job_id))[-1].members
         for member in members:
-            self.control.hear(member, Finished(step=PROGRESS.num_steps))
+            self.control.receive(member, Finished(step=PROGRESS.num_steps))
         self.end_tasks(job_id, 0)
         self.until_ended(job_id)
 
@@ -84,7 +84,7 @@ class Played(Served):
         until = self.clock.now() + seconds
         while (left := until - self.clock.now()) > 0:
             for task in self.store.tasks(live=True):
-                self.control.hear(task.id, Pulse())
+                self.control.receive(task.id, Pulse())
             super().tick(min(left, 0.5))
 
     def print(self, task_id: str, stream: str, text: bytes) -> None:

@@ -41,7 +41,7 @@ def test_a_followed_stream_goes_on_until_the_task_has_ended(server: Served, fold
             out.write("four\n")
         assert next(text) == "four\n"
         server.cluster.exit("job-1.1", -9)
-        server.control.stop("job-1")
+        server.control.requests.stop("job-1")
         server.tick()
         server.tick()
         assert list(text) == []

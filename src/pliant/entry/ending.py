@@ -58,7 +58,7 @@ class Ending:
 
     def _wait(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while not self.control.drained():
+        while not self.control.is_drained():
             if time.monotonic() > deadline or self._hurry.wait(_LOOK_S):
-                return self.control.drained()
+                return self.control.is_drained()
         return True

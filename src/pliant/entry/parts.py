@@ -10,6 +10,7 @@ from pliant.catalog.datasets.use_cases import Datasets
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
+from pliant.control.jobs.inputs import JobInputs
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
 from pliant.control.settings import ControlSettings, Timeouts
@@ -66,8 +67,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         cluster=cluster,
         links=links,
         clock=clock,
-        data=data,
-        preparations=environments,
+        inputs=JobInputs(data=data, preparations=environments),
         settings=_control_settings(settings, home, front),
     )
     environments.watch(control.wake)

@@ -32,13 +32,13 @@ class TaskListener(Protocol):
 
     def verify_task(self, task_id: str, token: str) -> bool: ...
 
-    def hear(
+    def receive(
         self, task_id: TaskId, message: FromTask, number: int = 0, stored: Callable[[], None] | None = None
     ) -> None: ...
 
-    def silent(self, task_id: TaskId, goodbye: bool = False) -> None: ...
+    def disconnect(self, task_id: TaskId, goodbye: bool = False) -> None: ...
 
-    def listening(self) -> None: ...
+    def note_listening(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class LinkHub:
         While this loop stands still it tells nothing, and the messages of that time are still unread.
         """
         while True:
-            listener.listening()
+            listener.note_listening()
             await asyncio.sleep(_LISTENING_S)
 
     def send(self, task_id: TaskId, message: ToTask) -> None:
@@ -164,7 +164,7 @@ class LinkHub:
             await asyncio.gather(writer, return_exceptions=True)
             if self._connections.get(task_id) is connection:
                 del self._connections[task_id]
-                listener.silent(task_id, goodbye)
+                listener.disconnect(task_id, goodbye)
 
     async def _read(self, connection: _Connection, task_id: TaskId, listener: TaskListener) -> bool:
         """Hand over the messages of a task until the connection ends; return whether the task closed it."""
@@ -186,12 +186,12 @@ class LinkHub:
 
     def _hand_over(self, task_id: TaskId, message: FromTask, number: int, listener: TaskListener) -> None:
         if number == 0:
-            listener.hear(task_id, message)
+            listener.receive(task_id, message)
             return
         received = self._received.setdefault(task_id, _Received())
         if number > received.newest:
             received.newest = number
-            listener.hear(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
+            listener.receive(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
         elif number <= received.stored:
             self._enqueue(task_id, encode(Stored(number=received.stored)))
 

@@ -37,7 +37,7 @@ class ControlJobs:
 
     def submit(self, request: JobRequest, archive: Path, caller: Principal) -> Job:
         """Queue a job of the caller."""
-        return self._control.submit(request.spec(), archive, caller.name, self._sharing.sight(caller))
+        return self._control.requests.submit(request.spec(), archive, caller.name, self._sharing.sight(caller))
 
     def find(self, job_id: str) -> Job | None:
         """Return a job without asking who may see it; None if there is none."""
@@ -53,7 +53,7 @@ class ControlJobs:
     def stop(self, job_id: str, caller: Principal) -> Job:
         """End a job of the caller."""
         require_owner(self._control.queries.job(job_id), caller)
-        return self._control.stop(job_id, caller.name)
+        return self._control.requests.stop(job_id, caller.name)
 
     def weights(self, job_id: str) -> Path:
         """Return where a job's trained model is, or will be."""

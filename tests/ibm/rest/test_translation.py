@@ -15,7 +15,7 @@ from pliant.core.job import Job, JobId, JobSpec, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.ibm.rest.logs import leaders
 from pliant.ibm.rest.translate import generator, hyper, ids, states
-from pliant.ibm.rest.translate.frameworks import BUILT_IN, Kind, load
+from pliant.ibm.rest.translate.frameworks import BUILT_IN, FrameworkKind, load
 from pliant.ibm.rest.translate.listing import ListOptions, sort_and_cut
 from pliant.ibm.rest.translate.package import pack_upload
 from pliant.ibm.rest.translate.program import RUNNER, Program
@@ -113,8 +113,8 @@ def test_plug_ins_are_read_anew_and_broken_ones_say_why(tmp_path: Path) -> None:
     (tmp_path / "a b.conf").write_text("{}")
     found = load(tmp_path)
     good, single = found.get("Good"), found.get("Single")
-    assert (good.desc, good.kind, good.max_workers, good.num_workers) == (("one", "two"), Kind.FIXED, 4, 1)
-    assert (single.kind, single.desc, single.plugged_in) == (Kind.SINGLE, ("text",), True)
+    assert (good.desc, good.kind, good.max_workers, good.num_workers) == (("one", "two"), FrameworkKind.FIXED, 4, 1)
+    assert (single.kind, single.desc, single.plugged_in) == (FrameworkKind.SINGLE, ("text",), True)
     assert set(found.broken) == {"PyTorch", "NoScript", "Outside", "Wrong", "NoName", "NoJson", "a b"}
     for name in ("NoScript", "NoJson", "nobody"):
         with pytest.raises(InvalidInput):

@@ -16,6 +16,7 @@ from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent.devices import Devices, single_threaded
+from pliant.cluster.agent.exit_facts import collect
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
 from pliant.cluster.agent.orders import check, launch_of
@@ -282,7 +283,8 @@ class Tasks:
         task_id = task.record.task_id
         self._unwatch(task)
         del self._tasks[task_id]
-        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause)
+        facts = collect(task.record, out_of_memory=bool(task.cause))
+        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
         self._report(ended, replace(task.record, ended_at=self._clock.now(), exit_code=exit_code, error=error))
 
     def _report(self, ended: TaskExit, record: Record | None) -> None:
@@ -309,4 +311,11 @@ def _readiness(zygote: ZygoteProcess | None) -> Readiness:
 
 
 def _record_of(order: StartOrder) -> Record:
-    return Record(task_id=order.task_id, slots=order.slots, memory_bytes=order.memory_bytes)
+    return Record(
+        task_id=order.task_id,
+        slots=order.slots,
+        memory_bytes=order.memory_bytes,
+        log_dir=order.log_dir,
+        result_dir=order.result_dir,
+        model=order.model,
+    )

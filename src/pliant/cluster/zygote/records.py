@@ -25,6 +25,10 @@ class Record:
     slots: tuple[int, ...]
     memory_bytes: int | None = None
     """It is ended when it uses more."""
+    log_dir: str | None = None
+    result_dir: str | None = None
+    model: str | None = None
+    """As in its order: where what it leaves behind is found."""
     pid: int | None = None
     """None until the process exists."""
     stamp: str | None = None

@@ -160,9 +160,9 @@ class Zygote:
         return Started(task_id=launch.task_id, pid=pid, stamp=its_stamp)
 
     def _record_of(self, launch: Launch, pid: int, its_stamp: str | None) -> records.Record:
-        return records.Record(
-            task_id=launch.task_id,
-            slots=launch.slots,
+        ordered = records.read(self._settings.state_dir, launch.task_id)
+        return replace(
+            ordered or records.Record(task_id=launch.task_id, slots=launch.slots),
             pid=pid,
             stamp=its_stamp,
             zygote_pid=os.getpid(),

@@ -11,6 +11,8 @@ from typing import Final
 from starlette.responses import StreamingResponse
 
 from pliant.api.jobs import JobDetail
+from pliant.control.kinds import KINDS
+from pliant.control.kinds.fixed import Fixed
 from pliant.control.requests.queries import Queries
 from pliant.core.errors import NotFound
 from pliant.core.job import Task
@@ -27,7 +29,7 @@ Text = Iterator[bytes]
 
 def leaders(detail: JobDetail) -> tuple[Task, ...]:
     """Return the tasks that led, in order; the first of all if none has led yet."""
-    if detail.job.spec.fixed:
+    if KINDS.of(detail.job).name == Fixed.name:
         return detail.tasks[:: detail.job.max_tasks]
     tasks = {task.id: task for task in detail.tasks}
     led = dict.fromkeys(generation.members[0] for generation in detail.generations if generation.members)

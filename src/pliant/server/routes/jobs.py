@@ -60,7 +60,9 @@ async def submit(request: Request, context: InContext, caller: Caller, sight: In
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
         spec = (await parse_body_with_code(JobRequest, text, path)).spec()
-        return with_etag(await run_in_threadpool(context.control.submit, spec, path, caller.name, sight), response)
+        return with_etag(
+            await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, sight), response
+        )
 
 
 @routes.get("/jobs", Permission.JOBS_READ, "List jobs, newest first", 404)
@@ -92,13 +94,13 @@ def change(
     if_match: IfMatch = None,
 ) -> Job:
     """Change priority, minimum or maximum; the scheduler decides anew at once."""
-    return with_etag(control.change(job.id, patch, revision_of(if_match)), response)
+    return with_etag(control.requests.change(job.id, patch, revision_of(if_match)), response)
 
 
 @routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)
 def stop(control: InControl, job: OwnJob, caller: Caller, response: Response) -> Job:
     """End a job at its next step boundary; at once if it holds no slots."""
-    return with_etag(control.stop(job.id, caller.name), response)
+    return with_etag(control.requests.stop(job.id, caller.name), response)
 
 
 @routes.get("/jobs/{job_id}/why", Permission.JOBS_READ, "Why a job has the slots it has", 404)

@@ -104,7 +104,7 @@ def _forget(context: Context, caller: Principal, found: Exec) -> None:
     """Forget an exec; its job is stopped if it runs, and stays among Pliant's jobs."""
     if not found.job.ended:
         with suppress(Conflict):  # it has ended meanwhile
-            context.control.stop(found.job.id, caller.name)
+            context.control.requests.stop(found.job.id, caller.name)
     context.registry.remove(Execution, found.execution.name)
 
 
@@ -125,7 +125,7 @@ def delete(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
 def stop(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Stop an exec at its next step boundary; one that has ended is 400."""
     found = find_own_exec(context, caller, exec_id)
-    return _json(context, Exec(found.execution, context.control.stop(found.job.id, caller.name)))
+    return _json(context, Exec(found.execution, context.control.requests.stop(found.job.id, caller.name)))
 
 
 @routes.get("/execs/{exec_id}/log", Permission.JOBS_READ, response_class=StreamingResponse)

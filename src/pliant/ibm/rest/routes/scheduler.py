@@ -91,7 +91,7 @@ def stop(context: InContext, caller: Caller, application_id: str) -> dict[str, A
     """Stop an application at its next step boundary; one that has ended is 400."""
     job = find_application(context, caller, application_id)
     require_owner(job, caller)
-    return describe(context, context.control.stop(job.id, caller.name))
+    return describe(context, context.control.requests.stop(job.id, caller.name))
 
 
 @routes.get(

@@ -11,13 +11,13 @@ from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING, NotSupported
 from pliant.ibm.rest.groups import list_groups, plan_tree
 from pliant.ibm.rest.routing import ibm_routes
-from pliant.ibm.rest.translate.frameworks import Framework, Kind, load
+from pliant.ibm.rest.translate.frameworks import Framework, FrameworkKind, load
 from pliant.ibm.rest.translate.states import STATES, state_of
 from pliant.server.context import InContext
 
 routes = ibm_routes(DEEP_LEARNING)
 
-_ACCELERATORS: Final = {Kind.SINGLE: "Single", Kind.FIXED: "Native", Kind.ELASTIC: "Elastic"}
+_ACCELERATORS: Final = {FrameworkKind.SINGLE: "Single", FrameworkKind.FIXED: "Native", FrameworkKind.ELASTIC: "Elastic"}
 
 
 @routes.get("/conf", Permission.POOL_READ)
@@ -44,7 +44,7 @@ def status(context: InContext) -> dict[str, Any]:
     for live in context.control.jobs().values():
         counts[state_of(live.job)] += 1
     return {
-        "status": "ok" if context.control.healthy() else "unwell",
+        "status": "ok" if context.control.is_healthy() else "unwell",
         "version": __version__,
         "slots": len(view.slots),
         "freeSlots": sum(slot.job_id is None for slot in view.slots),
@@ -72,8 +72,8 @@ def _describe(framework: Framework) -> dict[str, Any]:
         "desc": list(framework.desc),
         "deployMode": framework.deploy_mode,
         "hasTask0": False,
-        "execMode": "single" if framework.kind is Kind.SINGLE else "distributed",
-        "elastic": framework.kind is Kind.ELASTIC,
+        "execMode": "single" if framework.kind is FrameworkKind.SINGLE else "distributed",
+        "elastic": framework.kind is FrameworkKind.ELASTIC,
         "appName": framework.app_name,
         "numWorkers": framework.num_workers,
         "maxWorkers": framework.max_workers,

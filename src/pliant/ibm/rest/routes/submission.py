@@ -54,7 +54,7 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
     spec = request.spec()
     with told_of_disk(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
         archive = pack_upload(form.uploads, program, Path(name))
-        job = context.control.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
+        job = context.control.requests.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
     execution = Execution(
         name=job.id,
         owner=caller.name,

@@ -17,7 +17,7 @@ from pliant.api.link import problems_of
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_PRIORITY
 from pliant.ibm.rest.translate.arguments import Arguments, pairs, variables
-from pliant.ibm.rest.translate.frameworks import Framework, Kind
+from pliant.ibm.rest.translate.frameworks import Framework, FrameworkKind
 from pliant.ibm.rest.translate.hardware import Nodes, Submission, SubmittedSource, read_sources
 from pliant.ibm.rest.translate.program import Program
 
@@ -127,7 +127,7 @@ def to_job_request(
         except InvalidInput as error:
             reading.problems += error.problems
     _note_ignored(reading, arguments, submission.hardwareSpec.nodes, known)
-    if framework.kind is Kind.ELASTIC and not program.is_script:
+    if framework.kind is FrameworkKind.ELASTIC and not program.is_script:
         message = f"{framework.name} runs Python scripts only; use distPyTorch, or name a .py file"
         reading.problems.append(Problem(field="--exec-start", message=message))
     name = arguments.get("--appName") or PurePosixPath(program.file or program.words[0]).name
@@ -148,7 +148,7 @@ def _size(
 ) -> None:
     size = size_of(arguments, framework, submission.hardwareSpec.nodes)
     reading.notes += size.notes
-    fixed = framework.kind is not Kind.ELASTIC
+    fixed = framework.kind is not FrameworkKind.ELASTIC
     reading.fields |= {"slots_per_task": size.slots, "max_tasks": size.num_workers}
     if fixed:
         reading.fields |= {"fixed": True, "min_tasks": size.num_workers, "max_restarts": 0}

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pliant.api.jobs import JobDetail
+from pliant.control.kinds import KINDS
+from pliant.control.kinds.elastic.kind import Elastic
 from pliant.core.job import Job, Task
 from pliant.ibm.rest.logs import leaders
 from pliant.ibm.rest.translate.execution import Execution
@@ -54,7 +56,7 @@ def exec_json(execution: Execution, job: Job, server: ServerInfo) -> dict[str, A
         "masterURL": server.url,
         "workDir": server.code,
         "createTime": f"{created:%Y-%m-%dT%H:%M:%SZ}",
-        "elastic": not job.spec.fixed,
+        "elastic": _is_elastic(job),
         "nameSpace": ROOT,
         "numWorker": execution.num_workers,
         "framework": execution.framework,
@@ -156,7 +158,11 @@ def engine_json(detail: JobDetail) -> dict[str, Any]:
 
 
 def _type(job: Job) -> str:
-    return "PARALLEL" if job.spec.fixed else "ELASTIC"
+    return "ELASTIC" if _is_elastic(job) else "PARALLEL"
+
+
+def _is_elastic(job: Job) -> bool:
+    return KINDS.of(job).name == Elastic.name
 
 
 def _minutes(job: Job, now: float) -> float:

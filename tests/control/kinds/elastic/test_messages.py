@@ -68,10 +68,10 @@ def test_a_task_that_never_stops_talking_does_not_keep_the_loop_from_all_else(wo
         nonlocal num_said
         num_said += 1
         assert num_said < 100, "one tick takes in more and more"
-        world.control.hear(talkative, Note(message="another epoch"), stored=say_more)
+        world.control.receive(talkative, Note(message="another epoch"), stored=say_more)
 
     say_more()
-    world.control.hear(other, Note(message="and me?"))
+    world.control.receive(other, Note(message="and me?"))
     world.control.tick()
 
     assert num_said == 2
@@ -92,7 +92,7 @@ def test_what_is_only_told_to_people_is_written_together_in_its_order(
 
     monkeypatch.setattr(world.store, "write", counted)
     for number in range(120):
-        world.control.hear(tasks[number % 2], Note(message=f"{number}"), stored=partial(stored.append, number))
+        world.control.receive(tasks[number % 2], Note(message=f"{number}"), stored=partial(stored.append, number))
     with pytest.raises(Unavailable):
         world.control.tick()
     assert stored == []

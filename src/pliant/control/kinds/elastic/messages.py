@@ -1,28 +1,27 @@
-"""What control makes of each message of a task. Membership is decided elsewhere.
+"""What each message of an elastic training's task means. Who trains with whom is decided elsewhere (`coordination`).
 
-Everything may be said twice: most of it changes nothing the second time. What is only told to people is known by its
-number, which is written with the event, so that the next server does not tell it again.
+A message may come twice; most of them change nothing the second time. News, which only become events, are recognised by
+their number: it is written with the event, so that the next server does not repeat it.
 """
 
 from dataclasses import replace
 from typing import assert_never
 
-from pliant.control.jobs.claims import take_claim
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.exits import take_failure
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import (
     complete,
     dismiss_unknown,
-    feed,
     kill_later,
-    leave,
     put_task,
     release_leavers,
     task_event,
 )
+from pliant.control.kinds.elastic.claims import take_claim
+from pliant.control.kinds.elastic.coordination import coordinate, leave
+from pliant.control.kinds.elastic.exits import take_failure
 from pliant.core.event import EventKind
-from pliant.core.job import JobId, Metric, Task, TaskId
+from pliant.core.job import Metric, Task
 from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import (
     Claimed,
@@ -48,48 +47,37 @@ News = EpochFinished | Saved | SaveFailed | Note
 """What becomes an event each time that it is said."""
 
 
-def hear(draft: Draft, job_id: JobId, task_id: TaskId, message: FromTask, number: int = 0) -> None:
-    """Take in one message. A task that is not a live one of a live job is dismissed when it says hello."""
-    live = draft.job(job_id)
-    task = live.tasks.get(task_id) if live is not None else None
-    if live is None or task is None or task.ended or task.id in live.fenced or live.job.ended:
-        if isinstance(message, Hello):
-            dismiss_unknown(draft, job_id, task_id)
-        return
-    _hear_live(draft, live, task, message, number)
-
-
-def _hear_live(draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
+def receive(draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
+    """Take in one message of a live task."""
     match message:
         case Hello():
-            _hello(draft, live, task, message)
+            _greet(draft, live, task, message)
         case Ready():
-            _ready(draft, live, task, message)
+            _note_ready(draft, live, task, message)
         case Switched() | Lost():
-            live = _progressed(draft, live, message.step)
-            release_leavers(draft, feed(draft, live, TaskMessage(task_id=task.id, message=message)))
+            live = _advance(draft, live, message.step)
+            release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=message)))
         case Left():
-            _left(draft, live, task, message)
+            _leave(draft, live, task, message)
         case Leaving():
             if task.state is not TaskState.LEAVING:
-                leave(draft, live, (task.id,), f"{task.id} was asked to go: {message.reason}")
+                leave(draft, live, task, f"{task.id} was asked to go: {message.reason}")
         case Finished():
-            _finished(draft, live, task, message)
+            _finish(draft, live, task, message)
         case Failed():
             take_failure(draft, live, task, message)
         case Report() | EpochFinished() | Saved() | SaveFailed() | Claimed() | Note() | Pulse():
-            _tell(draft, live, task, message, number)
+            _take_report(draft, live, task, message, number)
         case _:
             assert_never(message)
 
 
-def _hello(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
+def _greet(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
     if hello.generation is not None and hello.generation > live.membership.number:
         dismiss_unknown(draft, live.id, task.id)
         if task.state is not TaskState.LEAVING:
-            live = leave(
-                draft, live, (task.id,), f"it says it trains in generation {hello.generation}, never announced"
-            )
+            cause = f"it says it trains in generation {hello.generation}, never announced"
+            live = leave(draft, live, task, cause)
         kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
         return
     if task.state is not TaskState.LEAVING and task.id in live.kill_at:
@@ -99,11 +87,11 @@ def _hello(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
         live = put_task(draft, live, replace(task, pid=hello.pid))
     if hello.ready and task.state is TaskState.STARTING:
         live = task_event(draft, live, task.id, TaskEvent.READY)
-    live = _progressed(draft, live, hello.step or 0)
-    release_leavers(draft, feed(draft, live, TaskMessage(task_id=task.id, message=hello)))
+    live = _advance(draft, live, hello.step or 0)
+    release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=hello)))
 
 
-def _ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
+def _note_ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
     if task.state is TaskState.STARTING:
         took = draft.now - task.started_at
         draft.say(
@@ -113,11 +101,11 @@ def _ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
             task_id=task.id,
         )
     live = task_event(draft, live, task.id, TaskEvent.READY)
-    live = _bound_by(draft, live, ready.virtual_workers)
-    release_leavers(draft, feed(draft, live, TaskMessage(task_id=task.id, message=ready)))
+    live = _bound(draft, live, ready.virtual_workers)
+    release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=ready)))
 
 
-def _bound_by(draft: Draft, live: LiveJob, virtual_workers: int) -> LiveJob:
+def _bound(draft: Draft, live: LiveJob, virtual_workers: int) -> LiveJob:
     """Keep the job's limits within the V that its script really uses."""
     live = draft.put(replace(live, virtual_workers=virtual_workers))
     job = live.job
@@ -132,41 +120,43 @@ def _bound_by(draft: Draft, live: LiveJob, virtual_workers: int) -> LiveJob:
     return draft.put(replace(live, job=job))
 
 
-def _progressed(draft: Draft, live: LiveJob, step: int) -> LiveJob:
+def _advance(draft: Draft, live: LiveJob, step: int) -> LiveJob:
     return draft.put(replace(live, step=step)) if step > live.step else live
 
 
-def _left(draft: Draft, live: LiveJob, task: Task, left: Left) -> None:
-    live = _progressed(draft, live, left.step)
+def _leave(draft: Draft, live: LiveJob, task: Task, left: Left) -> None:
+    live = _advance(draft, live, left.step)
     live = task_event(draft, live, task.id, TaskEvent.LEAVE)
     live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    feed(draft, live, TaskMessage(task_id=task.id, message=left))
+    coordinate(draft, live, TaskMessage(task_id=task.id, message=left))
 
 
-def _finished(draft: Draft, live: LiveJob, task: Task, message: Finished) -> None:
-    told, known = message.progress, live.job.progress
-    newer = told is not None and (known is None or told.step > known.step)
-    job = replace(live.job, digest=live.job.digest or message.digest, progress=told if newer else known)
+def _finish(draft: Draft, live: LiveJob, task: Task, message: Finished) -> None:
+    new, known = message.progress, live.job.progress
+    newer = new is not None and (known is None or new.step > known.step)
+    job = replace(live.job, digest=live.job.digest or message.digest, progress=new if newer else known)
     live = draft.put(replace(live, job=job, finished=live.finished | {task.id}))
     if finished_by_leader(live):
         complete(draft, live, "all epochs are trained and the model is saved")
 
 
 def finished_by_leader(live: LiveJob) -> bool:
-    """Tell whether the end of training was told by the leader, or by others when there is no leader any more."""
+    """Tell whether the leader has said that training is over, or others when there is no leader any more."""
     leader = live.membership.active[0] if live.membership.active else None
     alive = {task.id for task in live.running}
     return bool(live.finished) and (leader in live.finished or leader not in alive)
 
 
-def _tell(draft: Draft, live: LiveJob, task: Task, message: Report | News | Claimed | Pulse, number: int) -> None:
+def _take_report(
+    draft: Draft, live: LiveJob, task: Task, message: Report | News | Claimed | Pulse, number: int
+) -> None:
     match message:
         case Pulse():
             pass  # it has renewed the task's lease, and that is all
         case Claimed():
             take_claim(draft, live, task, message)
         case Report():
-            _report(draft, live, message)
+            _note_progress(draft, live, message)
         case EpochFinished() | Saved() | SaveFailed() | Note():
             _take_news(draft, live, task, message, number)
         case _:
@@ -179,9 +169,9 @@ def _take_news(draft: Draft, live: LiveJob, task: Task, message: News, number: i
     live = put_task(draft, live, replace(task, told=max(task.told, number)))
     match message:
         case EpochFinished():
-            _epoch_finished(draft, _progressed(draft, live, message.step), task, message)
+            _say_epoch(draft, _advance(draft, live, message.step), task, message)
         case Saved():
-            _saved(draft, live, task, message)
+            _say_saved(draft, live, task, message)
         case SaveFailed():
             draft.say(
                 EventKind.CHECKPOINT_FAILED,
@@ -197,11 +187,11 @@ def _take_news(draft: Draft, live: LiveJob, task: Task, message: News, number: i
             assert_never(message)
 
 
-def _report(draft: Draft, live: LiveJob, report: Report) -> None:
+def _note_progress(draft: Draft, live: LiveJob, report: Report) -> None:
     current = live.membership.current
     if current is None or report.generation >= current.number:
         live = draft.put(replace(live, job=replace(live.job, progress=report.progress)))
-    live = _progressed(draft, live, report.progress.step)
+    live = _advance(draft, live, report.progress.step)
     if live.recovers_until is not None and _trains_again(live, report):
         draft.put(replace(live, recovers_until=None))
     draft.measure(
@@ -221,7 +211,7 @@ def _trains_again(live: LiveJob, report: Report) -> bool:
     return active is not None and active.step is not None and report.progress.step > active.step
 
 
-def _epoch_finished(draft: Draft, live: LiveJob, task: Task, message: EpochFinished) -> None:
+def _say_epoch(draft: Draft, live: LiveJob, task: Task, message: EpochFinished) -> None:
     metrics = "".join(f", {name} {value:.4g}" for name, value in sorted(message.metrics.items()))
     draft.say(
         EventKind.EPOCH_FINISHED,
@@ -237,7 +227,7 @@ def _epoch_finished(draft: Draft, live: LiveJob, task: Task, message: EpochFinis
     )
 
 
-def _saved(draft: Draft, live: LiveJob, task: Task, message: Saved) -> None:
+def _say_saved(draft: Draft, live: LiveJob, task: Task, message: Saved) -> None:
     kind = EventKind.MODEL_SAVED if message.what == "model" else EventKind.CHECKPOINT_SAVED
     draft.say(
         kind,

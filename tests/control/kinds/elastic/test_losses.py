@@ -5,31 +5,22 @@ from typing import Any
 import pytest
 
 from pliant.api.jobs import JobPatch
-from pliant.control.jobs.exits import RECOVERY_S
+from pliant.control.kinds.elastic.exits import RECOVERY_S
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.link import Hello
 from pliant.core.plan import NodeView
 from pliant.core.ports import EventFilter
-from pliant.files import step_file
 
 World = Any
 BAD, GOOD = NodeId("bad"), NodeId("good")
 
 
-def note_step(world: World, task_id: TaskId, step: int) -> None:
-    """Let a task note its step as real ones do."""
-    task = next(t for t in world.store.tasks() if t.id == task_id)
-    folder = world.control.settings.folders(task.job_id).log(task.id, task.node_id)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / step_file.NAME).write_bytes(step_file.packed(step))
-
-
 def lose(world: World, task_id: TaskId, *, step: int | None = None, code: int = -9, settle_s: float = 10.0) -> None:
     if step is not None:
-        note_step(world, task_id, step)
-    world.write_stderr(task_id, f"last words of {task_id}\n")
+        world.leave_behind(task_id, step=step)
+    world.leave_behind(task_id, stderr=f"last words of {task_id}\n")
     world.exit(task_id, code)
     world.settle(settle_s)
 
@@ -184,7 +175,7 @@ def test_a_training_that_nobody_can_join_goes_on_with_those_it_has(world: World)
     world.settle(3)
     world.train(job_id)
     world.links.obedient = False
-    world.control.change(job_id, JobPatch(max_tasks=3))
+    world.control.requests.change(job_id, JobPatch(max_tasks=3))
     world.settle(1)
     for lost in range(5):
         assert world.job(job_id).max_tasks == 3, f"given up after {lost} losses"
@@ -205,7 +196,7 @@ def test_a_training_that_nobody_can_join_goes_on_with_those_it_has(world: World)
 def test_the_kernel_is_not_blamed_for_what_pliant_killed(world: World) -> None:
     job_id = world.submit()
     world.links.obedient = False
-    world.control.stop(job_id)
+    world.control.requests.stop(job_id)
     world.settle(61)
 
     events = world.store.events(EventFilter(kinds=(EventKind.TASK_LEFT, EventKind.TASK_LOST)))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pliant.api.jobs import JobPatch
-from pliant.control.jobs.exits import RECOVERY_S
+from pliant.control.kinds.elastic.exits import RECOVERY_S
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import JobState, TaskState
@@ -23,7 +23,7 @@ def live(world: World, seconds: float, silent: Collection[TaskId] = ()) -> None:
         for task in world.cluster.observe().tasks:
             if task.task_id not in silent:
                 world.say(task.task_id, Pulse())
-        world.control.listening()
+        world.control.note_listening()
         world.settle(BEAT_S)
 
 
@@ -86,7 +86,7 @@ def test_a_newcomer_that_hangs_while_it_starts_disturbs_nobody(world: World) -> 
     job_id = started(world, 2)
     generation = world.job(job_id).generation
     world.links.obedient = False
-    world.control.change(job_id, JobPatch(max_tasks=3))
+    world.control.requests.change(job_id, JobPatch(max_tasks=3))
     live(world, 0.2)
     newcomer = next(t.id for t in world.tasks(job_id) if t.state is TaskState.STARTING)
     world.say(newcomer, Hello(task_id=newcomer, pid=1))
@@ -110,7 +110,7 @@ def test_a_link_that_was_cut_and_comes_back_within_the_lease_changes_nothing(wor
     job_id = started(world, 3)
     members, generation = world.members(job_id), world.job(job_id).generation
     for _ in range(5):
-        world.control.silent(members[1])
+        world.control.disconnect(members[1])
         live(world, 1.5, {members[1]})
         world.say(members[1], hello_of(world, members[1], job_id))
         live(world, 0.5)
@@ -122,7 +122,7 @@ def test_a_link_that_was_cut_and_comes_back_within_the_lease_changes_nothing(wor
 def test_a_task_whose_link_was_cut_and_stays_away_is_fenced(world: World) -> None:
     job_id = started(world, 3)
     cut = world.members(job_id)[1]
-    world.control.silent(cut)
+    world.control.disconnect(cut)
 
     live(world, 4.0, {cut})
 
@@ -207,11 +207,25 @@ def test_a_task_that_said_nothing_since_the_server_came_back_has_until_then(worl
     assert not world.control.jobs()[job_id].losses
 
 
+def test_a_step_at_which_whoever_computes_it_hangs_is_known_by_what_the_exits_tell(world: World) -> None:
+    job_id = started(world, 1)
+    for _ in range(3):
+        assert world.job(job_id).state is not JobState.FAILED
+        (victim,) = [task.id for task in world.tasks(job_id)]
+        world.leave_behind(victim, step=40, stderr="computes\n")
+        live(world, 3.0, {victim})
+        live(world, 5.0)
+
+    assert world.job(job_id).state is JobState.FAILED
+    assert world.job(job_id).reason.startswith("step 40 ")
+    assert world.job(job_id).reason.endswith("computes")
+
+
 def test_a_task_that_ends_well_and_takes_its_time_is_not_lost(world: World) -> None:
     job_id = started(world, 1)
     (member,) = world.members(job_id)
     world.say(member, Finished(step=10))
-    world.control.silent(member, True)
+    world.control.disconnect(member, True)
 
     live(world, 20.0, {member})
     assert world.job(job_id).state is JobState.COMPLETED

@@ -14,7 +14,7 @@ _WEAKNESS: Final[Mapping[Claim, int]] = {"exact": 0, "statistical": 1, "fast": 2
 
 
 def take_claim(draft: Draft, live: LiveJob, task: Task, message: Claimed) -> LiveJob:
-    """Keep a claim with the job, unless it is stronger than an earlier one; tell people if less is left than before."""
+    """Keep a claim with the job, unless it is stronger than an earlier one; one that is weaker is an event too."""
     job = live.job
     before = job.claim or job.spec.mode
     if _WEAKNESS[message.claim] < _WEAKNESS[before]:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from pliant.api.jobs import JobPatch
-from pliant.control.jobs.fixed import seats
+from pliant.control.jobs.failure import EXITS_S
+from pliant.control.kinds.fixed import assign_ranks
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, NodeId, Task
@@ -131,7 +132,7 @@ def test_too_many_restarts_fail_it_with_the_end_of_stderr(world: World) -> None:
     for attempt in range(3):
         assert not world.job(job_id).ended
         task = world.tasks(job_id)[1]
-        world.write_stderr(task.id, f"Traceback\nRuntimeError: attempt {attempt}\n")
+        world.leave_behind(task.id, stderr=f"Traceback\nRuntimeError: attempt {attempt}\n")
         world.exit(task.id, 1)
         world.settle(3)
     job = world.job(job_id)
@@ -147,8 +148,8 @@ RAISED = "Traceback (most recent call last):\nRuntimeError: "
 def test_of_two_that_raise_the_reason_quotes_the_first_though_the_other_ended_before_it(world: World) -> None:
     job_id = submit(world, 3, max_restarts=0)
     ended, cause, _ = (task.id for task in world.tasks(job_id))
-    world.write_stderr(cause, RAISED + "the cause", written_at_s=1.0)
-    world.write_stderr(ended, RAISED + "connection closed by peer", written_at_s=2.0)
+    world.leave_behind(cause, stderr=RAISED + "the cause", stderr_at=1.0)
+    world.leave_behind(ended, stderr=RAISED + "connection closed by peer", stderr_at=2.0)
     world.exit(ended, 1)
     world.settle()
     reason = world.job(job_id).reason
@@ -159,12 +160,61 @@ def test_of_two_that_raise_the_reason_quotes_the_first_though_the_other_ended_be
 def test_one_that_is_killed_is_not_explained_by_what_the_others_raise_for_lack_of_it(world: World) -> None:
     job_id = submit(world, 2, max_restarts=0)
     killed, other = (task.id for task in world.tasks(job_id))
-    world.write_stderr(killed, "a warning", written_at_s=2.0)
-    world.write_stderr(other, RAISED + "connection closed by peer", written_at_s=1.0)
+    world.leave_behind(killed, stderr="a warning", stderr_at=2.0)
+    world.leave_behind(other, stderr=RAISED + "connection closed by peer", stderr_at=1.0)
     world.exit(killed, -9)
     world.settle()
     assert world.job(job_id).reason.endswith("a warning")
     assert other not in world.job(job_id).reason
+
+
+def test_it_fails_when_the_last_of_its_processes_is_gone_and_nobody_has_its_slots_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(world, 8, max_restarts=0)
+    first, *others = (task.id for task in world.tasks(job_id))
+    waiting = world.submit()
+    monkeypatch.setattr(world.cluster, "kill", lambda _: None)
+    world.exit(first, 1)
+    world.settle(1)
+    assert (world.job(job_id).state, world.job(job_id).num_slots) == (JobState.RUNNING, 7)
+    assert names(world.tasks(job_id)) == others
+    assert len(world.tasks(waiting)) == 1, "the slot that is free is granted"
+    for task_id in others:
+        assert world.job(job_id).state is JobState.RUNNING
+        world.exit(task_id, -9)
+        world.settle(0.1)
+    assert (world.job(job_id).state, world.job(job_id).num_restarts) == (JobState.FAILED, 0)
+
+
+def test_a_process_that_does_not_go_keeps_its_job_from_failing_for_a_moment_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(world, 2, max_restarts=0)
+    first, _ = (task.id for task in world.tasks(job_id))
+    monkeypatch.setattr(world.cluster, "kill", lambda _: None)
+    world.leave_behind(first, stderr=RAISED + "the cause", stderr_at=1.0)
+    world.exit(first, 1)
+    world.settle(EXITS_S - 0.5)
+    assert world.job(job_id).state is JobState.RUNNING
+    world.settle(1)
+    job = world.job(job_id)
+    assert (job.state, job.num_slots) == (JobState.FAILED, 1)
+    assert job.reason.endswith("RuntimeError: the cause")
+
+
+def test_a_person_who_stops_it_while_it_fails_learns_that_it_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submit(world, 2, max_restarts=0)
+    first, second = (task.id for task in world.tasks(job_id))
+    monkeypatch.setattr(world.cluster, "kill", lambda _: None)
+    world.exit(first, 1)
+    world.settle(0.1)
+    world.control.requests.stop(job_id, "ann")
+    world.exit(second, -9)
+    world.settle(0.1)
+    assert world.job(job_id).state is JobState.FAILED
 
 
 def test_without_restarts_the_first_failure_is_the_last(world: World) -> None:
@@ -231,13 +281,13 @@ def test_it_cannot_be_resized_but_its_priority_can(world: World) -> None:
     job_id = submit(world, 2)
     for patch in (JobPatch(max_tasks=3), JobPatch(min_tasks=1), JobPatch(priority=7, max_tasks=1)):
         with pytest.raises(Conflict, match=r"job-1 is fixed at 2: .* submit it again with another --fixed"):
-            world.control.change(job_id, patch)
-    assert world.control.change(job_id, JobPatch(priority=7, max_tasks=2)).priority == 7
+            world.control.requests.change(job_id, patch)
+    assert world.control.requests.change(job_id, JobPatch(priority=7, max_tasks=2)).priority == 7
 
 
 def test_stopping_it_ends_its_processes(world: World) -> None:
     job_id = submit(world, 3)
-    world.control.stop(job_id, "ann")
+    world.control.requests.stop(job_id, "ann")
     assert world.job(job_id).state is JobState.STOPPING
     world.settle(1)
     assert world.cluster.drained == ["job-1.1", "job-1.2", "job-1.3"]
@@ -248,7 +298,7 @@ def test_a_shutdown_ends_it_and_the_next_server_starts_it_again_uncounted(world:
     job_id = submit(world, 2)
     world.control.drain_all("the server stops")
     world.settle(2)
-    assert world.control.drained()
+    assert world.control.is_drained()
     assert world.job(job_id).state is JobState.PAUSED
     world.restart()
     world.settle(2)
@@ -299,9 +349,9 @@ def test_ranks_of_a_node_follow_each_other_and_devices_are_numbered_by_local_ran
         return Placement(node_id=NodeId(node), slots=slots)
 
     meeting = Address(host="a", port=1)
-    found = seats((at("a", 0, 1), at("a", 4, 5), at("b", 2, 3)), meeting)
+    found = assign_ranks((at("a", 0, 1), at("a", 4, 5), at("b", 2, 3)), meeting)
 
-    ranks = [(seat.rank, seat.local_rank, seat.local_size, seat.node_rank) for seat in found]
+    ranks = [(one.rank, one.local_rank, one.local_size, one.node_rank) for one in found]
     assert ranks == [(0, 0, 2, 0), (1, 1, 2, 0), (2, 0, 1, 1)]
     assert {(s.size, s.num_nodes, s.meeting) for s in found} == {(3, 2, meeting)}
     assert [s.node_slots for s in found] == [(0, 4, 1, 5), (0, 4, 1, 5), (2, 3)]
