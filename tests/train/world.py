@@ -17,7 +17,8 @@ import torch
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Dismiss, FromTask, Hello, Left, Lost, Ready, Switched
-from pliant.policy.elastic.membership import Activated, Gone, Heard, Membership, Send, Tick, Wanted, handle
+from pliant.policy.elastic.coordinator import handle
+from pliant.policy.elastic.membership import Activated, Gone, Membership, Send, TaskMessage, Tick, Wanted
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
 from pliant.train.errors import Departed
 from pliant.train.group.membership import TaskMembership
@@ -164,10 +165,10 @@ class World:
         with self.changed:
             self.heard.append((task_id, message))
             if isinstance(message, Hello | Ready | Switched | Lost | Left):
-                self._feed(Heard(task_id=task_id, message=message))
+                self._feed(TaskMessage(task_id=task_id, message=message))
             self.changed.notify_all()
 
-    def _feed(self, event: Wanted | Heard | Gone | Tick) -> None:
+    def _feed(self, event: Wanted | TaskMessage | Gone | Tick) -> None:
         self.membership, effects = handle(self.membership, event, time.monotonic())
         for effect in effects:
             if isinstance(effect, Send) and effect.task_id in self.actors:

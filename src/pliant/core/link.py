@@ -189,6 +189,8 @@ class Failed:
     """The last line: type and message."""
     traceback: str
     """The user's frames first."""
+    step: int | None = None
+    """Optimizer steps that the task had committed; None if it never held a state."""
     kind: Literal["failed"] = "failed"
 
 

@@ -20,6 +20,7 @@ from pliant.api.trust import Trust
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, JobId, Mode, TaskId
 from pliant.core.link import Failed, FromTask
 from pliant.entry.output import survive_full_disk
+from pliant.files import step_file
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
 from pliant.train.determinism import limit_threads
 from pliant.train.errors import Departed
@@ -185,7 +186,8 @@ def _run(argv: Sequence[str], settings: TaskSettings, context: TrainContext) -> 
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
         told = "".join(_of_the_user(error, script).format())
-        context.membership.send(Failed(error=_last_line(error), traceback=told))
+        step = step_file.read(settings.log_dir)
+        context.membership.send(Failed(error=_last_line(error), traceback=told, step=step))
         print(told, file=sys.stderr, end="")
         return 1
     return 0

@@ -16,20 +16,20 @@ from tests.policy.elastic.fake_task import FakeTask, Phase
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Abandon, Dismiss, Form, Hello, Left, Lost, Ready, Switched
+from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import (
     Abandoned,
     Activated,
     Announced,
     Effect,
+    GenerationView,
     Gone,
-    Group,
-    Heard,
     Membership,
     MembershipEvent,
     Send,
+    TaskMessage,
     Tick,
     Wanted,
-    handle,
     restore,
 )
 
@@ -147,7 +147,7 @@ class Fleet:
         if self.server is not None:
             return
         groups = {
-            record.state: Group(number=number, members=record.members, cause=record.cause)
+            record.state: GenerationView(number=number, members=record.members, cause=record.cause)
             for number, record in self.records.items()
         }
         self.server = restore(
@@ -220,7 +220,7 @@ class Fleet:
         if not keep:
             task.outbox.popleft()
         if task.alive or task.id in self.exits:
-            self.feed(Heard(task_id=task.id, message=message))
+            self.feed(TaskMessage(task_id=task.id, message=message))
 
     def tell(self, task: FakeTask) -> None:
         """Deliver the oldest message to a task."""

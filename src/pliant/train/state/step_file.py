@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pliant.files.step_file import NAME, packed
+from pliant.files.step_file import NAME, pack
 
 
 class StepFile:
@@ -24,7 +24,7 @@ class StepFile:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._file, packed(step), 0)
+            os.pwrite(self._file, pack(step), 0)
 
     def close(self) -> None:
         if self._file is not None:
