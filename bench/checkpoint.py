@@ -70,7 +70,7 @@ class Training:
 
 
 class Nobody:
-    """Hears what a shelf tells."""
+    """Listens to what becomes of checkpoints, and does nothing."""
 
     def __init__(self) -> None:
         self.last: tuple[Path, CommittedStep, int, float] | None = None
@@ -88,16 +88,16 @@ class Nobody:
 @contextmanager
 def pliant_now(training: Training, folder: Path, num_kept: int) -> Iterator[Commit]:
     """Checkpoints as they are."""
-    shelf = CheckpointWriter(folder=folder, every_s=1.0, num_kept=num_kept, clock=time.monotonic, listener=Nobody())
+    writer = CheckpointWriter(folder=folder, every_s=1.0, num_kept=num_kept, clock=time.monotonic, listener=Nobody())
     steps = iter(range(1, 1_000_000))
 
     def commit() -> tuple[float, Callable[[], bool]]:
         began = time.perf_counter()
-        shelf.take(training.capture, CommittedStep(step=next(steps), epoch=0))
-        return time.perf_counter() - began, lambda: not shelf.is_idle
+        writer.take(training.capture, CommittedStep(step=next(steps), epoch=0))
+        return time.perf_counter() - began, lambda: not writer.is_idle
 
     yield commit
-    shelf.close()
+    writer.close()
 
 
 @contextmanager

@@ -165,7 +165,7 @@ def train(case: Case, num_epochs: int = NUM_EPOCHS, **options: Any) -> Run:
 
 
 @contextmanager
-def surrounded(heard: list[FromTask] | None = None) -> Iterator[TrainContext]:
+def training_context(heard: list[FromTask] | None = None) -> Iterator[TrainContext]:
     """Be the only task of a job meanwhile, for any number of trainings one after the other."""
     num_formed = 0
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.train.loops import Case, make, mlp, run_of, surrounded, train
+from tests.train.loops import Case, make, mlp, run_of, train, training_context
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -14,8 +14,8 @@ from pliant.train import TrainingError
 
 
 @pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surrounded():
+def _training_context() -> Iterator[None]:
+    with training_context():
         yield
 
 

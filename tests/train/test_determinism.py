@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from tests.train.loops import Case, make, mlp, surrounded, train
+from tests.train.loops import Case, make, mlp, train, training_context
 from torch.nn import functional as F
 
 
 @pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surrounded():
+def _training_context() -> Iterator[None]:
+    with training_context():
         yield
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.train.cases import batch_norm
 from tests.train.crew import run_in
-from tests.train.loops import BATCH, NUM_SAMPLES, Points, make, mlp, run_of, surrounded
+from tests.train.loops import BATCH, NUM_SAMPLES, Points, make, mlp, run_of, training_context
 from tests.train.real import VIRTUAL_WORKERS
 from tests.train.world import World
 from torch.nn import functional as F
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surrounded():
+def _training_context() -> Iterator[None]:
+    with training_context():
         yield
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 from tests.train.cases import Heads, bfloat16_autocast, float16_autocast
-from tests.train.loops import NUM_EPOCHS, STEPS_PER_EPOCH, make, mlp, run_of, sgd, surrounded, train, train_plain
+from tests.train.loops import NUM_EPOCHS, STEPS_PER_EPOCH, make, mlp, run_of, sgd, train, train_plain, training_context
 from torch.nn import functional as F
 from torch.optim import lr_scheduler
 
@@ -16,8 +16,8 @@ from pliant.train.state.pytree import flatten, unflatten
 
 
 @pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surrounded():
+def _training_context() -> Iterator[None]:
+    with training_context():
         yield
 
 

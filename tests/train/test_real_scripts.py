@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.train.cases import CASES
 from tests.train.crew import run_in
-from tests.train.loops import STEPS_PER_EPOCH, surrounded, train, train_plain
+from tests.train.loops import STEPS_PER_EPOCH, train, train_plain, training_context
 from tests.train.real import VIRTUAL_WORKERS, resume, train_cases, train_compiled
 
 pytestmark = pytest.mark.timeout(240)
@@ -17,8 +17,8 @@ OF_A_BATCH = {"batch norm": "statistics are those of a part", "float16 autocast"
 
 
 @pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surrounded():
+def _training_context() -> Iterator[None]:
+    with training_context():
         yield
 
 

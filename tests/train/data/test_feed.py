@@ -66,9 +66,9 @@ def loaded(feed: Feed, plan: ShardingPlan, sizes: Iterable[int]) -> dict[tuple[i
     found: dict[tuple[int, int], Any] = {}
     for step, size in enumerate(sizes):
         for rank in range(size):
-            owner = Worker(size, rank)
-            feed.begin_step(step, owner, None)
-            for part in plan.parts(step, owner):
+            worker = Worker(size, rank)
+            feed.begin_step(step, worker, None)
+            for part in plan.parts(step, worker):
                 found[step, part.positions.start] = feed.load(part)
     return found
 

@@ -97,9 +97,9 @@ def opened() -> Iterator[Open]:
         feed.close()
 
 
-def step_of(feed: Feed, plan: ShardingPlan, step: int, owner: Worker, next_worker: Worker | None = None) -> list[Any]:
-    feed.begin_step(step, owner, next_worker)
-    return [feed.load(part) for part in plan.parts(step, owner)]
+def step_of(feed: Feed, plan: ShardingPlan, step: int, worker: Worker, next_worker: Worker | None = None) -> list[Any]:
+    feed.begin_step(step, worker, next_worker)
+    return [feed.load(part) for part in plan.parts(step, worker)]
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -183,20 +183,20 @@ def test_parts_are_loaded_ahead_of_their_use_but_not_without_end(opened: Open, t
 
 
 @pytest.mark.parametrize(
-    ("owner", "next_worker", "new"),
+    ("worker", "next_worker", "new"),
     [
         (Worker(4, 1), Worker(2, 0), [16, 17, 18, 19]),  # shrinks: more parts than before
         (Worker(2, 1), Worker(3, 1), [22, 23]),  # grows: one part that was another's
         (Worker(4, 0), Worker(4, 3), [28, 29, 30, 31]),  # changes its place
     ],
 )
-def test_parts_of_the_next_owner_are_loaded_before_the_switch(
-    opened: Open, tmp_path: Path, owner: Worker, next_worker: Worker, new: list[int]
+def test_parts_of_the_next_worker_are_loaded_before_the_switch(
+    opened: Open, tmp_path: Path, worker: Worker, next_worker: Worker, new: list[int]
 ) -> None:
     data = Recorded(tmp_path / "record")
     feed, plan = opened(data)
 
-    step_of(feed, plan, 0, owner, next_worker)
+    step_of(feed, plan, 0, worker, next_worker)
 
     wait_for(lambda: set(new) <= set(data.fetched()))
     loaded = step_of(feed, plan, 1, next_worker)
@@ -211,8 +211,8 @@ def test_parts_that_stay_mine_are_not_loaded_again_at_a_switch(opened: Open, tmp
     history = [Worker(2, 0), Worker(2, 0), Worker(1, 0), Worker(2, 0), Worker(3, 0), Worker(2, 0)]
     feed.stop_at(len(history))
 
-    for step, owner in enumerate(history):
-        step_of(feed, plan, step, owner)
+    for step, worker in enumerate(history):
+        step_of(feed, plan, step, worker)
 
     feed.close()
     counts = [data.fetched().count(index) for index in range(NUM_SAMPLES)]
@@ -225,8 +225,8 @@ def test_what_is_in_flight_stays_bounded_while_announcements_change(opened: Open
     feed, plan = opened(data, prefetch_factor=1, plan={"num_samples": NUM_SAMPLES})
     useful = 0
     for step in range(30):
-        owner, others = Worker(8, step % 8), [Worker(1, 0), Worker(2, step % 2), Worker(8, 7), None]
-        useful += sum(len(batch[0]) for batch in step_of(feed, plan, step, owner, others[step % 4]))
+        worker, others = Worker(8, step % 8), [Worker(1, 0), Worker(2, step % 2), Worker(8, 7), None]
+        useful += sum(len(batch[0]) for batch in step_of(feed, plan, step, worker, others[step % 4]))
         waste_at_most = (step + 1) * 2 * (2 * MAX_DEPTHS)  # samples of a part × depths of two parts, every step
         assert len(data.fetched()) - useful <= waste_at_most
     assert useful == 60

@@ -76,10 +76,10 @@ def bound(data: Any, *, plan: dict[str, Any] | None = None, **options: Any) -> t
     return feed, made
 
 
-def step_of(feed: Feed, plan: ShardingPlan, step: int, owner: Worker) -> dict[int, list[Any]]:
+def step_of(feed: Feed, plan: ShardingPlan, step: int, worker: Worker) -> dict[int, list[Any]]:
     """Return the batches of a step by their first position."""
-    feed.begin_step(step, owner, None)
-    return {part.positions.start: feed.load(part) for part in plan.parts(step, owner)}
+    feed.begin_step(step, worker, None)
+    return {part.positions.start: feed.load(part) for part in plan.parts(step, worker)}
 
 
 def epoch_of(feeds: list[Feed], plan: ShardingPlan, epoch: int, sizes: list[int]) -> list[Any]:
@@ -126,8 +126,8 @@ def test_a_task_reads_the_stream_once_an_epoch_and_no_further_than_it_needs() ->
     data = Counted(36)
     feed, plan = bound(data, num_samples=36)
 
-    for step, owner in enumerate([Worker(3, 0), Worker(1, 0), Worker(3, 1)]):
-        step_of(feed, plan, step, owner)
+    for step, worker in enumerate([Worker(3, 0), Worker(1, 0), Worker(3, 1)]):
+        step_of(feed, plan, step, worker)
 
     assert (data.num_opened, data.num_read) == (1, 24 + 6 + 3)
 
@@ -224,8 +224,8 @@ def test_only_the_shards_of_a_tasks_virtual_workers_are_opened() -> None:
     data = Sharded(36, 9)
     feed, plan = bound(data)
 
-    for step, owner in enumerate([Worker(2, 0), Worker(2, 0), Worker(1, 0)]):
-        step_of(feed, plan, step, owner)
+    for step, worker in enumerate([Worker(2, 0), Worker(2, 0), Worker(1, 0)]):
+        step_of(feed, plan, step, worker)
 
     assert data.opened == [0, 1, 2, 3]
     assert step_of(feed, plan, 2, Worker(2, 1)).keys() == {30, 33}

@@ -23,7 +23,7 @@ def rendezvous() -> Iterator[RendezvousServer]:
     made.close()
 
 
-def meet(
+def connect(
     at: RendezvousServer,
     *,
     prefix: str = "g1",
@@ -56,7 +56,7 @@ def in_thread(action: Callable[[], object]) -> tuple[threading.Thread, list[obje
 
 
 def test_a_value_is_waited_for_until_somebody_sets_it(rendezvous: RendezvousServer) -> None:
-    with meet(rendezvous) as first, meet(rendezvous) as second, meet(rendezvous, prefix="g2") as other:
+    with connect(rendezvous) as first, connect(rendezvous) as second, connect(rendezvous, prefix="g2") as other:
         other.set("b", b"of another generation")
         second.set("a", b"\x00\xff" * 1000)
         thread, results = in_thread(lambda: first.get("a", "b"))
@@ -77,11 +77,11 @@ def test_an_answer_that_does_not_fit_into_the_connection_at_once_comes_whole(mon
     monkeypatch.setattr("pliant.train.group.rendezvous._listen", narrow)
     keys = [f"member {number}" for number in range(40)]
     rendezvous = RendezvousServer("127.0.0.1")
-    with meet(rendezvous) as waiting, meet(rendezvous) as meeting:
+    with connect(rendezvous) as waiting, connect(rendezvous) as client:
         thread, results = in_thread(lambda: waiting.get(*keys))
         for number, key in enumerate(keys):
-            meeting.set(key, bytes([number]) * 25_000)
-        results.append(meeting.get(*keys))
+            client.set(key, bytes([number]) * 25_000)
+        results.append(client.get(*keys))
         thread.join(30)
 
         assert results == [[bytes([number]) * 25_000 for number in range(40)]] * 2
@@ -92,17 +92,17 @@ def test_a_rendezvous_that_nobody_listens_at_is_an_error_at_once() -> None:
     gone = RendezvousServer("127.0.0.1")
     gone.close()
 
-    message, took_s = lost_in(lambda: meet(gone))
+    message, took_s = lost_in(lambda: connect(gone))
 
     assert message == f"the rendezvous at 127.0.0.1:{gone.port} is gone: Connection refused"
     assert took_s < PROMPT_S
 
 
 def test_who_waits_notices_that_the_rendezvous_ends(rendezvous: RendezvousServer) -> None:
-    with meet(rendezvous) as meeting:
-        meeting.set("a", b"1")
-        assert meeting.get("a") == [b"1"]  # it is connected now, and not only in the kernel's queue
-        thread, results = in_thread(lambda: meeting.get("never"))
+    with connect(rendezvous) as client:
+        client.set("a", b"1")
+        assert client.get("a") == [b"1"]  # it is connected now, and not only in the kernel's queue
+        thread, results = in_thread(lambda: client.get("never"))
         rendezvous.close()
         thread.join(PROMPT_S)
 
@@ -126,8 +126,8 @@ def test_one_that_listens_and_says_nothing_is_given_up_when_the_generation_is() 
     is_cancelled = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = silent.getsockname()
-        with RendezvousClient(address, prefix="g1", timeout_s=60, is_cancelled=is_cancelled.is_set) as meeting:
-            thread, results = in_thread(lambda: meeting.get("a"))
+        with RendezvousClient(address, prefix="g1", timeout_s=60, is_cancelled=is_cancelled.is_set) as client:
+            thread, results = in_thread(lambda: client.get("a"))
             is_cancelled.set()
             thread.join(PROMPT_S)
 
@@ -135,8 +135,8 @@ def test_one_that_listens_and_says_nothing_is_given_up_when_the_generation_is() 
 
 
 def test_a_member_that_does_not_come_is_told_with_the_address_and_what_to_check(rendezvous: RendezvousServer) -> None:
-    with meet(rendezvous, timeout_s=0.2) as meeting:
-        message, _ = lost_in(lambda: meeting.get("a"))
+    with connect(rendezvous, timeout_s=0.2) as client:
+        message, _ = lost_in(lambda: client.get("a"))
 
     assert "did not come to it within 0.2 s" in message
     assert f"127.0.0.1:{rendezvous.port}" in message
@@ -144,15 +144,15 @@ def test_a_member_that_does_not_come_is_told_with_the_address_and_what_to_check(
 
 
 def test_what_a_failed_try_set_is_forgotten_and_what_a_successful_one_set_is_kept(rendezvous: RendezvousServer) -> None:
-    with meet(rendezvous) as meeting:
-        meeting.set("kept", b"1")
-    with contextlib.suppress(ConnectionError), meet(rendezvous) as meeting:
-        meeting.set("forgotten", b"2")
+    with connect(rendezvous) as client:
+        client.set("kept", b"1")
+    with contextlib.suppress(ConnectionError), connect(rendezvous) as client:
+        client.set("forgotten", b"2")
         raise ConnectionError
-    with meet(rendezvous) as meeting:
-        assert meeting.get("kept") == [b"1"]
-    with meet(rendezvous, timeout_s=0.3) as meeting:
-        message, _ = lost_in(lambda: meeting.get("forgotten"))
+    with connect(rendezvous) as client:
+        assert client.get("kept") == [b"1"]
+    with connect(rendezvous, timeout_s=0.3) as client:
+        message, _ = lost_in(lambda: client.get("forgotten"))
     assert "did not come" in message
 
 
@@ -170,9 +170,9 @@ def test_what_a_failed_try_set_is_forgotten_and_what_a_successful_one_set_is_kep
 def test_strangers_that_knock_disturb_nobody(rendezvous: RendezvousServer, nonsense: bytes) -> None:
     with socket.create_connection((rendezvous.host, rendezvous.port), timeout=PROMPT_S) as stranger:
         stranger.sendall(nonsense)
-        with meet(rendezvous) as meeting:
-            meeting.set("a", b"1")
-            assert meeting.get("a") == [b"1"]
+        with connect(rendezvous) as client:
+            client.set("a", b"1")
+            assert client.get("a") == [b"1"]
 
 
 def test_the_address_of_another_machine_cannot_be_listened_at() -> None:

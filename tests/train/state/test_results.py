@@ -108,7 +108,7 @@ class World:
         self.rest(results)
 
     def rest(self, results: Results) -> None:
-        self.until(lambda: all(shelf.is_idle for shelf in results._writers()), "all is written")
+        self.until(lambda: all(writer.is_idle for writer in results._writers()), "all is written")
 
 
 def steps(folder: Path) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.train.loops import Case, make, mlp, run_of, sgd, surrounded, train
+from tests.train.loops import Case, make, mlp, run_of, sgd, train, training_context
 from torch import nn
 from torch.optim import lr_scheduler
 
@@ -15,8 +15,8 @@ from pliant.train.state.pytree import flatten, unflatten
 
 
 @pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surrounded():
+def _training_context() -> Iterator[None]:
+    with training_context():
         yield
 
 
@@ -101,7 +101,7 @@ def test_a_buffer_that_is_not_saved_with_the_weights_is_part_of_the_state() -> N
 def test_a_training_starts_from_the_weights_that_the_job_names(tmp_path: Path) -> None:
     trained = train(make(mlp()))
     torch.save(trained.model.state_dict(), tmp_path / "model.pt")
-    with surrounded() as context:
+    with training_context() as context:
         context.weights = tmp_path / "model.pt"
         model = mlp()
         compiled: Any = torch.compile(model, backend="eager")
@@ -120,7 +120,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path, kind: str) -> None:
             path.write_bytes(b"nothing")
         case "a list":
             torch.save([1, 2], path)
-    with surrounded() as context:
+    with training_context() as context:
         context.weights = path
         with pytest.raises(TrainingError, match=r"the weights to start from could not be loaded from .*model\.pt: "):
             run_of(make(mlp()))

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 import torch
-from tests.train.loops import NUM_EPOCHS, STEPS_PER_EPOCH, Points, make, mlp, surrounded, train
+from tests.train.loops import NUM_EPOCHS, STEPS_PER_EPOCH, Points, make, mlp, train, training_context
 from torch import nn
 
 from pliant.train.sum.running import RunningBuffers, unsaved_buffers
 
 
 @pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surrounded():
+def _training_context() -> Iterator[None]:
+    with training_context():
         yield
 
 

@@ -46,7 +46,7 @@ def is_usable() -> bool:
 
 
 class NcclBackend(C10dBackend):
-    """The NCCL group of one generation on one GPU, ready when constructed; a `Carrier`.
+    """The NCCL group of one generation on one GPU, ready when constructed; a `CollectiveBackend`.
 
     Raises:
         GenerationLost: it did not become ready, or was given up.
