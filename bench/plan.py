@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench._report import finish, processor
 from pliant.core.job import JobId, NodeId, TaskId
-from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueView, Snapshot
+from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueRules, Snapshot
 from pliant.core.workload import TaskView, Workload
 from pliant.policy.schedule.plan import plan
 
@@ -120,7 +120,7 @@ def in_queues(snapshot: Snapshot) -> Snapshot:
     }
     names = list(groups)
     queues = tuple(
-        QueueView(name=f"queue-{n}", group=names[n % 4], slots=groups[names[n % 4]], weight=1 + n % 3)
+        QueueRules(name=f"queue-{n}", group=names[n % 4], slots=groups[names[n % 4]], weight=1 + n % 3)
         for n in range(10)
     )
     workloads = (replace(view, queue=f"queue-{n % 10}") for n, view in enumerate(snapshot.workloads))

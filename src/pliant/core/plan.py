@@ -41,8 +41,8 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueView:
-    """A queue and what it may use: so many slots of every node, whichever they are."""
+class QueueRules:
+    """A queue as the scheduler sees it: what it may use, so many slots of every node, and how its jobs share that."""
 
     name: str
     group: str = ""
@@ -61,7 +61,7 @@ class Snapshot:
 
     nodes: tuple[NodeView, ...]
     workloads: tuple[Workload, ...]
-    queues: tuple[QueueView, ...] = ()
+    queues: tuple[QueueRules, ...] = ()
     """If there are none, every queue has all slots. A workload of a queue that is not listed gets nothing."""
 
 

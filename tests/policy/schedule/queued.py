@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.policy.schedule.world import World, staying
 
 from pliant.core.job import JobId, NodeId
-from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueView, Snapshot
+from pliant.core.plan import NodeView, Plan, Policy, PolicyName, QueueRules, Snapshot
 from pliant.core.workload import Workload
 from pliant.policy.schedule.plan import plan
 
@@ -19,10 +19,10 @@ def queue(
     policy: PolicyName = PolicyName.FAIRSHARE,
     weight: int = 1,
     preemption: bool = True,
-) -> QueueView:
+) -> QueueRules:
     """Return a queue over so many slots of `node-N`, or over all."""
     own = None if slots is None else {NodeId(f"node-{n}"): num for n, num in slots.items()}
-    return QueueView(
+    return QueueRules(
         name=name, group=group or f"of-{name}", slots=own, policy=policy, weight=weight, preemption=preemption
     )
 
@@ -38,7 +38,7 @@ class QueuedWorld(World):
     def __init__(
         self,
         nodes: Iterable[NodeView],
-        queues: Iterable[QueueView],
+        queues: Iterable[QueueRules],
         jobs: Iterable[Workload] = (),
         cooldown_s: float = 0.0,
     ) -> None:

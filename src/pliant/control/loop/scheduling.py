@@ -16,7 +16,7 @@ from pliant.control.jobs.transitions import job_event, leave, put_task, release_
 from pliant.core.event import EventKind
 from pliant.core.job import NodeId, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskState
-from pliant.core.plan import Grant, NodeView, Plan, QueueView, Snapshot
+from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot
 from pliant.core.ports import Observation
 
 
@@ -29,7 +29,7 @@ def observe(draft: Draft, kinds: Kinds, observed: Observation) -> None:
 
 
 def snapshot(
-    jobs: Sequence[LiveJob], kinds: Kinds, observed: Observation, queues: tuple[QueueView, ...] = ()
+    jobs: Sequence[LiveJob], kinds: Kinds, observed: Observation, queues: tuple[QueueRules, ...] = ()
 ) -> Snapshot:
     """Return what the scheduler shall see.
 

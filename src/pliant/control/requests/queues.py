@@ -15,7 +15,7 @@ from pliant.control.settings import ControlSettings
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, Stale
 from pliant.core.event import EventKind
 from pliant.core.job import JobSpec
-from pliant.core.plan import NodeView, PolicyName, QueueView
+from pliant.core.plan import NodeView, PolicyName, QueueRules
 from pliant.core.ports import Clock, Cluster, Store
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE, Queue, ResourceGroup
 from pliant.core.registry import Kept, Registry
@@ -111,13 +111,13 @@ class Queues:
         """Return the jobs of a queue that have not ended, or still hold slots, oldest first."""
         return tuple(live for live in self._ledger.jobs().values() if live.job.queue == name)
 
-    def views(self, nodes: Sequence[NodeView]) -> tuple[QueueView, ...]:
+    def views(self, nodes: Sequence[NodeView]) -> tuple[QueueRules, ...]:
         """Return the queues as the scheduler sees them on these hosts."""
         slots = {
             name: None if kept.noun.is_whole_pool else kept.noun.slots_of(nodes) for name, kept in self._groups.items()
         }
         return tuple(
-            QueueView(
+            QueueRules(
                 name=queue.name,
                 group=queue.resource_group,
                 slots=slots[queue.resource_group],

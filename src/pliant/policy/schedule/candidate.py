@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from pliant.core.plan import QueueView
+from pliant.core.plan import QueueRules
 from pliant.core.workload import TaskView, Workload
 
 
@@ -15,7 +15,7 @@ class Candidate:
     """Slots per task."""
     minimum: int
     """Its own, or what it holds already if that is more and nobody may take it away."""
-    queue: QueueView
+    queue: QueueRules
     group: int
     """The resource group of its queue."""
     excluded_nodes: frozenset[int] = frozenset()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pliant.core.job import NodeId
-from pliant.core.plan import NodeView, Policy, QueueView, Snapshot
+from pliant.core.plan import NodeView, Policy, QueueRules, Snapshot
 from pliant.core.workload import Workload
 from pliant.policy.schedule.candidate import Candidate
 from pliant.policy.schedule.free_slots import FreeSlots
@@ -104,7 +104,7 @@ def lay_out(snapshot: Snapshot) -> tuple[SlotPool, list[Candidate]]:
     return SlotPool(nodes, limits, unused, held=held, staying=staying), candidates
 
 
-def _groups(queues: Iterable[QueueView], index: Iterable[NodeId]) -> tuple[dict[str, int], list[Limit]]:
+def _groups(queues: Iterable[QueueRules], index: Iterable[NodeId]) -> tuple[dict[str, int], list[Limit]]:
     """Return the group of every queue by its name, and what each group has; queues without a limit share one group."""
     group_of: dict[str, int] = {}
     number_of: dict[str | None, int] = {}
@@ -133,7 +133,7 @@ def split(snapshot: Snapshot, policy: Policy) -> list[Snapshot]:
             nodes = tuple(node for node in nodes if node.id in touched)
         return [replace(snapshot, nodes=nodes, queues=(queue,))]
     all_nodes = tuple(node.id for node in snapshot.nodes)
-    parts: list[tuple[list[QueueView], frozenset[NodeId]]] = []
+    parts: list[tuple[list[QueueRules], frozenset[NodeId]]] = []
     for queue in queues:
         together, touched = [queue], _touched(queue, by_queue[queue.name], all_nodes)
         for other in [part for part in parts if part[1] & touched]:
@@ -143,15 +143,15 @@ def split(snapshot: Snapshot, policy: Policy) -> list[Snapshot]:
     return [_part(snapshot, together, touched, by_queue) for together, touched in parts]
 
 
-def _queues(snapshot: Snapshot, policy: Policy, by_queue: Iterable[str]) -> list[QueueView]:
+def _queues(snapshot: Snapshot, policy: Policy, by_queue: Iterable[str]) -> list[QueueRules]:
     """Return the queues that have workloads, in natural order; a queue that nobody knows has no slots."""
     if not snapshot.queues:
-        return [QueueView(name=name, policy=policy.name) for name in sorted(by_queue, key=natural)]
+        return [QueueRules(name=name, policy=policy.name) for name in sorted(by_queue, key=natural)]
     known = {queue.name: queue for queue in snapshot.queues}
-    return [known.get(name) or QueueView(name=name, slots={}) for name in sorted(by_queue, key=natural)]
+    return [known.get(name) or QueueRules(name=name, slots={}) for name in sorted(by_queue, key=natural)]
 
 
-def _touched(queue: QueueView, workloads: Iterable[Workload], all_nodes: Iterable[NodeId]) -> frozenset[NodeId]:
+def _touched(queue: QueueRules, workloads: Iterable[Workload], all_nodes: Iterable[NodeId]) -> frozenset[NodeId]:
     """Return the nodes that a queue may use, or has tasks on."""
     own = all_nodes if queue.slots is None else (node_id for node_id, num in queue.slots.items() if num > 0)
     return frozenset((*own, *(task.node_id for workload in workloads for task in workload.tasks)))
@@ -159,7 +159,7 @@ def _touched(queue: QueueView, workloads: Iterable[Workload], all_nodes: Iterabl
 
 def _part(
     snapshot: Snapshot,
-    queues: Iterable[QueueView],
+    queues: Iterable[QueueRules],
     nodes: frozenset[NodeId],
     by_queue: Mapping[str, Iterable[Workload]],
 ) -> Snapshot:

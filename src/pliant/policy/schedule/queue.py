@@ -6,7 +6,7 @@ Changed in place, and gone when the decision is made.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pliant.core.plan import PolicyName, QueueView
+from pliant.core.plan import PolicyName, QueueRules
 from pliant.policy.schedule.candidate import Candidate
 
 
@@ -14,7 +14,7 @@ from pliant.policy.schedule.candidate import Candidate
 class QueueState:
     """All numbers are of slots."""
 
-    view: QueueView
+    view: QueueRules
     group: int
     order: Sequence[Candidate]
     """Its workloads, by the queue's policy."""

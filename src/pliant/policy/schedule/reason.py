@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.core.job import JobId, NodeId
-from pliant.core.plan import PolicyName, QueueView
+from pliant.core.plan import PolicyName, QueueRules
 from pliant.policy.schedule.candidate import Candidate
 from pliant.policy.schedule.pool import SlotPool
 from pliant.policy.schedule.queue import QueueState
@@ -22,7 +22,7 @@ NUM_NAMED = 3
 class _Context:
     """What several sentences have in common, worked out once."""
 
-    view: QueueView
+    view: QueueRules
     deserved: int | None
     """Slots that the queue is entitled to; None if nobody else wants any."""
     others: Sequence[QueueState]
