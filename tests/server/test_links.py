@@ -205,7 +205,7 @@ def test_what_a_task_says_is_told_as_stored_only_after_it_is_and_heard_once(
     assert decode_to_task(again.recv(timeout=30)) == Stored(number=1)
     server.tick()
     assert notes() == 1
-    server.links._accounts.clear()  # as the links of the next server, which were never told
+    server.links._received.clear()  # as the links of the next server, which were never told
     again.send(frame)
     assert eventually(lambda: (server.tick(), received(again))[1]) == Stored(number=1)
     assert notes() == 1

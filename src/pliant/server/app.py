@@ -102,26 +102,12 @@ def make_routes(*others: OtherApi) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    for room in (
-        jobs,
-        shares,
-        datasets,
-        logs,
-        events,
-        pool,
-        queues,
-        templates,
-        models,
-        environments,
-        upkeep,
-        people,
-        audit,
-    ):
-        app.include_router(room.routes.router)
-    app.include_router(pool.health_routes.router)
-    for other in others:
-        for routes in other.routes:
-            app.include_router(routes.router)
+    own = (jobs, shares, datasets, logs, events, pool, queues, templates, models, environments, upkeep, people, audit)
+    every = (
+        [room.routes for room in own] + [pool.health_routes] + [routes for other in others for routes in other.routes]
+    )
+    for routes in every:
+        app.router.routes.extend(routes.router.routes)  # each is whole; including them would build every one again
     app.add_api_websocket_route(LINK_PATH, _link, dependencies=declare(Audience.TASK))
     _describe(app)
     return app
