@@ -29,7 +29,7 @@ def opened_environments(
     """Yield the environments of a server's home; builders that a server before has begun with are begun again."""
 
     def strangers(names: Collection[str]) -> Collection[str]:
-        return [name for name in names if not people.gate.knows(name)]
+        return [name for name in names if not people.authenticator.has_user(name)]
 
     folder = home / _FOLDER
     builds = Builds(registry=registry, folder=folder, clock=clock, env=env, shared=shared(), limits=Limits())

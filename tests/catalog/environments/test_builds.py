@@ -23,7 +23,7 @@ from pliant.cluster import process
 from pliant.core.access import Sight
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from pliant.core.job import JobId
-from pliant.core.preparation import Broken, Ready, Waiting
+from pliant.core.preparation import Prepared, Preparing, Unpreparable
 from pliant.entry.environments import shared
 
 pytestmark = pytest.mark.timeout(4 * PATIENCE_S)  # environments are really built
@@ -71,11 +71,11 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(house: House) -> N
     first, second = house.job(environment), house.job(environment, owner="bob")
     assert house.environments.problems(first.spec, str(house.code)) == ()
     waits = house.status(first)
-    assert isinstance(waits, Waiting)
+    assert isinstance(waits, Preparing)
     assert waits.why.startswith("building since ")
-    assert isinstance(house.status(second), Waiting)
+    assert isinstance(house.status(second), Preparing)
     ready = house.until_known(first)
-    assert isinstance(ready, Ready), ready
+    assert isinstance(ready, Prepared), ready
     assert house.status(second) == ready, "both waited for one build"
     assert len(house.folders()) == 1
 
@@ -109,13 +109,13 @@ def test_a_broken_one_tells_what_the_builder_said_and_is_tried_again_for_the_nex
     environment = house.requirements("tinything==7\n", "broken.txt")
     job = house.job(environment)
     broken = house.until_known(job)
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Unpreparable)
     headline, *said = broken.why.splitlines()
     assert "No matching distribution found for tinything==7" in headline
     assert "no slot was taken" in headline
     assert any("tinything==7" in line for line in said)
-    assert isinstance(house.status(job), Broken), "the same job is not built for again"
-    assert isinstance(house.status(house.job(environment)), Waiting), "but for a later one it is"
+    assert isinstance(house.status(job), Unpreparable), "the same job is not built for again"
+    assert isinstance(house.status(house.job(environment)), Preparing), "but for a later one it is"
 
 
 def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(house: House, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(house: 
 
 def test_torch_and_pliant_cannot_be_replaced(house: House) -> None:
     broken = house.until_known(house.job(house.requirements("torch==1.0\n", "torch.txt")))
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Unpreparable)
     assert "torch==1.0" in broken.why
 
 
@@ -150,28 +150,28 @@ def test_an_environment_of_others_is_tried(house: House, tmp_path: Path) -> None
     job = house.job(str(venv))
     assert house.environments.problems(job.spec, "") == ()
     broken = house.until_known(job)
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Unpreparable)
     assert "cannot import Pliant and torch: ModuleNotFoundError: No module named 'torch'" in broken.why.splitlines()[0]
     assert f"{venv}/bin/python -m pip install pliant==" in broken.why
 
-    assert isinstance(house.until_known(house.job("/bin/true")), Broken)
+    assert isinstance(house.until_known(house.job("/bin/true")), Unpreparable)
     (venv / "bin" / "python").unlink()
     (problem,) = house.environments.problems(job.spec, "")
     assert problem.field == "environment"
     assert "has no bin/python" in problem.message
     gone = house.status(house.job(str(venv)))
-    assert isinstance(gone, Broken)
+    assert isinstance(gone, Unpreparable)
 
     conda = tmp_path / "conda"
     (conda / "conda-meta").mkdir(parents=True)
     python = able_python(conda)
-    assert house.until_known(house.job(f"conda:{conda}")) == Ready(python=python)
+    assert house.until_known(house.job(f"conda:{conda}")) == Prepared(python=python)
     able_python(tmp_path / "old", version="0.0.1")
     old = house.until_known(house.job(str(tmp_path / "old")))
-    assert isinstance(old, Broken)
+    assert isinstance(old, Unpreparable)
     assert f"has Pliant 0.0.1, but this server is {__version__}" in old.why
     able_python(tmp_path / "old")
-    assert isinstance(house.until_known(house.job(str(tmp_path / "old"))), Ready), "mended, and tried again"
+    assert isinstance(house.until_known(house.job(str(tmp_path / "old"))), Prepared), "mended, and tried again"
 
 
 def test_names_are_registered_shared_used_and_removed(house: House, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_names_are_registered_shared_used_and_removed(house: House, tmp_path: Pa
     with pytest.raises(Stale):
         house.environments.remove("mine", view.revision, ADA, ())
 
-    assert house.until_known(job) == Ready(python=python)
+    assert house.until_known(job) == Prepared(python=python)
     assert house.environments.show("mine", ADA).state == "ready"
     with pytest.raises(Conflict, match=rf"used by {job.id}"):
         house.environments.remove("mine", None, ADA, (job,))
@@ -205,7 +205,7 @@ def test_names_are_registered_shared_used_and_removed(house: House, tmp_path: Pa
     until(lambda: house.environments.show("mine", ADA).state == "ready")
     house.environments.remove("mine", changed.revision, ADA, ())
     gone_ = house.status(house.job("mine"))
-    assert isinstance(gone_, Broken)
+    assert isinstance(gone_, Unpreparable)
     assert "it may have been removed" in gone_.why
 
 
@@ -223,22 +223,22 @@ def test_everything_wrong_with_a_registration_is_told_at_once(house: House) -> N
 def test_what_a_killed_server_was_building_is_built_by_the_next(make_house: Callable[..., House]) -> None:
     house = make_house()
     job = house.job(house.requirements("tinything\n"))
-    assert isinstance(house.status(job), Waiting)
+    assert isinstance(house.status(job), Preparing)
     house.builds.close()
     (build,) = (kept.noun for kept in house.store.registry.list(Build))
     assert build.state is BuildState.BUILDING
     (house.folder / "environments" / "left-over" / "venv").mkdir(parents=True)
     house.open()
-    assert isinstance(house.status(job), Waiting), "somebody works on it again"
+    assert isinstance(house.status(job), Preparing), "somebody works on it again"
     assert [folder.name for folder in house.folders()] == [build.name]
-    assert isinstance(house.until_known(job), Ready)
+    assert isinstance(house.until_known(job), Prepared)
 
     house.builds.close()
     house.open()
-    assert isinstance(house.status(job), Ready), "what is ready stays ready"
-    assert isinstance(house.until_known(replace(job, id=JobId("job-9"))), Ready)
+    assert isinstance(house.status(job), Prepared), "what is ready stays ready"
+    assert isinstance(house.until_known(replace(job, id=JobId("job-9"))), Prepared)
     (house.folders()[0] / "venv" / "bin" / "python").unlink()
-    assert isinstance(house.status(house.job("requirements:requirements.txt")), Waiting), "unless it is gone"
+    assert isinstance(house.status(house.job("requirements:requirements.txt")), Preparing), "unless it is gone"
 
 
 def a_workshop(folder: Path, told: list[str], **limits: float) -> Workshop:

@@ -9,7 +9,7 @@ import pytest
 from tests.catalog.environments.wheels import tiny_wheel
 from tests.catalog.house import ADA, PATIENCE_S, House
 
-from pliant.core.preparation import Broken, Ready
+from pliant.core.preparation import Prepared, Unpreparable
 
 PROGRAM = """
 import importlib.util, iniconfig, ofthecode, tinything
@@ -44,7 +44,7 @@ def test_uv_builds_what_pip_would_and_leaves_the_servers_packages_alone(house: H
     requirements = house.requirements(f"tinything >=1.0\notherthing\ntorch\n./{own.name}\n./{other.name}\n")
     ready = house.until_known(house.job(requirements))
 
-    assert isinstance(ready, Ready), ready
+    assert isinstance(ready, Prepared), ready
     assert output_of(ready.python, PROGRAM) == f"1.0 3 99 {servers_torch.origin}"
     (view,) = house.environments.page(ADA, "", 10).environments
     assert view.builder == f"uv {metadata.version('uv')}"
@@ -66,7 +66,7 @@ def test_what_uv_cannot_build_is_told_in_its_own_words(
     house: House, requirements: str, headline: str, said: str
 ) -> None:
     broken = house.until_known(house.job(house.requirements(requirements, "broken.txt")))
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Unpreparable)
     first, *output = broken.why.splitlines()
     assert headline in first
     assert "no slot was taken" in first

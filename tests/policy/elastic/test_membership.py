@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Abandon, Broken, Dismiss, Form, Hello, Left, Ready, Switched
+from pliant.core.link import Abandon, Dismiss, Form, Hello, Left, Lost, Ready, Switched
 from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import (
     Abandoned,
@@ -64,7 +64,7 @@ class Story:
         return self.feed(Gone(task_id=task, reason=reason))
 
     def broken(self, task: TaskId, generation: int, *, trained: int | None = None) -> tuple[Effect, ...]:
-        message = Broken(generation=generation, step=3, error="reset by peer", trained=trained)
+        message = Lost(generation=generation, step=3, error="reset by peer", trained=trained)
         return self.feed(TaskMessage(task_id=task, message=message))
 
     def hello(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from pliant.core.job import TaskId
-from pliant.core.link import Abandon, Broken, Hello, Left, Ready, Switched
+from pliant.core.link import Abandon, Hello, Left, Lost, Ready, Switched
 from pliant.policy.elastic.generation import announce_next, send_form
 from pliant.policy.elastic.loss import abandon_current, abandon_forming, abandon_overtaken, forget_task
 from pliant.policy.elastic.membership import (
@@ -62,7 +62,7 @@ def _receive(membership: Membership, event: TaskMessage, now: float, effects: li
             return _note_ready(membership, task_id, ready.host, ready.port, now)
         case Switched() as switched:
             return _take_switched(membership, task_id, switched, now, effects)
-        case Broken() as broken:
+        case Lost() as broken:
             return _take_broken(membership, task_id, broken, now, effects)
         case _:
             assert_never(event.message)
@@ -183,7 +183,7 @@ def _forget_outsiders(membership: Membership, generation: GenerationView) -> Mem
 
 
 def _take_broken(
-    membership: Membership, task_id: TaskId, message: Broken, now: float, effects: list[Effect]
+    membership: Membership, task_id: TaskId, message: Lost, now: float, effects: list[Effect]
 ) -> Membership:
     forming = membership.forming
     reason = f"{task_id} reports: {message.error}"

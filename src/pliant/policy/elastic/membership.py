@@ -47,7 +47,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Broken, Hello, Left, Ready, Switched, ToTask
+from pliant.core.link import Hello, Left, Lost, Ready, Switched, ToTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class TaskMessage:
     """A task said something. Messages that do not concern membership are ignored."""
 
     task_id: TaskId
-    message: Hello | Ready | Switched | Broken | Left
+    message: Hello | Ready | Switched | Lost | Left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
