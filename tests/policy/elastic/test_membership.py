@@ -139,13 +139,14 @@ def test_the_example_of_membership() -> None:
 
     assert story.want(A, B, C, cause="free slots") == ()
     assert story.ready(B) == ()
-    assert story.membership.wake_at == 10.3
+    assert story.membership.wake_at == 10.0 + story.membership.gather_s == 10.3
     story.now = 10.1
     assert story.ready(C) == form(2, A, B, C, cause="free slots", to=[A, B, C])
     assert story.membership.active == (A,), "it trains on meanwhile"
     assert story.switched(A, B, C, step=40) == activated(2, A, B, C, from_size=1, cause="free slots", step=40)
     story.now = 12.0
     assert story.gone(B) == (*abandon(2, lost, A, C), *form(3, A, C, cause=lost, to=[A, C]))
+    assert story.membership.active == ()
     assert story.switched(A, C, step=41) == activated(3, A, C, from_size=3, cause=lost, step=41)
 
 
@@ -168,16 +169,6 @@ def test_newcomer_joins_behind_those_who_hold_state() -> None:
     assert story.ready(B) == form(2, A, B, cause="a slot is free", to=[A, B])
     assert story.membership.active == (A,), "the old generation trains on while the new one forms"
     assert story.switched(A, B, step=4) == activated(2, A, B, from_size=1, cause="a slot is free", step=4)
-
-
-def test_newcomers_that_start_together_join_in_one_change() -> None:
-    story = training(A)
-    story.want(A, B, C)
-
-    assert story.ready(B) == ()
-    assert story.membership.wake_at == 10.0 + story.membership.gather_s
-    story.now = 10.1
-    assert story.ready(C) == form(2, A, B, C, cause="grant", to=[A, B, C])
 
 
 def test_newcomer_does_not_wait_for_ever_for_one_that_is_late() -> None:
@@ -247,17 +238,6 @@ def test_emptied_and_filled_again_starts_from_what_was_saved() -> None:
 
 
 # -- losses -----------------------------------------------------------------------------------------------------------
-
-
-def test_survivors_of_a_crash_form_the_next_generation() -> None:
-    story = training(A, B, C)
-
-    assert story.gone(B) == (
-        *abandon(1, "lost job-1.2 (killed)", A, C),
-        *form(2, A, C, cause="lost job-1.2 (killed)", to=[A, C]),
-    )
-    assert story.membership.active == ()
-    assert story.switched(A, C, step=7) == activated(2, A, C, from_size=3, cause="lost job-1.2 (killed)", step=7)
 
 
 def test_next_in_line_leads_after_a_crash_of_the_leader() -> None:

@@ -176,7 +176,7 @@ def _serve_refused(queue_pass: QueuePass, reconsidered: set[JobId]) -> bool:
     waiting = set(queue_pass.queue.refused)
     ahead = 0
     for candidate in queue_pass.queue.order:
-        slots = candidate.minimum_slots
+        slots = candidate.minimum * candidate.size
         if candidate in waiting and not queue_pass.can_afford(candidate):
             if ahead + slots <= queue_pass.limit(candidate) and _reconsider(candidate, reconsidered):
                 return False

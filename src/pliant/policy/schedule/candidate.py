@@ -18,6 +18,8 @@ class Candidate:
     queue: QueueRules
     group: int
     """The resource group of its queue."""
+    is_protected: bool
+    """Nobody may take a task of it: its queue has no preemption."""
     excluded_nodes: frozenset[int] = frozenset()
     """Nodes on which none of its tasks is to be started."""
     in_backoff: bool = False
@@ -49,15 +51,6 @@ class Candidate:
     """Tasks that it deserves."""
     in_ratio: bool = False
     """Its share is in the ratio of the priorities: neither minimum nor maximum bounds it."""
-
-    @property
-    def is_protected(self) -> bool:
-        """Tell whether nobody may take a task of it: its queue has no preemption."""
-        return not self.queue.preemption
-
-    @property
-    def minimum_slots(self) -> int:
-        return self.minimum * self.size
 
     @property
     def target(self) -> int:

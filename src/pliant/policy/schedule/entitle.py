@@ -2,7 +2,7 @@
 
 One level is raised for all queues; a queue gets level x weight slots, never less than its floor nor more than it wants.
 Where the groups of some queues have no slots left between them, these queues stop and the level rises for the others
-(Hall's condition: any set of groups holds no more than its slots together; the set that fills up first comes first).
+(any set of groups has no more than its slots together; the set that fills up first comes first).
 Whole slots come from the largest remainder. Knows no nodes, no workloads and no time.
 
 Example: two nodes of 4 slots. Queue wide (weight 1) may use both, queue narrow (weight 3) the second only; both want

@@ -107,8 +107,9 @@ def release_over_limit(pool: SlotPool, candidates: Sequence[Candidate]) -> None:
 
     Of these the youngest workload's newest task goes first. Protected and pinned workloads keep what they hold.
     """
-    limited = [candidate for candidate in candidates if pool.future_idle.limits[candidate.group] is not None]
-    last_first = sorted(limited, key=lambda candidate: age(candidate.workload), reverse=True)
+    if not any(pool.future_idle.limits):
+        return
+    last_first = sorted(candidates, key=lambda candidate: age(candidate.workload), reverse=True)
     for minimums_too in (False, True):
         for candidate in last_first:
             if candidate.is_protected or candidate.workload.pinned:

@@ -132,10 +132,11 @@ def _line_up(part: Snapshot, candidates: list[Candidate], policy: Policy, now: f
             candidate.minimum = max(workload.min_tasks, min(candidate.num_held, workload.max_tasks))
         by_queue.setdefault(workload.queue, []).append(candidate)
     queues = []
-    for queue_view in sorted(part.queues, key=lambda queue: (-queue.weight, natural(queue.name))):
-        own = by_queue[queue_view.name]
+    for view in sorted(part.queues, key=lambda queue: (-queue.weight, natural(queue.name))):
+        own = by_queue[view.name]
         own.sort(key=_precedence)
-        queues.append(QueueState(view=queue_view, group=own[0].group, order=own))
+        may_pause = view.policy is not PolicyName.FAIRSHARE and view.preemption
+        queues.append(QueueState(view=view, group=own[0].group, order=own, may_pause=may_pause))
     return queues
 
 

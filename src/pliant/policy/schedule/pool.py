@@ -75,13 +75,14 @@ def lay_out(snapshot: Snapshot) -> tuple[SlotPool, list[Candidate]]:
     staying = [[0] * len(nodes) for _ in limits]
     candidates = []
     for workload in snapshot.workloads:
-        group = group_of[workload.queue]
+        queue, group = queues[workload.queue], group_of[workload.queue]
         candidate = Candidate(
             workload=workload,
             size=workload.slots_per_task,
             minimum=workload.min_tasks,
-            queue=queues[workload.queue],
+            queue=queue,
             group=group,
+            is_protected=not queue.preemption,
         )
         for task in workload.tasks:
             node = index.get(task.node_id)

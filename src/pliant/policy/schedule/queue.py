@@ -6,7 +6,7 @@ Changed in place, and gone when the decision is made.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pliant.core.plan import PolicyName, QueueRules
+from pliant.core.plan import QueueRules
 from pliant.policy.schedule.candidate import Candidate
 
 
@@ -18,6 +18,8 @@ class QueueState:
     group: int
     order: Sequence[Candidate]
     """Its workloads, by the queue's policy."""
+    may_pause: bool
+    """A workload that holds its minimum may be paused for one before it in the order."""
     demand: int = 0
     """What its workloads could use, could they all be admitted."""
     wanted: int = 0
@@ -36,11 +38,6 @@ class QueueState:
     """Workloads that wait because their minimums do not fit into the budget, or on the nodes."""
 
     @property
-    def may_pause(self) -> bool:
-        """Tell whether a workload that holds its minimum may be paused for one before it in the order."""
-        return self.view.policy is not PolicyName.FAIRSHARE and self.view.preemption
-
-    @property
     def usable(self) -> int:
         """Return what those who are admitted could use."""
         return sum(candidate.usable_slots for candidate in self.order if candidate.admitted)
@@ -50,6 +47,6 @@ def assess(queue: QueueState, num_slots: int) -> None:
     """Fill in what a queue wants, and what it has for certain; `num_slots` is what its group has."""
     holding = [candidate for candidate in queue.order if candidate.num_held and candidate.workload.max_tasks]
     kept = sum(min(c.num_held, c.workload.max_tasks) * c.size for c in holding if c.is_protected)
-    queue.floor = max(kept, min(num_slots, sum(candidate.minimum_slots for candidate in holding)))
-    possible = (c.usable_slots for c in queue.order if c.minimum_slots <= num_slots or c.num_held)
+    queue.floor = max(kept, min(num_slots, sum(c.minimum * c.size for c in holding)))
+    possible = (c.usable_slots for c in queue.order if c.minimum * c.size <= num_slots or c.num_held)
     queue.demand = queue.wanted = max(queue.floor, sum(possible))

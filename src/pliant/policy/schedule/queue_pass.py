@@ -36,7 +36,7 @@ class QueuePass:
     def can_afford(self, candidate: Candidate) -> bool:
         """Tell whether a minimum fits into what the queue is entitled to; what nobody may take always does."""
         kept = candidate.is_protected and candidate.num_held > 0
-        return kept or self.num_granted + candidate.minimum_slots <= self.limit(candidate)
+        return kept or self.num_granted + candidate.minimum * candidate.size <= self.limit(candidate)
 
     def limit(self, candidate: Candidate) -> float:
         """Return up to how many slots of minimums a workload may be granted its own.
@@ -49,18 +49,16 @@ class QueuePass:
     def grant(self, candidate: Candidate) -> None:
         """Note that a minimum is granted."""
         candidate.admitted = True
-        self.num_granted += candidate.minimum_slots
+        self.num_granted += candidate.minimum * candidate.size
 
     def num_yielding(self, candidate: Candidate) -> int:
         """Return the guaranteed slots that a workload has to yield to those before it in the order.
 
         Who holds its whole minimum yields only where the policy may pause it.
         """
-        if not candidate.guaranteed or candidate.is_protected:
-            return 0
-        if candidate.num_held >= candidate.minimum and not self.queue.may_pause:
-            return 0
-        return sum(candidate.guaranteed.values()) * candidate.size
+        if (self.queue.may_pause or candidate.num_held < candidate.minimum) and not candidate.is_protected:
+            return sum(candidate.guaranteed.values()) * candidate.size
+        return 0
 
 
 def begin(queue: QueueState, pool: SlotPool, no_room: dict[Kind, int]) -> QueuePass:

@@ -70,7 +70,7 @@ def explain(
         if candidate.admitted:
             reason = _granted(context, candidate, ahead)
             ahead.append(candidate)
-            guaranteed += candidate.minimum_slots
+            guaranteed += candidate.minimum * candidate.size
         else:
             reason = _waiting(context, candidate, ahead, guaranteed)
         if candidate.is_protected and candidate.num_held and candidate.admitted:
