@@ -35,7 +35,7 @@ def disturb(pool: Pool, client: Client, job_id: str, dice: random.Random) -> Non
                 os.kill(victim.pid, signal.SIGKILL)
     else:
         client.change(job_id, JobPatch(max_tasks=dice.randint(1, 6)))
-    enough = reached(client, job_id) + dice.choice([1, 2, 10, 20])
+    enough = reached(client, job_id) + dice.choice([1, 2, 5, 10])
     pool.until(lambda: ended(client, job_id) or reached(client, job_id) >= enough, "it trains on", 60)
 
 

@@ -59,7 +59,7 @@ def with_password(url: str) -> str:
 def test_a_server_that_is_killed_at_random_moments_loses_nothing(pool: Pool, tmp_path: Path, pace: Pace) -> None:
     chance, starts = random.Random(20_260_721), tmp_path / "starts"
     starts.mkdir()
-    pace.set(0.3)  # longer than the time between two reports, so that every step has a point
+    pace.set(0.1)  # a step takes four, longer than the time between two reports: every step has a point
     pool.up()
     training = pool.submit(
         HERE / "paced.py", "--min", "2", "--max", "2", args=("--epochs", "1000", "--pace", str(pace))

@@ -55,7 +55,7 @@ def standby_of(home: Path, database: str | None) -> Standby:
 
 
 def begin_training(pool: Pool, pace: Pace) -> tuple[str, set[int]]:
-    pace.set(0.3)  # longer than the time between two reports, so that every step has a point
+    pace.set(0.1)  # a step takes four, longer than the time between two reports: every step has a point
     script = HERE / "paced.py"
     job_id = pool.submit(script, "--min", "2", "--max", "2", args=("--epochs", "1000", "--pace", str(pace)))
     with pool.client() as client:

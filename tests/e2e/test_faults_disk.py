@@ -30,9 +30,9 @@ def saved(job: Trial) -> list[Event]:
 
 @pytest.mark.parametrize("left", [0.5, 0.0], ids=["half of it is left", "nothing of it is left"])
 def test_a_torn_checkpoint_is_skipped_for_the_one_before_it(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path, left: float
+    pool: Pool, client: Client, tmp_path: Path, left: float
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1)
     job.until_size(3)
     job.until(lambda: len(saved(job)) >= 2, "two checkpoints")
     with job.all_hurt():
@@ -47,9 +47,9 @@ def test_a_torn_checkpoint_is_skipped_for_the_one_before_it(
 
 @pytest.mark.parametrize("place", [Place.SAVING, Place.NAMING], ids=str)
 def test_a_leader_killed_while_it_writes_a_checkpoint_leaves_the_one_before_it(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path, place: Place
+    pool: Pool, client: Client, tmp_path: Path, place: Place
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1)
     job.until_size(3)
     job.until(lambda: saved(job), "a checkpoint")
     job.hurt(Fault(id="kill", place=place, act=Act.KILL))
@@ -62,9 +62,9 @@ def test_a_leader_killed_while_it_writes_a_checkpoint_leaves_the_one_before_it(
 
 
 def test_all_killed_while_a_checkpoint_is_written_go_on_from_the_one_before_it(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1)
     job.until_size(3)
     job.until(lambda: saved(job), "a checkpoint")
     job.hurt(Fault(id="writing", place=Place.NAMING, act=Act.HANG))
@@ -78,8 +78,8 @@ def test_all_killed_while_a_checkpoint_is_written_go_on_from_the_one_before_it(
     assert not drafts(job)
 
 
-def test_a_full_disk_costs_checkpoints_and_no_steps(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1, width=WIDE)
+def test_a_full_disk_costs_checkpoints_and_no_steps(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1, width=WIDE)
     job.until_size(3)
     job.until(lambda: saved(job), "a checkpoint")
     job.hurt(Fault(id="full", place=Place.STEP, act=Act.FULL, value=250_000, times=3))
@@ -95,10 +95,8 @@ def test_a_full_disk_costs_checkpoints_and_no_steps(fault_pool: Pool, fault_clie
     job.end()
 
 
-def test_a_disk_without_any_room_costs_logs_and_no_steps(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+def test_a_disk_without_any_room_costs_logs_and_no_steps(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1)
     job.until_size(3)
     job.hurt(Fault(id="full", place=Place.STEP, act=Act.FULL, value=0, times=3))
     full = job.until_claimed("full")[0]
@@ -112,11 +110,11 @@ def test_a_disk_without_any_room_costs_logs_and_no_steps(
 
 
 def test_a_server_whose_disk_is_full_decides_again_when_there_is_room(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+    job = Trial.begin(pool, client, tmp_path / "trial")
     tasks = job.until_size(3)
-    with full_disk(fault_pool):
+    with full_disk(pool):
         job.kill(tasks[1])
         time.sleep(1.5)  # longer than the loop waits until it tries again
     roomy_at = time.time()
@@ -126,12 +124,10 @@ def test_a_server_whose_disk_is_full_decides_again_when_there_is_room(
     assert not saved(job)
 
 
-def test_a_server_whose_disk_is_full_holds_up_no_training(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+def test_a_server_whose_disk_is_full_holds_up_no_training(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial")
     job.until_size(3)
-    with full_disk(fault_pool):
+    with full_disk(pool):
         full_at = time.time()
         job.until_trains_after(full_at + 3.0)
     job.assert_back_within(0, full_at)

@@ -19,8 +19,8 @@ def stop(place: Place, *, rank: int | None = None, task: int | None = None) -> F
 
 
 @pytest.mark.parametrize("place", [Place.REDUCED, Place.STEPPED, Place.EVALUATING], ids=str)
-def test_a_leader_that_hangs(fault_pool: Pool, fault_client: Client, tmp_path: Path, place: Place) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+def test_a_leader_that_hangs(pool: Pool, client: Client, tmp_path: Path, place: Place) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial")
     job.until_size(3)
     job.hurt(stop(place, rank=0))
     (stopped,) = job.until_claimed("stop")
@@ -30,8 +30,8 @@ def test_a_leader_that_hangs(fault_pool: Pool, fault_client: Client, tmp_path: P
     assert not job.events("checkpoint.saved")
 
 
-def test_two_workers_that_hang_at_once(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=4)
+def test_two_workers_that_hang_at_once(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=4)
     job.until_size(4)
     step = job.beats()[-1].step + 6 * STEPS_PER_EPOCH  # both see the plan before it
     ids = ("first", "second")
@@ -42,8 +42,8 @@ def test_two_workers_that_hang_at_once(fault_pool: Pool, fault_client: Client, t
 
 
 @pytest.mark.parametrize("place", [Place.FORMING, Place.TAKING], ids=["while it connects", "while it takes the state"])
-def test_a_newcomer_that_hangs(fault_pool: Pool, fault_client: Client, tmp_path: Path, place: Place) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=2)
+def test_a_newcomer_that_hangs(pool: Pool, client: Client, tmp_path: Path, place: Place) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=2)
     job.until_size(2)
     job.hurt(stop(place, task=3))
     job.resize(3)
@@ -54,8 +54,8 @@ def test_a_newcomer_that_hangs(fault_pool: Pool, fault_client: Client, tmp_path:
     assert not job.events("checkpoint.saved")
 
 
-def test_a_giver_of_the_state_that_hangs(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=2)
+def test_a_giver_of_the_state_that_hangs(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=2)
     job.until_size(2)
     job.hurt(stop(Place.GIVING))
     job.resize(3)
@@ -65,10 +65,8 @@ def test_a_giver_of_the_state_that_hangs(fault_pool: Pool, fault_client: Client,
     assert job.end().num_redone_steps <= 1
 
 
-def test_a_leader_that_hangs_while_it_writes_a_checkpoint(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+def test_a_leader_that_hangs_while_it_writes_a_checkpoint(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1)
     job.until_size(3)
     job.hurt(stop(Place.NAMING))
     (stopped,) = job.until_claimed("stop")
@@ -78,9 +76,9 @@ def test_a_leader_that_hangs_while_it_writes_a_checkpoint(
 
 
 def test_all_workers_that_hang_at_once_go_on_from_the_newest_checkpoint(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1)
     job.until_size(3)
     job.until(lambda: job.events("checkpoint.saved"), "a checkpoint")
     with job.all_hurt(signal.SIGSTOP):
@@ -90,8 +88,8 @@ def test_all_workers_that_hang_at_once_go_on_from_the_newest_checkpoint(
     job.end()
 
 
-def test_a_leaver_that_hangs_holds_up_nobody(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+def test_a_leaver_that_hangs_holds_up_nobody(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial")
     tasks = job.until_size(3)
     stopped_at = job.stop(tasks[2])
     job.resize(2)
@@ -101,12 +99,12 @@ def test_a_leaver_that_hangs_holds_up_nobody(fault_pool: Pool, fault_client: Cli
     assert job.end().num_redone_steps <= 1
 
 
-def test_a_worker_that_hangs_while_the_server_is_away(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+def test_a_worker_that_hangs_while_the_server_is_away(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial")
     tasks = job.until_size(3)
-    fault_pool.signal(signal.SIGKILL)
+    pool.signal(signal.SIGKILL)
     job.stop(tasks[1])
-    fault_pool.up()
+    pool.up()
     job.until_trains_after(time.time())
     job.until_size(3)
     assert job.end().num_redone_steps <= 1

@@ -24,9 +24,9 @@ def kill(rank: int | None = None, *, place: Place = Place.STEP, name: str = "kil
 @pytest.mark.parametrize("place", [Place.STEP, Place.REDUCED, Place.STEPPED], ids=str)
 @pytest.mark.parametrize("rank", [0, 2], ids=["the leader", "another"])
 def test_a_worker_killed_inside_a_step_costs_that_step_at_most(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path, rank: int, place: Place
+    pool: Pool, client: Client, tmp_path: Path, rank: int, place: Place
 ) -> None:
-    job = trial(fault_pool, fault_client, tmp_path)
+    job = trial(pool, client, tmp_path)
     job.until_size(3)
     job.hurt(kill(rank, place=place))
     (killed,) = job.until_claimed("kill")
@@ -36,8 +36,8 @@ def test_a_worker_killed_inside_a_step_costs_that_step_at_most(
     assert not job.events("checkpoint.saved")
 
 
-def test_two_killed_at_once_cost_one_step_at_most(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    job = trial(fault_pool, fault_client, tmp_path, max_tasks=4)
+def test_two_killed_at_once_cost_one_step_at_most(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = trial(pool, client, tmp_path, max_tasks=4)
     job.until_size(4)
     step = job.beats()[-1].step + 6 * STEPS_PER_EPOCH  # both see the plan before it
     ranks = {"first": 0, "second": 1}
@@ -48,10 +48,8 @@ def test_two_killed_at_once_cost_one_step_at_most(fault_pool: Pool, fault_client
     assert not job.events("checkpoint.saved")
 
 
-def test_all_but_one_killed_at_once_leave_one_that_goes_on(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    job = trial(fault_pool, fault_client, tmp_path)
+def test_all_but_one_killed_at_once_leave_one_that_goes_on(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = trial(pool, client, tmp_path)
     killed_at = job.kill(*job.until_size(3)[:2])
     job.assert_back_within(BACK_AFTER_KILL_S, killed_at)
     assert job.end().num_redone_steps <= 1
@@ -60,9 +58,9 @@ def test_all_but_one_killed_at_once_leave_one_that_goes_on(
 
 @pytest.mark.parametrize("place", [Place.START, Place.BUILT], ids=str)
 def test_a_newcomer_killed_while_it_warms_disturbs_nobody(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path, place: Place
+    pool: Pool, client: Client, tmp_path: Path, place: Place
 ) -> None:
-    job = trial(fault_pool, fault_client, tmp_path, max_tasks=2)
+    job = trial(pool, client, tmp_path, max_tasks=2)
     job.until_size(2)
     job.hurt(kill(place=place))
     job.resize(3)
@@ -74,11 +72,9 @@ def test_a_newcomer_killed_while_it_warms_disturbs_nobody(
 
 
 @pytest.mark.parametrize("victim", ["the newcomer", "the leader", "another"])
-def test_a_worker_killed_while_a_generation_forms(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path, victim: str
-) -> None:
+def test_a_worker_killed_while_a_generation_forms(pool: Pool, client: Client, tmp_path: Path, victim: str) -> None:
     forming = Fault(id="forming", place=Place.FORMING, act=Act.PAUSE, value=5.0, task=3)
-    job = trial(fault_pool, fault_client, tmp_path, forming, max_tasks=2)
+    job = trial(pool, client, tmp_path, forming, max_tasks=2)
     two = job.until_size(2)
     job.resize(3)
     (newcomer,) = job.until_claimed("forming")
@@ -95,8 +91,8 @@ def test_a_worker_killed_while_a_generation_forms(
 
 
 @pytest.mark.parametrize("victim", ["the giver", "the taker", "a witness"])
-def test_a_worker_killed_during_a_switch(fault_pool: Pool, fault_client: Client, tmp_path: Path, victim: str) -> None:
-    job = trial(fault_pool, fault_client, tmp_path, max_tasks=2)
+def test_a_worker_killed_during_a_switch(pool: Pool, client: Client, tmp_path: Path, victim: str) -> None:
+    job = trial(pool, client, tmp_path, max_tasks=2)
     job.until_size(2)
     # The newcomer gets its state from rank 0; rank 1 waits for both at the step that follows.
     job.hurt(
@@ -120,11 +116,9 @@ def test_a_worker_killed_during_a_switch(fault_pool: Pool, fault_client: Client,
     assert not job.events("checkpoint.saved")
 
 
-def test_a_worker_killed_at_the_switch_of_a_shrinking_job(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
+def test_a_worker_killed_at_the_switch_of_a_shrinking_job(pool: Pool, client: Client, tmp_path: Path) -> None:
     forming = Fault(id="forming", place=Place.FORMING, act=Act.PAUSE, value=5.0)
-    job = trial(fault_pool, fault_client, tmp_path, max_tasks=4)
+    job = trial(pool, client, tmp_path, max_tasks=4)
     job.until_size(4)
     job.hurt(forming)
     job.resize(2)
@@ -137,17 +131,17 @@ def test_a_worker_killed_at_the_switch_of_a_shrinking_job(
 
 
 def test_the_leader_killed_while_it_saves_the_model_is_replaced_by_one_that_does(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
-    job = trial(fault_pool, fault_client, tmp_path, kill(0, place=Place.NAMING))
+    job = trial(pool, client, tmp_path, kill(0, place=Place.NAMING))
     job.until_size(3)
     job.end()
     assert [claim.id for claim in job.claims()] == ["kill"]
     assert len(job.events("model.saved")) == 1
 
 
-def test_a_worker_that_runs_out_of_memory_is_replaced(fault_pool: Pool, fault_client: Client, tmp_path: Path) -> None:
-    job = trial(fault_pool, fault_client, tmp_path)
+def test_a_worker_that_runs_out_of_memory_is_replaced(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = trial(pool, client, tmp_path)
     job.until_size(3)
     job.hurt(Fault(id="oom", place=Place.STEP, act=Act.OOM, value=50, rank=1))
     job.until_claimed("oom")
@@ -158,10 +152,8 @@ def test_a_worker_that_runs_out_of_memory_is_replaced(fault_pool: Pool, fault_cl
     assert job.end().num_redone_steps <= 1
 
 
-def test_all_killed_at_once_go_on_from_the_newest_checkpoint(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    job = trial(fault_pool, fault_client, tmp_path, checkpoint_freq=1)
+def test_all_killed_at_once_go_on_from_the_newest_checkpoint(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = trial(pool, client, tmp_path, checkpoint_freq=1)
     job.until_size(3)
     job.until(lambda: job.events("checkpoint.saved"), "a checkpoint")
     with job.all_hurt():
@@ -171,10 +163,8 @@ def test_all_killed_at_once_go_on_from_the_newest_checkpoint(
     job.end()
 
 
-def test_all_killed_at_once_before_any_checkpoint_begin_anew(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    job = trial(fault_pool, fault_client, tmp_path)
+def test_all_killed_at_once_before_any_checkpoint_begin_anew(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = trial(pool, client, tmp_path)
     job.until_size(3)
     with job.all_hurt():
         for path in job.memory_checkpoints():  # there is one if five seconds have passed
@@ -185,10 +175,8 @@ def test_all_killed_at_once_before_any_checkpoint_begin_anew(
 
 
 @pytest.mark.parametrize("rank", [0, 2], ids=["the leader", "another"])
-def test_a_worker_killed_during_evaluation_costs_no_step(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path, rank: int
-) -> None:
-    job = trial(fault_pool, fault_client, tmp_path)
+def test_a_worker_killed_during_evaluation_costs_no_step(pool: Pool, client: Client, tmp_path: Path, rank: int) -> None:
+    job = trial(pool, client, tmp_path)
     job.until_size(3)
     job.hurt(kill(rank, place=Place.EVALUATING))
     (killed,) = job.until_claimed("kill")

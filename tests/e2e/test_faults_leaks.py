@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 def test_a_worker_holds_no_more_after_many_generations_than_after_the_first(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=2, epochs=60, pace=0.1)
+    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=2, epochs=60, pace=0.1)
     survivor = job.until_size(2)[0]
     assert survivor.pid is not None
     pid = survivor.pid
@@ -41,13 +41,13 @@ def disturb(job: Trial) -> None:
 
 
 def test_nothing_outlives_a_job_whose_workers_were_killed_stopped_and_cut_off(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
-    warm = Trial.begin(fault_pool, fault_client, tmp_path / "warm", pace=0.0)
+    warm = Trial.begin(pool, client, tmp_path / "warm", pace=0.0)
     warm.end()
-    fault_pool.until(lambda: not census.count(fault_pool.home).tasks, "no task of an earlier job is left")
-    before = census.count(fault_pool.home)
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", checkpoint_freq=1)
+    pool.until(lambda: not census.count(pool.home).tasks, "no task of an earlier job is left")
+    before = census.count(pool.home)
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=1)
     first, second, _ = job.until_size(3)
     job.kill(first)
     job.stop(second)
@@ -57,7 +57,7 @@ def test_nothing_outlives_a_job_whose_workers_were_killed_stopped_and_cut_off(
     job.end()
 
     def left() -> list[str]:
-        after = census.count(fault_pool.home)
+        after = census.count(pool.home)
         found = [f"{process.role} ({process.pid}, {process.state})" for process in after.tasks]
         found += sorted(after.shared_memory - before.shared_memory)
         for role in ("server", "zygote"):

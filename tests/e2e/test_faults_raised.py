@@ -24,9 +24,9 @@ def failed(job: Trial) -> Job:
 @pytest.mark.parametrize("rank", [0, 2], ids=["the leader", "another"])
 @pytest.mark.parametrize("act", [Act.RAISE, Act.MEMORY, Act.EXIT], ids=["raises", "gets no memory", "exits"])
 def test_a_worker_that_ends_by_its_own_fault_costs_a_step(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path, rank: int, act: Act
+    pool: Pool, client: Client, tmp_path: Path, rank: int, act: Act
 ) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial")
+    job = Trial.begin(pool, client, tmp_path / "trial")
     job.until_size(3)
     job.hurt(Fault(id="fault", place=Place.STEP, act=act, value=50 if act is Act.MEMORY else 3, rank=rank))
     (hurt,) = job.until_claimed("fault")
@@ -37,10 +37,8 @@ def test_a_worker_that_ends_by_its_own_fault_costs_a_step(
     assert told[act] in lost.message
 
 
-def test_an_exception_of_a_newcomer_leaves_the_others_alone(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", max_tasks=2)
+def test_an_exception_of_a_newcomer_leaves_the_others_alone(pool: Pool, client: Client, tmp_path: Path) -> None:
+    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=2)
     job.until_size(2)
     job.hurt(Fault(id="raise", place=Place.BUILT, act=Act.RAISE, task=3))
     job.resize(3)
@@ -50,20 +48,10 @@ def test_an_exception_of_a_newcomer_leaves_the_others_alone(
 
 
 def test_an_exception_at_the_same_step_again_ends_the_job_with_its_traceback(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
     wrong = Fault(id="raise", place=Place.STEP, act=Act.RAISE, step=20, exactly=True, times=100)
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", wrong)
+    job = Trial.begin(pool, client, tmp_path / "trial", wrong)
     ended = failed(job)
     assert "FaultError: a fault of the plan" in ended.reason
     assert 'faulty.py", line' in ended.reason
-
-
-def test_a_step_that_kills_whoever_computes_it_stops_the_job_with_its_number(
-    fault_pool: Pool, fault_client: Client, tmp_path: Path
-) -> None:
-    poison = Fault(id="poison", place=Place.STEP, act=Act.KILL, step=20, exactly=True, times=100)
-    job = Trial.begin(fault_pool, fault_client, tmp_path / "trial", poison, checkpoint_freq=1)
-    ended = failed(job)
-    assert "step 20" in ended.reason.splitlines()[0]
-    assert len(job.claims()) <= 12

@@ -60,9 +60,10 @@ DistributedSampler.set_epoch = held
 """Put before a script: it begins its fourth epoch when there is a file, so that it is not over before."""
 
 
-@pytest.fixture
-def small_pool(tmp_path: Path) -> Iterator[Pool]:
-    server = Pool(tmp_path / "home", slots=3)
+@pytest.fixture(scope="module")
+def small_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """One server for all tests of this file, which end their jobs; the last one kills it."""
+    server = Pool(tmp_path_factory.mktemp("fixed") / "home", slots=3)
     server.up()
     yield server
     server.close()
@@ -156,6 +157,7 @@ def test_it_waits_for_all_its_slots_beside_an_elastic_job_and_cannot_be_resized(
     assert client.wait(fixed, timeout_s=WAIT_S).state == "stopped"
     small_pool.until(lambda: len(small_pool.training(client, elastic)) == 3, "the elastic job grows again", WAIT_S)
     client.stop(elastic)
+    assert client.wait(elastic, timeout_s=WAIT_S).state == "stopped"
 
 
 def test_a_killed_server_is_missed_by_nobody(small_pool: Pool) -> None:

@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,12 +46,6 @@ for epoch in run.epochs(10):
 """
 
 
-@pytest.fixture
-def client(pool: Pool) -> Iterator[Client]:
-    with pool.client() as client:
-        yield client
-
-
 def training(pool: Pool, client: Client, pace: Pace, num: int = 3) -> str:
     """Start a paced training and wait until so many tasks train."""
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
@@ -84,12 +77,11 @@ def completed(pool: Pool, client: Client, job_id: str, pace: Pace) -> Job:
     return job
 
 
-@pytest.mark.parametrize("rank", [2, 0], ids=["worker", "leader"])
 def test_a_stopped_worker_is_replaced_and_the_others_train_within_the_lease_and_a_second(
-    pool: Pool, client: Client, pace: Pace, rank: int
+    pool: Pool, client: Client, pace: Pace
 ) -> None:
     job_id = training(pool, client, pace)
-    victim = members(client, job_id)[rank]
+    victim = members(client, job_id)[2]
     assert victim.pid is not None
     starved_before_s = pool.starved_s()
     stopped_at = time.time()
@@ -146,27 +138,6 @@ def test_a_newcomer_that_is_stopped_while_it_warms_disturbs_nobody(
     assert completed(pool, client, job_id, pace).num_redone_steps == 0
 
 
-def test_a_server_that_was_stopped_for_twice_the_lease_kills_nobody(pool: Pool, client: Client, pace: Pace) -> None:
-    job_id = training(pool, client, pace)
-    before = {task.id: task.pid for task in pool.training(client, job_id)}
-    assert pool.process is not None
-
-    pool.process.send_signal(signal.SIGSTOP)
-    woken_at = time.monotonic() + 2 * LEASE_S
-    pool.until(lambda: time.monotonic() > woken_at, "the server is away", 30)
-    pool.process.send_signal(signal.SIGCONT)
-    reached = client.job(job_id).job.progress
-    judged_at = time.monotonic() + LEASE_S + 1.0
-    pool.until(lambda: time.monotonic() > judged_at, "whoever were blamed would be gone by now", 30)
-
-    assert {task.id: task.pid for task in pool.training(client, job_id)} == before
-    assert events(client, job_id, "task.lost") == []
-    now = client.job(job_id).job.progress
-    assert now is not None
-    assert reached is None or now.step > reached.step
-    assert completed(pool, client, job_id, pace).num_redone_steps == 0
-
-
 @pytest.mark.parametrize("num_tasks", [1, 3])
 def test_a_poison_step_fails_the_job_with_a_diagnosis(
     pool: Pool, client: Client, tmp_path: Path, num_tasks: int
@@ -186,4 +157,4 @@ def test_a_poison_step_fails_the_job_with_a_diagnosis(
     assert len([line for line in rest if " on local was killed by SIGKILL (not by Pliant" in line]) >= 3
     assert any(line.startswith("what to do: if the kernel killed them for want of memory") for line in rest)
     assert rest[-1] == "about to touch sample 42"
-    assert len(lost) >= 3
+    assert 3 <= len(lost) <= 12

@@ -8,40 +8,9 @@ from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.train.test_elastic import samples_by_epoch
 
-from pliant.api.jobs import JobPatch
-
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 20, 10, 500
-
-
-def test_a_killed_server_is_missed_by_nobody_and_the_next_one_takes_over(tmp_path: Path, pace: Pace) -> None:
-    pool = Pool(tmp_path / "home", slots=3)
-    pool.up()
-    args = ("--epochs", str(EPOCHS), "--pace", str(pace))
-    job_id = pool.submit(HERE / "paced.py", "--max", "3", "--audit", args=args)
-    with pool.client() as client:
-        pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
-        before = {task.id: task.pid for task in pool.training(client, job_id)}
-    audit = pool.home / "jobs" / job_id / "result" / "audit"
-    pace.set(0.5)  # so that it lasts until the next server is there
-    pool.signal(signal.SIGKILL)
-    reached = len(samples_by_epoch(audit.parent)[1])
-    pool.until(lambda: len(samples_by_epoch(audit.parent)[1]) > reached + 3, "it trains on without a server")
-
-    pool.up()
-    with pool.client() as client:
-        pool.until(lambda: len(pool.training(client, job_id)) == 3, "the next server knows them")
-        assert {task.id: task.pid for task in pool.training(client, job_id)} == before
-        client.change(job_id, JobPatch(max_tasks=2))
-        pool.until(lambda: len(pool.training(client, job_id)) == 2, "and can still resize them")
-        pace.set(0)
-        job = client.wait(job_id, timeout_s=90)
-    pool.close()
-    assert (job.state, job.reason) == ("completed", job.reason)
-    epochs, steps = samples_by_epoch(audit.parent)
-    assert steps == set(range(EPOCHS * STEPS_PER_EPOCH))
-    assert all(sorted(epochs[epoch]) == list(range(NUM_SAMPLES)) for epoch in range(EPOCHS))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
