@@ -34,7 +34,7 @@ from pliant.core.job import JobId, NodeId
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster
 from pliant.entry.datasets import IMPORTER
-from pliant.entry.environments import opened_environments
+from pliant.entry.environments import open_environments
 from pliant.ibm.rest.edge import IBM
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people
@@ -44,7 +44,7 @@ from pliant.server.app import make_app
 from pliant.server.bell import Bell
 from pliant.server.context import Context
 from pliant.server.links import LinkHub
-from pliant.server.model_jobs import models_of
+from pliant.server.model_jobs import make_models
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
@@ -74,7 +74,7 @@ class Served:
         )
         self._rooms = ExitStack()
         self.environments = self._rooms.enter_context(
-            opened_environments(self.store.registry, self.clock, home, os.environ, self.people)
+            open_environments(self.store.registry, self.clock, home, os.environ, self.people)
         )
         self.datasets = make_datasets(
             self.store.registry,
@@ -106,7 +106,7 @@ class Served:
             datasets=self.datasets,
             people=self.people,
             sharing=self.sharing,
-            models=models_of(self.store.registry, self.clock, self.control, self.sharing, self.people.gate.knows),
+            models=make_models(self.store.registry, self.clock, self.control, self.sharing, self.people.gate.knows),
             registry=self.store.registry,
             audit=self.store.audit,
             clock=self.clock,

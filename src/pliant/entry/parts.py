@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pliant
-from pliant.catalog.datasets.use_cases import Datasets
+from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.cluster.local import LocalCluster
 from pliant.cluster.settings import PRELOAD, LocalSettings
 from pliant.control.loop.tick import Control
@@ -18,7 +18,7 @@ from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
 from pliant.entry.datasets import open_datasets
 from pliant.entry.ending import Ending
-from pliant.entry.environments import opened_environments
+from pliant.entry.environments import open_environments
 from pliant.entry.front import Front
 from pliant.entry.home import SERVER_FILE, Home
 from pliant.entry.people import opened_people
@@ -26,7 +26,7 @@ from pliant.entry.settings import ServerSettings
 from pliant.server.bell import Bell
 from pliant.server.context import Context
 from pliant.server.links import LinkHub
-from pliant.server.model_jobs import models_of
+from pliant.server.model_jobs import make_models
 from pliant.store.sql import SqlStore
 
 CLOSE_S = 5
@@ -42,7 +42,7 @@ class Parts:
 
     context: Context
     ending: Ending
-    data: Datasets
+    data: DatasetCatalog
 
     def start(self) -> None:
         """Take up what an earlier server left."""
@@ -57,7 +57,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
     stack.callback(cluster.close)
     links, bell = LinkHub(), Bell()
     people = opened_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
-    environments = stack.enter_context(opened_environments(registry, clock, home.path, os.environ, people))
+    environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
     control = Control(
@@ -72,7 +72,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
     environments.watch(control.wake)
     ending = Ending(control=control, bell=bell, links=links)
     sharing = sharing_of(registry, clock, people.gate.knows)
-    models = models_of(registry, clock, control, sharing, people.gate.knows)
+    models = make_models(registry, clock, control, sharing, people.gate.knows)
     context = Context(
         control=control,
         datasets=data,

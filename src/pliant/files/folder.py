@@ -69,6 +69,19 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
+def empty(folder: Path) -> None:
+    """Remove all that a folder holds, also what is read-only; the folder itself stays.
+
+    Raises:
+        OSError: something in it cannot be removed.
+    """
+    for path in folder.iterdir():
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        else:
+            remove(path)
+
+
 def plain_files(folder: Path) -> Iterator[Path]:
     """Yield the plain files below a folder in the order of their names; links and devices are left out."""
     for root, folders, files in os.walk(folder):

@@ -36,7 +36,7 @@ def check_room(folder: Path, num_bytes: int, *, margin: int = MARGIN_BYTES, free
 
 
 @contextmanager
-def told_of_disk(folder: Path) -> Iterator[None]:
+def translate_disk_errors(folder: Path) -> Iterator[None]:
     """Turn what a disk refuses into our errors.
 
     Raises:

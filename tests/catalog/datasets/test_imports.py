@@ -16,7 +16,7 @@ from PIL import Image
 
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads, WrongOffset
-from pliant.catalog.datasets.use_cases import Datasets, make_datasets
+from pliant.catalog.datasets.use_cases import DatasetCatalog, make_datasets
 from pliant.core.access import Principal, Role
 from pliant.core.dataset import Dataset, DatasetState, Source
 from pliant.core.errors import Conflict, NoSpace, NotFound
@@ -40,7 +40,7 @@ time.sleep(60)
 """
 
 
-def opened(home: Path, store: SqlStore, command: tuple[str, ...] = IMPORTER) -> Datasets:
+def opened(home: Path, store: SqlStore, command: tuple[str, ...] = IMPORTER) -> DatasetCatalog:
     (home / "data").mkdir(exist_ok=True)
     return make_datasets(
         store.registry,
@@ -79,7 +79,7 @@ def until(condition: Callable[[], Any], seconds: float = 40.0) -> Any:
     return found
 
 
-def ended(datasets: Datasets, name: str = "one") -> Dataset | None:
+def ended(datasets: DatasetCatalog, name: str = "one") -> Dataset | None:
     found = datasets.get(name, ADA)
     return found if found.state is not DatasetState.IMPORTING else None
 

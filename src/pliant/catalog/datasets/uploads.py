@@ -21,7 +21,7 @@ from pliant.core.access import Principal
 from pliant.core.dataset import Upload
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, TooLarge
 from pliant.files import folder as folders
-from pliant.files.space import FreeBytes, check_room, free_bytes, told_of_disk
+from pliant.files.space import FreeBytes, check_room, free_bytes, translate_disk_errors
 
 MAX_UPLOAD_BYTES: Final = 64 << 30
 MAX_CHUNK_BYTES: Final = 64 << 20
@@ -80,7 +80,7 @@ class Chunk:
                 f"{self.upload.id}; begin a new upload of the right length"
             )
         self._digest.update(data)
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             while data:
                 written = os.pwrite(self._file, data, begin)
                 data, begin = data[written:], begin + written
@@ -97,7 +97,7 @@ class Chunk:
             raise InvalidInput(Problem(field="Content-Digest", message=message))
         if not self.num_bytes:
             raise InvalidInput(Problem(field="", message="the chunk is empty; send the bytes that follow the offset"))
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             os.fdatasync(self._file)
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ class Uploads:
         self._now = now
         self._free = free
         self._lock = threading.RLock()
-        with told_of_disk(folder):
+        with translate_disk_errors(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def create(self, owner: str, num_bytes: int, *, sha256: str = "", fingerprint: str = "") -> Upload:
@@ -154,7 +154,7 @@ class Uploads:
                 created_at=now,
                 expires_at=now + self.limits.kept_s,
             )
-            with told_of_disk(self._folder):
+            with translate_disk_errors(self._folder):
                 self._place(upload.id).mkdir(mode=0o700)
                 self.content(upload.id).touch(mode=0o600)
                 self._write(upload)
@@ -190,7 +190,7 @@ class Uploads:
         _refuse_taken(upload)
         if offset != upload.offset:
             raise WrongOffset(upload, offset)
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             return Chunk(self.content(upload_id), upload, self.limits.max_chunk_bytes)
 
     def commit(self, chunk: Chunk, caller: Principal) -> Upload:
@@ -259,12 +259,12 @@ class Uploads:
 
     def drop(self, upload_id: str) -> None:
         """Remove an upload, whoever holds it; one that is gone is fine."""
-        with self._lock, told_of_disk(self._folder):
+        with self._lock, translate_disk_errors(self._folder):
             folders.remove(self._place(upload_id))
 
     def sweep(self) -> None:
         """Remove what has expired, and what a server that was killed has not finished to make or to remove."""
-        with self._lock, told_of_disk(self._folder):
+        with self._lock, translate_disk_errors(self._folder):
             for place in self._folder.iterdir():
                 upload = self._read(place.name)
                 if upload is None or self._expired(upload):
@@ -288,7 +288,7 @@ class Uploads:
         return None
 
     def _kept(self, upload: Upload) -> Upload:
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             self._write(upload)
         return upload
 

@@ -14,13 +14,12 @@ from typing import Final
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from pliant.catalog.datasets.formats import cifar as cifar
-from pliant.catalog.datasets.formats.layout import find_parts
-from pliant.catalog.datasets.formats.split import PARTS, deal
+from pliant.catalog.datasets.formats.parts import PARTS, deal, find_parts
 from pliant.core.dataset import SPLITS, Content, ImageRule, ImportProgress, Split, SplitRule
 from pliant.core.errors import InvalidInput, Problem
 from pliant.files.members import MAX_PROBLEMS
 
-Tell = Callable[[ImportProgress], None]
+ReportProgress = Callable[[ImportProgress], None]
 
 MAX_PIXELS: Final = 64 << 20
 """Of one picture; more is a bomb."""
@@ -77,7 +76,7 @@ class _Writing:
 
     out: Path
     rule: ImageRule
-    tell: Tell
+    report: ReportProgress
     total: int
     measure: Measure = field(default_factory=Measure)
     sizes: set[tuple[int, int]] = field(default_factory=set)
@@ -116,23 +115,23 @@ class _Writing:
         self.labels[label] += 1
         self.num_bytes += path.stat().st_size
         done = self.splits.total()
-        self.tell(
+        self.report(
             ImportProgress(phase="writing pictures", files_done=done, files_total=self.total, bytes_done=self.num_bytes)
         )
 
 
-def import_images(source: Path, out: Path, rule: ImageRule, split: SplitRule, tell: Tell) -> Content:
+def import_images(source: Path, out: Path, rule: ImageRule, split: SplitRule, report: ReportProgress) -> Content:
     """Write the pictures below `source` as `out/PART/CLASS/NAME.png` and return what was found.
 
     Raises:
         InvalidInput: there are none, or some cannot be read.
         OSError: the disk does not take them.
     """
-    tell(ImportProgress(phase="looking for pictures"))
+    report(ImportProgress(phase="looking for pictures"))
     found = find_pictures(source)
     dealt = dealt_out(found, split)
     total = sum(len(pictures) for classes in dealt.values() for pictures in classes.values())
-    writing = _Writing(out=out, rule=rule, tell=tell, total=total)
+    writing = _Writing(out=out, rule=rule, report=report, total=total)
     for part, classes in dealt.items():
         for label, pictures in classes.items():
             writing.write(part, label, pictures)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pliant.core.access import Principal
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest.lookup import Seen
 from pliant.ibm.rest.routes.known import here_of
 from pliant.ibm.rest.translate import arguments, frameworks, generator
@@ -48,7 +48,7 @@ def submit(context: Context, caller: Principal, sent: Sent) -> Seen:
     if group is not None and group == sent.instance_group:
         request = request.model_copy(update={"queue": queue_of(group, here.queues, field="sigName")})
     spec = request.spec()
-    with told_of_disk(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
+    with translate_disk_errors(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
         archive = packed(sent.uploads, program, Path(name))
         job = context.control.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
     execution = Execution(

@@ -1,4 +1,7 @@
-"""What the server tells the process that imports a data set, and what it hears from it: one JSON object per line."""
+"""What the server and the process that imports a data set say to each other: one JSON object per line.
+
+The server writes one order; the process answers with reports and, at its end, with a result or a refusal.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -6,6 +9,9 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, TypeAdapter
 
 from pliant.core.dataset import Content, CsvRule, ImageRule, ImportProgress, Kind, SplitRule
+
+DATA: Final = "data"
+"""In the work folder of an import: what is published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +28,7 @@ class ImportOrder:
     sha256: str
     """What an upload must have; empty if it is not to be checked."""
     work: str
-    """An empty folder of its own, on the disk where the data set will lie. What is published is `work/data`."""
+    """An empty folder of its own, on the disk where the data set will lie. What is published is `DATA` in it."""
     max_bytes: int
     max_files: int
     split: SplitRule
@@ -31,32 +37,32 @@ class ImportOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """How far it is."""
+class ProgressReport:
+    """How far the import is."""
 
-    said: Literal["told"] = "told"
+    kind: Literal["progress"] = "progress"
     progress: ImportProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """It is finished."""
+class ImportResult:
+    """The import is finished."""
 
-    said: Literal["done"] = "done"
+    kind: Literal["result"] = "result"
     content: Content
     in_place: bool
-    """The source is used where it lies; `work/data` is not there."""
+    """The source is used where it lies; `DATA` is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """It cannot be imported."""
+class ImportRefusal:
+    """The source cannot be imported."""
 
-    said: Literal["refused"] = "refused"
+    kind: Literal["refusal"] = "refusal"
     reason: str
 
 
-Said = Told | Done | Refused
+ImporterMessage = ProgressReport | ImportResult | ImportRefusal
 
 ORDER: Final = TypeAdapter(ImportOrder)
-SAID: Final[TypeAdapter[Said]] = TypeAdapter(Annotated[Said, Field(discriminator="said")])
+MESSAGE: Final[TypeAdapter[ImporterMessage]] = TypeAdapter(Annotated[ImporterMessage, Field(discriminator="kind")])
