@@ -16,7 +16,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, text
 
 from pliant.core.errors import Deposed, Diverged, Unavailable
-from pliant.store.engine import CommitInDoubt, reading, writing
+from pliant.store.engine import CommitInDoubt, read_transaction, write_transaction
 from pliant.store.leadership import TERM
 
 _STILL_MS: Final = 4000
@@ -46,22 +46,22 @@ class Fence:
         self._doubt: str | None = None
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def write_transaction(self) -> Iterator[Connection]:
         """Begin a transaction that writes; committed when the block ends, rolled back if it raises.
 
         Raises:
             Deposed: another server leads; nothing was written.
             Diverged: what was told to have failed before was written after all.
-            NotFound, Unavailable: see `pliant.store.engine.writing`.
+            NotFound, Unavailable: see `pliant.store.engine.write_transaction`.
         """
         if self._engine.dialect.name != "postgresql":
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 yield connection
             return
         self._settle_before()
         xid = ""
         try:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 xid = self._enter(connection)
                 yield connection
         except CommitInDoubt as doubt:
@@ -108,7 +108,7 @@ class Fence:
     def _status(self) -> str | None:
         """Return `committed` or `aborted`; None if that cannot be known now."""
         try:
-            with reading(self._engine) as connection:
+            with read_transaction(self._engine) as connection:
                 status = connection.execute(_STATUS, {"xid": self._doubt}).scalar_one()
         except Unavailable:
             return None

@@ -30,7 +30,7 @@ _TELL_EVERY: Final = 10_000
 
 
 @dataclass(slots=True)
-class _Seen:
+class _ColumnFacts:
     """What is known of a column so far."""
 
     name: str
@@ -89,8 +89,8 @@ def import_csv(source: Path, out: Path, rule: CsvRule, split: SplitRule, report:
         OSError: the disk does not take it.
     """
     out.mkdir()
-    table = _Table(path=source, delimiter=rule.delimiter or sniffed(source), header=rule.header)
-    columns, num_rows = _described(table, report)
+    table = _Table(path=source, delimiter=rule.delimiter or sniff_delimiter(source), header=rule.header)
+    columns, num_rows = _describe(table, report)
     if not num_rows:
         raise _wrong("it has no rows; give a table with some")
     dealer = RowDealer(num_rows, split)
@@ -116,7 +116,7 @@ def import_csv(source: Path, out: Path, rule: CsvRule, split: SplitRule, report:
     )
 
 
-def sniffed(path: Path) -> str:
+def sniff_delimiter(path: Path) -> str:
     """Return the delimiter that a table seems to have; a comma if it has but one column."""
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES).decode("utf-8-sig", "replace")
@@ -177,9 +177,9 @@ class _Table:
                 raise _wrong(f"line {reader.line_num} cannot be read ({error}); mend it") from error
 
 
-def _described(table: _Table, report: ReportProgress) -> tuple[Sequence[Column], int]:
+def _describe(table: _Table, report: ReportProgress) -> tuple[Sequence[Column], int]:
     _refuse_other_encodings(table.path)
-    seen = [_Seen(name) for name in table.names()]
+    seen = [_ColumnFacts(name) for name in table.names()]
     total = table.path.stat().st_size
     num_rows = 0
     problems: list[Problem] = []
