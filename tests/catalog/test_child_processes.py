@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.catalog.child_processes import Child, ChildQueue, ChildStopped, LineSink, LogSink, Program, TailSink
+from pliant.catalog.child_processes import Child, ChildProgram, ChildQueue, ChildStopped, LineSink, LogSink, TailSink
 from pliant.cluster import process
 
 SLOW = "sleep 600 & echo $! > {0}/pid; wait"
 """Starts another process, writes its number down, and is not done for ten minutes."""
 SERVER = """
 import sys
-from pliant.catalog.child_processes import Child, Program
-Child().run(Program(command=[sys.executable, "-c", sys.argv[1], sys.argv[2]]), print)
+from pliant.catalog.child_processes import Child, ChildProgram
+Child().run(ChildProgram(command=[sys.executable, "-c", sys.argv[1], sys.argv[2]]), print)
 """
 ENDS_WITH_SERVER = """
 import os, sys
@@ -38,11 +38,11 @@ def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
         time.sleep(0.01)
 
 
-def shell(script: str, order: bytes = b"", limit_s: float | None = None) -> Program:
-    return Program(command=["sh", "-c", script], order=order, limit_s=limit_s)
+def shell(script: str, order: bytes = b"", limit_s: float | None = None) -> ChildProgram:
+    return ChildProgram(command=["sh", "-c", script], order=order, limit_s=limit_s)
 
 
-def slow(folder: Path, limit_s: float | None = None) -> Program:
+def slow(folder: Path, limit_s: float | None = None) -> ChildProgram:
     folder.mkdir(exist_ok=True)
     return shell(SLOW.format(folder), limit_s=limit_s)
 
@@ -76,13 +76,13 @@ def test_a_program_gets_its_order_and_what_it_prints_goes_where_it_shall() -> No
 def test_a_program_that_ends_without_its_order_has_an_exit_code_all_the_same() -> None:
     assert Child().run(shell("exec 0<&-; exit 4", b"x" * 60_000), TailSink()) == 4
     with pytest.raises(FileNotFoundError):
-        Child().run(Program(command=["/nowhere/program"]), TailSink())
+        Child().run(ChildProgram(command=["/nowhere/program"]), TailSink())
 
 
 def test_a_program_is_nice_and_leads_a_group_of_its_own() -> None:
     out = TailSink()
     show = "import os; print(os.nice(0), os.getpgid(0) == os.getpid(), os.getcwd())"
-    Child().run(Program(command=[sys.executable, "-c", f"import time; time.sleep(0.2); {show}"]), out)
+    Child().run(ChildProgram(command=[sys.executable, "-c", f"import time; time.sleep(0.2); {show}"]), out)
     assert out.text.split() == [str(min(19, os.nice(0) + 10)), "True", "/"]
 
 

@@ -9,7 +9,6 @@ with it `SeriesContract` (`tests.contracts.store_series`: points, charts, usage)
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 
 from pliant.core.access import Sight
 from pliant.core.event import Event, EventKind, Usage

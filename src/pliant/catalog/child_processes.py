@@ -52,7 +52,7 @@ class ChildStopped(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class ChildProgram:
     """What to run."""
 
     command: Sequence[str]
@@ -90,7 +90,7 @@ class Child:
             if self._process is not None:
                 _kill_group(self._process)
 
-    def run(self, program: Program, out: Sink, err: Sink | None = None) -> int | None:
+    def run(self, program: ChildProgram, out: Sink, err: Sink | None = None) -> int | None:
         """Run a program to its end; return its exit code, or None if it took too long.
 
         Args:
@@ -118,7 +118,7 @@ class Child:
         self._refuse_stopped()
         return code if is_in_time else None
 
-    def _start(self, program: Program, *, has_err: bool) -> subprocess.Popen[bytes]:
+    def _start(self, program: ChildProgram, *, has_err: bool) -> subprocess.Popen[bytes]:
         with self._lock:
             self._refuse_stopped()
             process = subprocess.Popen(

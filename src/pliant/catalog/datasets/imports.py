@@ -18,7 +18,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from pliant.catalog.child_processes import Child, ChildQueue, ChildStopped, LineSink, Program, TailSink
+from pliant.catalog.child_processes import Child, ChildProgram, ChildQueue, ChildStopped, LineSink, TailSink
 from pliant.catalog.datasets.messages import (
     DATA,
     MESSAGE,
@@ -180,7 +180,7 @@ class Imports:
 
         errors = TailSink(_LAST_WORDS)
         order = ORDER.dump_json(self._order(dataset, work)) + b"\n"
-        code = child.run(Program(command=self._settings.command, order=order), LineSink(take), errors)
+        code = child.run(ChildProgram(command=self._settings.command, order=order), LineSink(take), errors)
         assert code is not None, "an import has no time limit"
         return outcome or ImportRefusal(reason=_describe_death(code, errors.text))
 

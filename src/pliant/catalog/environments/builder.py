@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from pliant import __version__
-from pliant.catalog.child_processes import Child, LogSink, Program, TailSink
+from pliant.catalog.child_processes import Child, ChildProgram, LogSink, TailSink
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildOrder, MaskedLog
 from pliant.catalog.environments.environment import BaseEnvironment, last_lines
@@ -94,7 +94,7 @@ class EnvironmentBuilder:
         order = BuildOrder(
             folder=str(folder), site=list(self.base.site), constraints=list(self.base.constraints), uv=self._uv
         )
-        program = Program(
+        program = ChildProgram(
             command=[sys.executable, "-I", build_program.__file__],
             order=json.dumps(order).encode() + b"\n",
             env=self._env,
@@ -130,7 +130,7 @@ class EnvironmentBuilder:
         """
         out, err = TailSink(_TAIL_BYTES), TailSink(_TAIL_BYTES)
         # not niced: a pool whose tasks keep all cores busy would let every try run into its limit
-        program = Program(command=[python, "-c", _PROBE], env=self._env, limit_s=self.limits.probe_s, niceness=0)
+        program = ChildProgram(command=[python, "-c", _PROBE], env=self._env, limit_s=self.limits.probe_s, niceness=0)
         try:
             code = child.run(program, out, err)
         except OSError as error:
