@@ -30,7 +30,7 @@ def open_environments(
 ) -> Iterator[EnvironmentCatalog]:
     """Yield the environments of a server's home; builders that a server before has begun with are begun again."""
 
-    def strangers(names: Collection[str]) -> Collection[str]:
+    def unknown_users(names: Collection[str]) -> Collection[str]:
         return [name for name in names if not people.gate.knows(name)]
 
     builder = EnvironmentBuilder(
@@ -39,7 +39,7 @@ def open_environments(
     builds = Builds(registry=registry, clock=clock, builder=builder)
     builds.start()
     try:
-        yield EnvironmentCatalog(registry=registry, clock=clock, env=env, builds=builds, strangers=strangers)
+        yield EnvironmentCatalog(registry=registry, clock=clock, env=env, builds=builds, unknown_users=unknown_users)
     finally:
         builds.close()
 

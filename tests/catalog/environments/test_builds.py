@@ -17,7 +17,7 @@ from tests.catalog.environments.world import ADA, BOB, PATIENCE_S, World, a_buil
 
 from pliant import __version__
 from pliant.api.environments import EnvironmentRequest
-from pliant.catalog.child_processes import Child
+from pliant.catalog.children.child import Child
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildOrder, MaskedLog, note_installed, secrets_of
 from pliant.catalog.environments.builder import EnvironmentBuilder, builder_env

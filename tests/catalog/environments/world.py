@@ -53,7 +53,7 @@ class World:
             clock=self.clock,
             env=self.env,
             builds=self.builds,
-            strangers=lambda names: [name for name in names if name not in ("ada", "bob")],
+            unknown_users=lambda names: [name for name in names if name not in ("ada", "bob")],
         )
         self.environments.watch(self.done.set)
         self.builds.start()

@@ -18,7 +18,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from pliant.catalog.child_processes import Child, ChildProgram, ChildQueue, ChildStopped, LineSink, TailSink
+from pliant.catalog.children.child import Child, ChildProgram, ChildStopped
+from pliant.catalog.children.queue import ChildQueue
+from pliant.catalog.children.sinks import LineSink, TailSink
 from pliant.catalog.datasets.messages import (
     DATA,
     MESSAGE,

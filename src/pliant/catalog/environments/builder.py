@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from pliant import __version__
-from pliant.catalog.child_processes import Child, ChildProgram, LogSink, TailSink
+from pliant.catalog.children.child import Child, ChildProgram
+from pliant.catalog.children.sinks import LogSink, TailSink
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildOrder, MaskedLog
 from pliant.catalog.environments.environment import BaseEnvironment, last_lines

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from pliant.catalog.child_processes import Child, ChildQueue
+from pliant.catalog.children.child import Child
+from pliant.catalog.children.queue import ChildQueue
 from pliant.catalog.environments.builder import BuildOutcome, EnvironmentBuilder
 from pliant.catalog.environments.environment import Build, BuildState, EnvironmentKind
 from pliant.catalog.environments.requirements import Requirements

@@ -36,7 +36,7 @@ _MAX_WAITING: Final = 10_000
 _SHORT: Final = 12
 """Digits of a key in the name of an environment that a job has brought."""
 
-Strangers = Callable[[Collection[str]], Collection[str]]
+UnknownUsers = Callable[[Collection[str]], Collection[str]]
 """Returns those of some names that no user has."""
 
 
@@ -44,7 +44,7 @@ class EnvironmentCatalog:
     """Safe to call from any thread."""
 
     def __init__(
-        self, *, registry: Registry, clock: Clock, env: Mapping[str, str], builds: Builds, strangers: Strangers
+        self, *, registry: Registry, clock: Clock, env: Mapping[str, str], builds: Builds, unknown_users: UnknownUsers
     ) -> None:
         """Take charge of builds.
 
@@ -53,12 +53,12 @@ class EnvironmentCatalog:
             clock: dates them.
             env: the server's own environment: it says where conda is.
             builds: makes and tries what environments stand for.
-            strangers: see there.
+            unknown_users: see there.
         """
         self._registry = registry
         self._clock = clock
         self._builds = builds
-        self._strangers = strangers
+        self._unknown_users = unknown_users
         self._finder = EnvironmentResolver(registry=registry, builds=builds, env=env)
         self._work: dict[JobId, BuildRequest] = {}
         """Of jobs that wait."""
@@ -163,7 +163,7 @@ class EnvironmentCatalog:
             Conflict: the name is taken.
             Unavailable: there is no room for it.
         """
-        problems = list(problems_of_shares(asked.shared_with, caller.name, self._strangers))
+        problems = list(problems_of_shares(asked.shared_with, caller.name, self._unknown_users))
         kind, source = _asked_for(asked)
         try:
             work = self._finder.registered(kind, source)
@@ -190,7 +190,7 @@ class EnvironmentCatalog:
             InvalidInput: somebody is no user.
         """
         noun = self._require_own(name, caller).noun
-        if problems := problems_of_shares(shared_with, noun.owner, self._strangers):
+        if problems := problems_of_shares(shared_with, noun.owner, self._unknown_users):
             raise InvalidInput(*problems)
         changed = replace(noun, shared_with=shared_with)
         return self._view(self._registry.replace(changed, at=self._clock.now(), revision=revision))

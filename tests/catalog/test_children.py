@@ -14,14 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.catalog.child_processes import Child, ChildProgram, ChildQueue, ChildStopped, LineSink, LogSink, TailSink
+from pliant.catalog.children.child import Child, ChildProgram, ChildStopped
+from pliant.catalog.children.queue import ChildQueue
+from pliant.catalog.children.sinks import LineSink, LogSink, TailSink
 from pliant.cluster import process
 
 SLOW = "sleep 600 & echo $! > {0}/pid; wait"
 """Starts another process, writes its number down, and is not done for ten minutes."""
 SERVER = """
 import sys
-from pliant.catalog.child_processes import Child, ChildProgram
+from pliant.catalog.children.child import Child, ChildProgram
 Child().run(ChildProgram(command=[sys.executable, "-c", sys.argv[1], sys.argv[2]]), print)
 """
 ENDS_WITH_SERVER = """
