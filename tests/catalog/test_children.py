@@ -40,8 +40,8 @@ def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
         time.sleep(0.01)
 
 
-def shell(script: str, order: bytes = b"", limit_s: float | None = None) -> ChildProgram:
-    return ChildProgram(command=["sh", "-c", script], order=order, limit_s=limit_s)
+def shell(script: str, given: bytes = b"", limit_s: float | None = None) -> ChildProgram:
+    return ChildProgram(command=["sh", "-c", script], input=given, limit_s=limit_s)
 
 
 def slow(folder: Path, limit_s: float | None = None) -> ChildProgram:
@@ -65,17 +65,17 @@ def queue() -> Iterator[ChildQueue]:
     made.close()
 
 
-def test_a_program_gets_its_order_and_what_it_prints_goes_where_it_shall() -> None:
+def test_a_program_gets_its_input_and_what_it_prints_goes_where_it_shall() -> None:
     lines: list[bytes] = []
     out, err = TailSink(), TailSink()
     script = 'read line; echo "got $line"; echo bad >&2; printf end; exit 3'
-    assert Child().run(shell(script, b"the order\n"), out, err) == 3
-    assert (out.text, err.text) == ("got the order\nend", "bad\n")
+    assert Child().run(shell(script, b"the input\n"), out, err) == 3
+    assert (out.text, err.text) == ("got the input\nend", "bad\n")
     assert Child().run(shell("echo one; echo two >&2"), LineSink(lines.append)) == 0
     assert sorted(lines) == [b"one", b"two"]
 
 
-def test_a_program_that_ends_without_its_order_has_an_exit_code_all_the_same() -> None:
+def test_a_program_that_ends_without_its_input_has_an_exit_code_all_the_same() -> None:
     assert Child().run(shell("exec 0<&-; exit 4", b"x" * 60_000), TailSink()) == 4
     with pytest.raises(FileNotFoundError):
         Child().run(ChildProgram(command=["/nowhere/program"]), TailSink())

@@ -1,6 +1,6 @@
-"""The process that imports one data set: takes an order, reports how far it is, and ends with its server.
+"""The process that imports one data set: reads what to import, reports how far it is, and ends with its server.
 
-`python -m pliant.entry.importer`: the order is the first line of standard input, which then stays open; standard
+`python -m pliant.entry.importer`: an `ImportSpec` is the first line of standard input, which then stays open; standard
 output gets one JSON object per line (`pliant.catalog.datasets.messages`). Exit codes: 0 after an
 answer, 3 if the server went away.
 """
@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 from pliant.catalog.datasets.importer import run_import
 from pliant.catalog.datasets.messages import (
+    IMPORT_SPEC,
     MESSAGE,
-    ORDER,
     ImporterMessage,
-    ImportOrder,
     ImportRefusal,
     ImportResult,
+    ImportSpec,
     ProgressReport,
 )
 from pliant.core.dataset import ImportProgress
@@ -32,23 +32,23 @@ LOCK = "lock"
 """In the work folder; held as long as this process can write there."""
 
 
-def main(orders: BinaryIO, answers: BinaryIO) -> int:
-    """Carry out one order."""
-    order = ORDER.validate_json(orders.readline())
-    threading.Thread(target=_end_with_server, args=(orders,), daemon=True).start()
-    lock = os.open(Path(order.work) / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def main(source: BinaryIO, answers: BinaryIO) -> int:
+    """Carry out one import."""
+    spec = IMPORT_SPEC.validate_json(source.readline())
+    threading.Thread(target=_end_with_server, args=(source,), daemon=True).start()
+    lock = os.open(Path(spec.work) / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    _say(answers, _carry_out(order, _Reporter(answers)))
+    _say(answers, _carry_out(spec, _Reporter(answers)))
     return 0
 
 
-def _carry_out(order: ImportOrder, reporter: "_Reporter") -> ImportResult | ImportRefusal:
+def _carry_out(spec: ImportSpec, reporter: "_Reporter") -> ImportResult | ImportRefusal:
     try:
-        return run_import(order, reporter.report)
+        return run_import(spec, reporter.report)
     except PliantError as error:
         return ImportRefusal(reason=str(error))
     except OSError as error:
-        return ImportRefusal(reason=str(disk_error(Path(order.work), error)))
+        return ImportRefusal(reason=str(disk_error(Path(spec.work), error)))
     except (MemoryError, RecursionError) as error:
         return ImportRefusal(reason=f"it needs more memory than there is ({type(error).__name__}); import it in parts")
 
@@ -73,8 +73,8 @@ def _say(answers: BinaryIO, said: ImporterMessage) -> None:
     answers.flush()
 
 
-def _end_with_server(orders: BinaryIO) -> None:
-    while os.read(orders.fileno(), 4096):  # not through the buffer, whose lock would be held at our own end
+def _end_with_server(source: BinaryIO) -> None:
+    while os.read(source.fileno(), 4096):  # not through the buffer, whose lock would be held at our own end
         pass
     os._exit(3)
 

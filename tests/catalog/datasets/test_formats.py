@@ -19,7 +19,7 @@ from PIL import Image
 from pliant.catalog.datasets.formats import cifar as cifar
 from pliant.catalog.datasets.formats.parts import RowDealer, counts, deal
 from pliant.catalog.datasets.importer import run_import
-from pliant.catalog.datasets.messages import ImportOrder, ImportResult
+from pliant.catalog.datasets.messages import ImportResult, ImportSpec
 from pliant.core.dataset import Column, CsvRule, ImageRule, ImportProgress, Kind, SplitRule
 from pliant.core.errors import InvalidInput, TooLarge
 
@@ -50,7 +50,7 @@ def imported(tmp_path: Path) -> Run:
         max_bytes: int = 1 << 30,
     ) -> ImportResult:
         (tmp_path / "work").mkdir()
-        order = ImportOrder(
+        spec = ImportSpec(
             kind=kind,
             source=str(source),
             data_root=str(tmp_path.resolve()),
@@ -63,7 +63,7 @@ def imported(tmp_path: Path) -> Run:
             images=images or ImageRule(),
             csv=csv or CsvRule(),
         )
-        return run_import(order, reports.append)
+        return run_import(spec, reports.append)
 
     return run
 

@@ -19,7 +19,7 @@ from pliant import __version__
 from pliant.api.environments import EnvironmentRequest
 from pliant.catalog.children.child import Child
 from pliant.catalog.environments import build_program
-from pliant.catalog.environments.build_program import BuildOrder, MaskedLog, note_installed, secrets_of
+from pliant.catalog.environments.build_program import BuildSpec, MaskedLog, note_installed, secrets_of
 from pliant.catalog.environments.builder import EnvironmentBuilder, builder_env
 from pliant.catalog.environments.builds import BuildRequest
 from pliant.catalog.environments.environment import Build, BuildState, Environment, EnvironmentKind
@@ -305,7 +305,7 @@ def test_a_build_program_whose_server_was_killed_ends_itself(tmp_path: Path) -> 
     (tmp_path / "uv").chmod(0o755)
     (tmp_path / "requirements.txt").write_text("x\n")
     (tmp_path / "constraints.txt").write_text("")
-    order = BuildOrder(folder=str(tmp_path), site=[], constraints=[], uv=str(tmp_path / "uv"))
+    spec = BuildSpec(folder=str(tmp_path), site=[], constraints=[], uv=str(tmp_path / "uv"))
     program = subprocess.Popen(
         [sys.executable, "-I", build_program.__file__],
         stdin=subprocess.PIPE,
@@ -313,7 +313,7 @@ def test_a_build_program_whose_server_was_killed_ends_itself(tmp_path: Path) -> 
         start_new_session=True,
     )
     assert program.stdin is not None
-    program.stdin.write(json.dumps(order).encode() + b"\n")
+    program.stdin.write(json.dumps(spec).encode() + b"\n")
     program.stdin.flush()
     until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     program.stdin.close()

@@ -44,7 +44,7 @@ class ChildProgram:
     """What to run."""
 
     command: Sequence[str]
-    order: bytes = b""
+    input: bytes = b""
     """Written to its standard input, which then stays open as long as this process lives; at most what a pipe holds
     (64 KiB), so that writing never waits for the program."""
     env: Mapping[str, str] | None = None
@@ -94,7 +94,7 @@ class Child:
             assert process.stdin is not None
             try:
                 with suppress(BrokenPipeError):  # it has ended already; its exit code says why
-                    process.stdin.write(program.order)
+                    process.stdin.write(program.input)
                 is_in_time = _copy_until_end(process, sinks, program.limit_s)
             finally:
                 with self._lock:  # the number is the group's as long as nobody has waited for its leader

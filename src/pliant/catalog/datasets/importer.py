@@ -1,6 +1,6 @@
 """One import from its source to a folder that can be published. Runs in a process of its own; knows no server.
 
-Everything is written below the order's `work` folder, which whoever ordered it removes when it goes wrong.
+Everything is written below the `work` folder of the spec, which whoever started the process removes afterwards.
 """
 
 import json
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from pliant.catalog.datasets.formats.csv import import_csv
 from pliant.catalog.datasets.formats.images import import_images
 from pliant.catalog.datasets.formats.parts import find_parts
-from pliant.catalog.datasets.messages import DATA, ImportOrder, ImportResult
+from pliant.catalog.datasets.messages import DATA, ImportResult, ImportSpec
 from pliant.core.dataset import Content, ImportProgress
 from pliant.core.errors import InvalidInput, Problem
 from pliant.files.archive import kind_of, unpack
@@ -31,56 +31,56 @@ _HOW_TO_PACK: Final = "give a tar, tar.gz or zip"
 ReportProgress = Callable[[ImportProgress], None]
 
 
-def run_import(order: ImportOrder, report: ReportProgress) -> ImportResult:
-    """Import what was ordered; `report` is called with how far it is.
+def run_import(spec: ImportSpec, report: ReportProgress) -> ImportResult:
+    """Import a source; `report` is called with how far it is.
 
     Raises:
-        InvalidInput, TooLarge: the source is not what the order says.
+        InvalidInput, TooLarge: the source is not what the spec says.
         NoSpace: the disk has no room for it.
         OSError: the disk fails.
     """
-    return _Import(order=order, report=report).run()
+    return _Import(spec=spec, report=report).run()
 
 
 @dataclass(slots=True, kw_only=True)
 class _Import:
-    order: ImportOrder
+    spec: ImportSpec
     report: ReportProgress
     work: Path = field(init=False)
     out: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        self.work = Path(self.order.work)
+        self.work = Path(self.spec.work)
         self.out = self.work / DATA
 
     def run(self) -> ImportResult:
         source = self._require_source()
-        match self.order.kind:
+        match self.spec.kind:
             case "any":
                 content = self._import_any(source)
             case "images":
                 content = import_images(
                     self._folder(source, self.work / "source"),
                     self.out,
-                    self.order.images,
-                    self.order.split,
+                    self.spec.images,
+                    self.spec.split,
                     self.report,
                 )
             case "csv":
-                content = import_csv(self._table(source), self.out, self.order.csv, self.order.split, self.report)
+                content = import_csv(self._table(source), self.out, self.spec.csv, self.spec.split, self.report)
         in_place = not self.out.exists()
         content = self._add_up(source if in_place else self.out, content, checksum=not in_place)
         if not in_place:
-            if self.order.kind != "any":
+            if self.spec.kind != "any":
                 (self.out / FACTS).write_text(_facts(content), encoding="utf-8")
             make_read_only(self.out, also_itself=False)
         return ImportResult(content=content, in_place=in_place)
 
     def _require_source(self) -> Path:
         """Return the source if it is there, whole, and leads nowhere else."""
-        source = Path(self.order.source)
-        if self.order.data_root is not None:
-            root = Path(self.order.data_root)
+        source = Path(self.spec.source)
+        if self.spec.data_root is not None:
+            root = Path(self.spec.data_root)
             if not source.exists():
                 raise _wrong(f"{str(source)!r} is not there (any more); give the path of something that is")
             if not source.resolve().is_relative_to(root):
@@ -88,9 +88,9 @@ class _Import:
             if source.is_dir():
                 self._refuse_links(source, root)
             return source.resolve()
-        assert self.order.num_bytes is not None, "an upload has a length"
+        assert self.spec.num_bytes is not None, "an upload has a length"
         with source.open("r+b") as file:
-            file.truncate(self.order.num_bytes)  # what was sent and not acknowledged lies behind
+            file.truncate(self.spec.num_bytes)  # what was sent and not acknowledged lies behind
         self._check_digest(source)
         return source
 
@@ -107,7 +107,7 @@ class _Import:
             raise InvalidInput(*problems)
 
     def _check_digest(self, source: Path) -> None:
-        if not self.order.sha256:
+        if not self.spec.sha256:
             return
         done, total = 0, source.stat().st_size
 
@@ -117,9 +117,9 @@ class _Import:
             self.report(ImportProgress(phase="checking the upload", bytes_done=done, bytes_total=total))
 
         found = digest_of_file(source, told)
-        if found != self.order.sha256:
+        if found != self.spec.sha256:
             raise _wrong(
-                f"the upload has the SHA-256 {found}, not {self.order.sha256}: the files changed while they were sent; "
+                f"the upload has the SHA-256 {found}, not {self.spec.sha256}: the files changed while they were sent; "
                 f"send them again"
             )
 
@@ -149,9 +149,7 @@ class _Import:
         if not kind_of(archive):
             raise _wrong(f"it is neither a folder nor an archive; {_HOW_TO_PACK}")
         total = archive.stat().st_size
-        limits = ArchiveLimits(
-            max_bytes=self.order.max_bytes, max_files=self.order.max_files, hint="split it in several"
-        )
+        limits = ArchiveLimits(max_bytes=self.spec.max_bytes, max_files=self.spec.max_files, hint="split it in several")
 
         def on_progress(num_files: int, num_bytes_read: int) -> None:
             self.report(

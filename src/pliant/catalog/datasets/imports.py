@@ -23,12 +23,12 @@ from pliant.catalog.children.queue import ChildQueue
 from pliant.catalog.children.sinks import LineSink, TailSink
 from pliant.catalog.datasets.messages import (
     DATA,
+    IMPORT_SPEC,
     MESSAGE,
-    ORDER,
     ImporterMessage,
-    ImportOrder,
     ImportRefusal,
     ImportResult,
+    ImportSpec,
     ProgressReport,
 )
 from pliant.catalog.datasets.uploads import Uploads
@@ -49,9 +49,9 @@ STOP_S: Final = 30.0
 """So long an import's process may take to be gone, and what it wrote to be removed."""
 _WORK: Final = ".new-"
 _GONE: Final = ".gone-"
-_BURIED: Final = "data"
+_CONTENT: Final = "data"
 _LOOK_S: Final = 0.02
-_LAST_WORDS: Final = 2000
+_MAX_ERROR_BYTES: Final = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +113,8 @@ class Imports:
                 else:
                     again.append(kept.noun)
             left = [place for place in self._settings.folder.iterdir() if place.name not in ready]
-            graves = [place if place.name.startswith(_GONE) else self._bury(place) for place in left]
-        self._cleaner.submit(_clear, graves)
+            leftovers = [place if place.name.startswith(_GONE) else self._set_aside(place) for place in left]
+        self._cleaner.submit(_clear, leftovers)
         self._release_all_but({dataset.name for dataset in again})
         for dataset in again:
             log.info("the import of the data set %s was cut off and begins again", dataset.name)
@@ -124,15 +124,15 @@ class Imports:
         """Remove the folder of a data set that is not kept any more; it is gone from its place at once."""
         with translate_disk_errors(self._settings.folder):
             if folder.parent == self._settings.folder and folder.exists():
-                folders.remove(self._bury(folder))
+                folders.remove(self._set_aside(folder))
 
-    def _bury(self, folder: Path) -> Path:
+    def _set_aside(self, folder: Path) -> Path:
         """Take a folder from its place; return the one that it is in now."""
-        grave = Path(tempfile.mkdtemp(prefix=_GONE, dir=self._settings.folder))
+        leftover = Path(tempfile.mkdtemp(prefix=_GONE, dir=self._settings.folder))
         if folder.is_dir():
             folder.chmod(0o700)
-        folder.rename(grave / _BURIED)
-        return grave
+        folder.rename(leftover / _CONTENT)
+        return leftover
 
     def close(self) -> None:
         """End all imports; the next server begins them again."""
@@ -180,13 +180,13 @@ class Imports:
             elif message is not None:
                 outcome = message
 
-        errors = TailSink(_LAST_WORDS)
-        order = ORDER.dump_json(self._order(dataset, work)) + b"\n"
-        code = child.run(ChildProgram(command=self._settings.command, order=order), LineSink(take), errors)
+        errors = TailSink(_MAX_ERROR_BYTES)
+        spec = IMPORT_SPEC.dump_json(self._spec_of(dataset, work)) + b"\n"
+        code = child.run(ChildProgram(command=self._settings.command, input=spec), LineSink(take), errors)
         assert code is not None, "an import has no time limit"
         return outcome or ImportRefusal(reason=_describe_death(code, errors.text))
 
-    def _order(self, dataset: Dataset, work: Path) -> ImportOrder:
+    def _spec_of(self, dataset: Dataset, work: Path) -> ImportSpec:
         settings = self._settings
         data_root = source = None
         num_bytes = None
@@ -199,7 +199,7 @@ class Imports:
             upload = self._uploads.held(upload_id, dataset.name)
             source, num_bytes = str(self._uploads.content(upload_id)), upload.num_bytes
             sha256 = sha256 or upload.sha256
-        return ImportOrder(
+        return ImportSpec(
             kind=dataset.kind,
             source=source,
             data_root=data_root,
@@ -292,14 +292,14 @@ def _describe_death(code: int, errors: str) -> str:
     return f"the process that imported it {how}{last}"
 
 
-def _clear(graves: Sequence[Path]) -> None:
+def _clear(leftovers: Sequence[Path]) -> None:
     """Remove what an earlier server left, as soon as nobody writes there."""
-    for grave in graves:
+    for leftover in leftovers:
         try:
-            _await_end(grave / _BURIED / "lock")
-            folders.remove(grave)
+            _await_end(leftover / _CONTENT / "lock")
+            folders.remove(leftover)
         except (OSError, TimeoutError) as error:
-            log.warning("%s is left over and cannot be removed: %s", grave, error)
+            log.warning("%s is left over and cannot be removed: %s", leftover, error)
 
 
 def _await_end(lock: Path) -> None:

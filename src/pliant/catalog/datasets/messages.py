@@ -1,6 +1,6 @@
 """What the server and the process that imports a data set say to each other: one JSON object per line.
 
-The server writes one order; the process answers with reports and, at its end, with a result or a refusal.
+The server writes one `ImportSpec`; the process answers with reports and, at its end, with a result or a refusal.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DATA: Final = "data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportOrder:
+class ImportSpec:
     """One import. Paths are whole paths."""
 
     kind: Kind
@@ -64,5 +64,5 @@ class ImportRefusal:
 
 ImporterMessage = ProgressReport | ImportResult | ImportRefusal
 
-ORDER: Final = TypeAdapter(ImportOrder)
+IMPORT_SPEC: Final = TypeAdapter(ImportSpec)
 MESSAGE: Final[TypeAdapter[ImporterMessage]] = TypeAdapter(Annotated[ImporterMessage, Field(discriminator="kind")])

@@ -1,6 +1,6 @@
 """A program of its own that makes one virtual environment and installs requirements into it, with uv.
 
-`python -I build_program.py`, with one line of JSON on its standard input (`BuildOrder`); what it prints is the log.
+`python -I build_program.py`, with one line of JSON on its standard input (`BuildSpec`); what it prints is the log.
 It leads a process group, and ends that whole group when its standard input closes: a server that was killed leaves no
 builder behind. Standard library only: it runs as a file, with nothing of Pliant imported.
 
@@ -37,7 +37,7 @@ _MIN_SECRET: Final = 4
 _MAX_LINE: Final = 1 << 16
 
 
-class BuildOrder(TypedDict):
+class BuildSpec(TypedDict):
     """What to build."""
 
     folder: str
@@ -51,15 +51,15 @@ class BuildOrder(TypedDict):
 
 
 def main() -> int:
-    """Build what is ordered; return the exit code."""
-    order: BuildOrder = json.loads(sys.stdin.buffer.readline())
+    """Build what the spec on standard input says; return the exit code."""
+    spec: BuildSpec = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_server, daemon=True).start()
     log = MaskedLog(os.environ)
-    folder = Path(order["folder"])
+    folder = Path(spec["folder"])
     venv = folder / "venv"
     shutil.rmtree(venv, ignore_errors=True)
     try:
-        builder = " ".join(_answer([order["uv"], "--version"]).split()[:2])
+        builder = " ".join(_answer([spec["uv"], "--version"]).split()[:2])
     except (OSError, subprocess.CalledProcessError) as error:
         log.say(f"error: uv cannot be run ({error}); install it beside Pliant: pip install uv")
         return 1
@@ -68,12 +68,12 @@ def main() -> int:
         return 1
     python = venv / "bin" / "python"
     packages = Path(_answer([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))
-    lines = [f"import site; site.addsitedir({folder!r})" for folder in order["site"]]
+    lines = [f"import site; site.addsitedir({folder!r})" for folder in spec["site"]]
     (packages / _PTH).write_text("\n".join([*lines, ""]))
     if (folder / "requirements.txt").read_text().strip():
-        note_installed(packages, order["site"])
+        note_installed(packages, spec["site"])
         log.say(f"pliant: installs the requirements with {builder}")
-        if (code := log.run(_install_command(order, folder, python), folder)) != 0:
+        if (code := log.run(_install_command(spec, folder, python), folder)) != 0:
             log.say(f"pliant: {builder} ended with exit code {code}")
             return 1
     found = {"python": str(python), "builder": builder, "num_bytes": _num_bytes(venv)}
@@ -133,16 +133,16 @@ def secrets_of(env: Mapping[str, str]) -> set[str]:
     return {secret for secret in found if len(secret) >= _MIN_SECRET}
 
 
-def _install_command(order: BuildOrder, folder: Path, python: Path) -> list[str]:
+def _install_command(spec: BuildSpec, folder: Path, python: Path) -> list[str]:
     """Return what installs the requirements, and write the files that it names."""
-    (folder / _CONSTRAINTS).write_text("\n".join([(folder / "constraints.txt").read_text(), *order["constraints"], ""]))
+    (folder / _CONSTRAINTS).write_text("\n".join([(folder / "constraints.txt").read_text(), *spec["constraints"], ""]))
     lines = (folder / "requirements.txt").read_text().splitlines()
     (folder / _REQUIREMENTS).write_text("".join(f"{line}\n" for line in lines if line not in _OPTIONS))
     options = [option for line in lines for option in _OPTIONS.get(line, [])]
     if os.environ.get("PIP_NO_INDEX", "").lower() in _TRUE:
         options.append("--no-index")  # uv has no variable for it
     return [
-        *(order["uv"], "pip", "install", "--no-progress", "--color", "never", "--python", str(python)),
+        *(spec["uv"], "pip", "install", "--no-progress", "--color", "never", "--python", str(python)),
         *("-r", _REQUIREMENTS, "-c", _CONSTRAINTS, "--only-binary", ":all:", *options),
     ]
 

@@ -16,7 +16,7 @@ from pliant import __version__
 from pliant.catalog.children.child import Child, ChildProgram
 from pliant.catalog.children.sinks import LogSink, TailSink
 from pliant.catalog.environments import build_program
-from pliant.catalog.environments.build_program import BuildOrder, MaskedLog
+from pliant.catalog.environments.build_program import BuildSpec, MaskedLog
 from pliant.catalog.environments.environment import BaseEnvironment, last_lines
 
 LOG_FILE: Final = "build.log"
@@ -92,12 +92,12 @@ class EnvironmentBuilder:
         """
         folder = self.folder / key
         (folder / build_program.RESULT).unlink(missing_ok=True)
-        order = BuildOrder(
+        spec = BuildSpec(
             folder=str(folder), site=list(self.base.site), constraints=list(self.base.constraints), uv=self._uv
         )
         program = ChildProgram(
             command=[sys.executable, "-I", build_program.__file__],
-            order=json.dumps(order).encode() + b"\n",
+            input=json.dumps(spec).encode() + b"\n",
             env=self._env,
             limit_s=self.limits.build_s,
         )
