@@ -5,12 +5,10 @@ commit nobody knows whether it was made; then the database is asked (`pg_xact_st
 so that whoever wrote learns the truth. If it cannot be asked in time the writer learns that it failed; should it turn
 out later that it was made, memory is behind the database, and the server has to read it again (`Diverged`).
 
-An example: server A leads with term 3 and is stopped for a minute in the middle of a job's decision. PostgreSQL ends
-its lock after five seconds, server B takes it and writes term 4. A wakes up and commits: its transaction reads the row
-of the term under a share lock, finds 4 instead of 3, and writes nothing (`Deposed`). The share lock matters in the
-other direction: had A been quicker, B's new term would have waited for A's commit, and B would have read it.
-
-A transaction that stands still is ended by PostgreSQL, so that a stopped server holds no row for long.
+An example: server A leads with term 3 and is stopped for a minute. PostgreSQL ends its lock after five seconds, and
+server B takes it and writes term 4. A wakes up and begins a transaction: it reads the row of the term under a share
+lock, finds 4 instead of 3, and writes nothing (`Deposed`). Had A been stopped within a transaction it would hold the
+share lock, and B's new term would wait for it: so PostgreSQL ends a transaction that stands still for four seconds.
 """
 
 import time
