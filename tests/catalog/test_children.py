@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.catalog.waiting import until
 
 from pliant.catalog.children.child import Child, ChildProgram, ChildStopped
 from pliant.catalog.children.queue import ChildQueue
@@ -31,13 +32,6 @@ import os, sys
 open(sys.argv[1], "w").write(str(os.getpid()))
 sys.stdin.read()
 """
-
-
-def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 def shell(script: str, given: bytes = b"", limit_s: float | None = None) -> ChildProgram:

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
+from tests.catalog.waiting import until
 
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads, WrongOffset
@@ -69,14 +69,6 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
     store = SqlStore(f"sqlite:///{tmp_path / 'pliant.db'}")
     yield store
     store.close()
-
-
-def until(condition: Callable[[], Any], seconds: float = 40.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
-    return found
 
 
 def ended(datasets: DatasetCatalog, name: str = "one") -> Dataset | None:

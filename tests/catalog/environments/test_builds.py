@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata, util
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.catalog.environments.wheels import tiny_wheel
 from tests.catalog.environments.world import ADA, BOB, PATIENCE_S, World, a_builder
+from tests.catalog.waiting import until
 
 from pliant import __version__
 from pliant.api.environments import EnvironmentRequest
@@ -64,13 +64,6 @@ def able_python(prefix: Path, *, version: str = __version__) -> str:
     python.write_text(f"""#!/bin/sh\necho '["{version}", "2"]'\n""")
     python.chmod(0o755)
     return str(python)
-
-
-def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
 
 
 def output_of(python: str, program: str) -> str:

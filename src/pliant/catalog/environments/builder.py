@@ -101,15 +101,9 @@ class EnvironmentBuilder:
             env=self._env,
             limit_s=self.limits.build_s,
         )
-        tail = TailSink(_TAIL_BYTES)
-        with closing(LogSink(folder / LOG_FILE)) as write_log:
-
-            def take(data: bytes) -> None:
-                write_log(data)
-                tail(data)
-
-            code = child.run(program, take)
-        output = last_lines(tail.text)
+        with closing(LogSink(folder / LOG_FILE)) as log:
+            code = child.run(program, log)
+        output = last_lines(self.read_log(key))
         if code is None:
             limit = f"the builder was not done after {self.limits.build_s:g} s and was ended"
             return BuildOutcome(reason=f"it could not be built: {limit}; ask for fewer packages", output=output)
@@ -129,7 +123,7 @@ class EnvironmentBuilder:
         Raises:
             ChildStopped: before it was known.
         """
-        out, err = TailSink(_TAIL_BYTES), TailSink(_TAIL_BYTES)
+        out, err = TailSink(), TailSink()
         # not niced: a pool whose tasks keep all cores busy would let every try run into its limit
         program = ChildProgram(command=[python, "-c", _PROBE], env=self._env, limit_s=self.limits.probe_s, niceness=0)
         try:
