@@ -17,16 +17,16 @@ IMPORTER: Final = (sys.executable, "-P", "-m", "pliant.entry.importer")
 
 
 def open_datasets(
-    registry: Registry, home: Path, told: ServerSettings, clock: Clock, users: Callable[[str], Sequence[str]]
+    registry: Registry, home: Path, given: ServerSettings, clock: Clock, users: Callable[[str], Sequence[str]]
 ) -> DatasetCatalog:
     """Return the data sets of the server of a state folder; `users` returns the unfinished jobs that use one.
 
     Raises:
         Unavailable: the folders cannot be made.
     """
-    root = told.data_root or home / "data"
+    root = given.data_root or home / "data"
     with translate_disk_errors(root):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings = ImportSettings(folder=home / "datasets", data_root=root, command=IMPORTER)
-    limits = UploadLimits(max_bytes=told.max_upload_bytes)
+    limits = UploadLimits(max_bytes=given.max_upload_bytes)
     return make_datasets(registry, settings, uploads=home / "incoming", limits=limits, now=clock.now, users=users)

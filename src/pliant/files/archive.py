@@ -1,4 +1,4 @@
-"""Unpacks archives that nobody vouches for: tar, tar.gz and zip.
+"""Unpacks archives of strangers: tar, tar.gz and zip.
 
 An archive is read once. Every member is checked before it is written; from the first fault on nothing more is written,
 but the rest is still checked, so that all faults are named at once. Then all that was written is removed again: the

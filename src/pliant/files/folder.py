@@ -1,4 +1,4 @@
-"""Folders as a whole: made somewhere else and published by one rename, made read-only, removed whatever their modes."""
+"""Folders as a whole: published by one rename, made read-only, emptied and removed even if they are read-only."""
 
 import os
 import shutil

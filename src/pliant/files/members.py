@@ -1,4 +1,4 @@
-"""What an archive may hold: the rules that every member is held to, whatever the format. Reads and writes nothing."""
+"""What an archive may hold: the rules for every member, the same for all formats. Reads and writes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ArchiveLimits:
     max_ratio: int = 250
     """Bytes unpacked for each byte of the archive. Deflate reaches 1032 for zeros, about 10 for text."""
     free_bytes: int = 64 << 20
-    """The ratio counts only beyond so many bytes: less hurts nobody."""
+    """The ratio is checked only beyond so many bytes: fewer do no harm."""
     hint: str = "leave data out of it"
     """What to do when it is too large."""
 

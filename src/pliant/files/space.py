@@ -1,4 +1,4 @@
-"""Room on a disk: checked before something large is written, and told of in the same words when it runs out."""
+"""Room on a disk: checked before something large is written, and reported in the same words when it runs out."""
 
 import errno
 import shutil

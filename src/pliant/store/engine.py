@@ -184,7 +184,7 @@ def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> 
 
 
 def bytewise(engine: Engine, column: Column[str]) -> ColumnElement[str]:
-    """Return a text column that is compared byte by byte, whatever language the database was made for."""
+    """Return a text column that is compared byte by byte, also in a database that sorts by the rules of a language."""
     return collate(column, "C") if engine.dialect.name == "postgresql" else column
 
 
@@ -218,7 +218,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 @contextmanager
 def translate_database_errors(engine: Engine) -> Iterator[None]:
-    """Tell what the driver raises in our words.
+    """Turn what the driver raises into our errors.
 
     Raises:
         NotFound: a row refers to another one that does not exist.

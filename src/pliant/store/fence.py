@@ -43,7 +43,7 @@ class Fence:
 
     def __init__(self, engine: Engine, term: int | None) -> None:
         self.diverged = False
-        """The database holds something that its writer was told had failed."""
+        """Whether the database holds a write that was reported as failed."""
         self._engine = engine
         self._term = term
         self._doubt: str | None = None
@@ -54,7 +54,7 @@ class Fence:
 
         Raises:
             Deposed: another server leads; nothing was written.
-            Diverged: what was told to have failed before was written after all.
+            Diverged: a write before, which was reported as failed, was made after all.
             NotFound, Unavailable: see `pliant.store.engine.write_transaction`.
         """
         if self._engine.dialect.name != "postgresql":

@@ -1,4 +1,4 @@
-"""How PostgreSQL is reached: which URLs name one, and what every connection to it is told. Opens nothing.
+"""How PostgreSQL is reached: which URLs name one, and what settings every connection has. Opens nothing.
 
 Limits are the server's own, so that they hold also when this process is stopped or cut off.
 """
@@ -47,7 +47,7 @@ _MAX_NAME: Final = 63
 
 
 def connect_args(url: URL, *, name: str, session: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the driver is told beside the URL; what the URL says itself wins.
+    """Return the arguments of the driver beside the URL; what the URL says itself holds.
 
     Args:
         name: shown in `pg_stat_activity`.

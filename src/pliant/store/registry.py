@@ -64,7 +64,7 @@ class SqlRegistry:
             Stale: it is not at `revision` any more.
         """
         with self._write_transaction() as connection:
-            row = _present(connection, type(noun), noun.name, revision)
+            row = _require_row(connection, type(noun), noun.name, revision)
             number = row["revision"] + 1
             change = update(NOUNS).where(*_is(type(noun), noun.name))
             connection.execute(change.values(owner=noun.owner, revision=number, changed_at=at, body=_body(noun)))
@@ -77,7 +77,7 @@ class SqlRegistry:
             NotFound, Stale: as for `replace`.
         """
         with self._write_transaction() as connection:
-            _present(connection, kind, name, revision)
+            _require_row(connection, kind, name, revision)
             connection.execute(delete(NOUNS).where(*_is(kind, name)))
 
 
@@ -116,7 +116,7 @@ def _is(kind: type[N], name: str) -> tuple[Any, ...]:
     return NOUNS.c.kind == kind.KIND, NOUNS.c.name == name
 
 
-def _present(connection: Connection, kind: type[N], name: str, revision: int | None) -> RowMapping:
+def _require_row(connection: Connection, kind: type[N], name: str, revision: int | None) -> RowMapping:
     row = connection.execute(select(NOUNS).where(*_is(kind, name)).with_for_update()).mappings().first()
     if row is None:
         raise NotFound(f"there is no {kind.KIND} {name!r}; list them to see which there are")

@@ -1,4 +1,4 @@
-"""Fills a new database from the text of another one, whatever dialect or age that was of."""
+"""Fills a new database from the text of another one, which may have been of another dialect or an older Pliant."""
 
 from collections.abc import Iterable, Mapping
 

@@ -143,7 +143,7 @@ class SqlStore:
 
     @property
     def diverged(self) -> bool:
-        """Whether the database holds something that its writer was told had failed: memory must be read anew."""
+        """Whether the database holds a write that was reported as failed: what is in memory must be read anew."""
         return self._fence.diverged
 
     def close(self) -> None:

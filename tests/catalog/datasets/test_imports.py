@@ -239,7 +239,7 @@ def test_an_upload_that_is_taken_is_not_changed_nor_does_it_expire(tmp_path: Pat
             change()
     times[0] += 1e6
     uploads.sweep()
-    assert uploads.held(upload.id, "one").num_bytes == 4
+    assert uploads.require_held(upload.id, "one").num_bytes == 4
     uploads.release(upload.id)
     times[0] += 1e6
     uploads.sweep()

@@ -111,12 +111,12 @@ class _Import:
             return
         done, total = 0, source.stat().st_size
 
-        def told(num_bytes: int) -> None:
+        def on_read(num_bytes: int) -> None:
             nonlocal done
             done += num_bytes
             self.report(ImportProgress(phase="checking the upload", bytes_done=done, bytes_total=total))
 
-        found = digest_of_file(source, told)
+        found = digest_of_file(source, on_read)
         if found != self.spec.sha256:
             raise _wrong(
                 f"the upload has the SHA-256 {found}, not {self.spec.sha256}: the files changed while they were sent; "

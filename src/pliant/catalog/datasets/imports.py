@@ -1,8 +1,8 @@
-"""Imports under way: a process each, a few at a time; whatever becomes of one, nothing half done is left.
+"""Runs imports, each in a process of its own, a few at a time. None leaves anything half done behind.
 
-An import's process writes into a folder of its own and ends with this server; what it has finished is published here,
-by one rename, before the data set is called ready. After a kill at any moment `recover` removes what was half done
-and begins the import again.
+The process of an import writes into a folder of its own and ends with this server. When it has finished, the folder is
+published here by one rename, and only then the data set is called ready. If the server is killed at any moment, the
+next one removes what was half done and begins the import again (`recover`).
 """
 
 import fcntl
@@ -46,7 +46,7 @@ MAX_RUNNING: Final = 2
 MAX_BYTES: Final = 512 << 30
 MAX_FILES: Final = 5_000_000
 STOP_S: Final = 30.0
-"""So long an import's process may take to be gone, and what it wrote to be removed."""
+"""How long stopping may take: the process has to end, and what it wrote to be removed."""
 _WORK: Final = ".new-"
 _GONE: Final = ".gone-"
 _CONTENT: Final = "data"
@@ -127,7 +127,7 @@ class Imports:
                 folders.remove(self._set_aside(folder))
 
     def _set_aside(self, folder: Path) -> Path:
-        """Take a folder from its place; return the one that it is in now."""
+        """Move a folder into a new one and return that, so that its own name is free at once."""
         leftover = Path(tempfile.mkdtemp(prefix=_GONE, dir=self._settings.folder))
         if folder.is_dir():
             folder.chmod(0o700)
@@ -196,7 +196,7 @@ class Imports:
             source = str(settings.data_root / dataset.source.path)
         else:
             upload_id = dataset.source.upload_id or ""
-            upload = self._uploads.held(upload_id, dataset.name)
+            upload = self._uploads.require_held(upload_id, dataset.name)
             source, num_bytes = str(self._uploads.content(upload_id)), upload.num_bytes
             sha256 = sha256 or upload.sha256
         return ImportSpec(
@@ -242,7 +242,11 @@ class Imports:
             self.discard(target)
 
     def _write(self, name: str, event: DatasetEvent, change: Callable[[Dataset], Dataset]) -> Kept[Dataset] | None:
-        """Write what became of an import, whatever people change meanwhile; None if it is not kept any more."""
+        """Write what became of an import. If people change the data set meanwhile, read it again and repeat.
+
+        Returns:
+            None if the data set is not kept any more.
+        """
         while (kept := self._registry.get(Dataset, name)) is not None:
             state = advance(DATASET_LIFECYCLE, kept.noun.state, event)
             noun = replace(change(kept.noun), state=state)
@@ -256,8 +260,8 @@ class Imports:
         return None
 
     def _release_all_but(self, names: Collection[str]) -> None:
-        """Let go of uploads that a server did not come to let go of when their imports were over."""
-        for upload in self._uploads.taken():
+        """Release the uploads of imports that are over, if an earlier server was killed before it could."""
+        for upload in self._uploads.list_taken():
             if upload.taken_by in names:
                 continue
             kept = self._registry.get(Dataset, upload.taken_by)
@@ -280,7 +284,7 @@ def _parse_message(line: bytes) -> ImporterMessage | None:
     try:
         return MESSAGE.validate_json(line)
     except ValidationError:
-        log.warning("an import said what nobody understands: %.200r", line)
+        log.warning("an import wrote a line that is no message: %.200r", line)
         return None
 
 
@@ -293,7 +297,7 @@ def _describe_death(code: int, errors: str) -> str:
 
 
 def _clear(leftovers: Sequence[Path]) -> None:
-    """Remove what an earlier server left, as soon as nobody writes there."""
+    """Remove what an earlier server left, as soon as its processes have ended."""
     for leftover in leftovers:
         try:
             _await_end(leftover / _CONTENT / "lock")

@@ -1,7 +1,8 @@
-"""Builds: one for every key, begun when somebody asks and nobody has; kept in the registry, resumed after a restart.
+"""One build for every key: begun when it is first asked for, kept in the registry, and resumed after a restart.
 
-A build is published when its record says that it is ready, which is written after all of it is on the disk and its
-interpreter was tried; a virtual environment cannot be moved, so it is built where it stays. Knows no job and no name.
+A virtual environment cannot be moved, so it is built where it stays. It counts from the moment in which its record in
+the registry says `ready`: that is written after all of it is on the disk and its interpreter was tried. This module
+knows no job and no environment by name.
 """
 
 import logging
@@ -28,18 +29,18 @@ log = logging.getLogger(__name__)
 _STALE_S: Final = 60.0
 """What somebody else made is tried again for a new job if that was last done longer ago than this."""
 _LINE_S: Final = 2.0
-"""The builder's newest line is told this often: it is written down with every job that waits."""
+"""The newest line of a log is read again after this time: it is stored with every job that waits for the build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRequest:
-    """What there is to make or to try."""
+    """A build that is wanted."""
 
     key: str
     kind: EnvironmentKind
     source: str
     python: str = ""
-    """Of what somebody else made."""
+    """The interpreter to try, if somebody else made the environment."""
     requirements: Requirements | None = None
     """None if they lie in the folder of the build already."""
 
@@ -130,7 +131,7 @@ class Builds:
             return build
 
     def again(self, work: BuildRequest) -> Build:
-        """Begin a build anew, whatever became of it; one that is being built goes on.
+        """Begin a build anew, whether it failed or is ready; one that is being built goes on.
 
         Raises:
             OSError: there is no room for it.
@@ -179,7 +180,7 @@ class Builds:
         return line
 
     def _is_outdated(self, build: Build, first: bool) -> bool:
-        """Tell whether a build does not count any more; under the lock."""
+        """Tell whether a build cannot be used any more and has to be begun anew; under the lock."""
         if build.state is BuildState.BUILDING:
             return not self.is_active(build.name)
         if build.state is BuildState.FAILED:

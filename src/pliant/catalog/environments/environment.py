@@ -56,7 +56,7 @@ class Build:
     name: str
     """The key: a digest of all that decides what comes out."""
     owner: str = ""
-    """Belongs to nobody."""
+    """Builds have no owner."""
     kind: EnvironmentKind
     source: str
     """For requirements: every line in its normal form; wheels of the code folder by name."""

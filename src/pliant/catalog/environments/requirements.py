@@ -140,29 +140,29 @@ class _Reader:
         for number, line in _logical_lines(text):
             where = f"{shown}, line {number}"
             if include := _INCLUDE.fullmatch(line):
-                self._include(include[1], include[2].strip(), where, beside, constrains=constrains)
+                self._take_include(include[1], include[2].strip(), where, beside, constrains=constrains)
             elif line.startswith("-"):
-                self._option(line, where)
+                self._take_option(line, where)
             elif message := _refusal(line):
                 self.refuse(where, message)
             elif _is_path(line):
-                self._wheel(line, where, beside, constrains=constrains)
+                self._take_wheel(line, where, beside, constrains=constrains)
             else:
-                self._requirement(line, where, constrains=constrains)
+                self._take_requirement(line, where, constrains=constrains)
 
-    def _include(self, option: str, name: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+    def _take_include(self, option: str, name: str, where: str, beside: Path | None, *, constrains: bool) -> None:
         if beside is None or "://" in name:
             self.refuse(where, f"{name!r} cannot be included: only files of a code folder can; write its lines here")
             return
         self.read(beside / name, name, constrains=constrains or option in ("-c", "--constraint"))
 
-    def _option(self, line: str, where: str) -> None:
+    def _take_option(self, line: str, where: str) -> None:
         if line in _HARMLESS:
             self.lines.add(line)
         elif line not in _WHEELS_ONLY:
             self.refuse(where, _option_refusal(line))
 
-    def _wheel(self, line: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+    def _take_wheel(self, line: str, where: str, beside: Path | None, *, constrains: bool) -> None:
         if beside is None or self.folder is None or constrains:
             self.refuse(where, f"{line!r} is a file, and there are none here; submit it with the code")
             return
@@ -177,7 +177,7 @@ class _Reader:
                 self.refuse(where, f"there are two different wheels {path.name!r}; remove one")
             self.lines.add(f"./wheels/{path.name}")
 
-    def _requirement(self, line: str, where: str, *, constrains: bool) -> None:
+    def _take_requirement(self, line: str, where: str, *, constrains: bool) -> None:
         written = line.partition(" --hash")[0]
         try:
             normal = _normalize(Requirement(written))
@@ -222,7 +222,7 @@ def _is_path(line: str) -> bool:
 
 
 def _refusal(line: str) -> str:
-    """Return why a requirement is refused whatever it leads to."""
+    """Return why a line is refused before it is parsed; empty if it is not."""
     if "${" in line:
         return "variables are not filled in: they would come from the server's own environment; write the value"
     if "://" in line or line.startswith(("file:", "git+", "hg+", "svn+", "bzr+")) or re.search(r"\w\s*@", line):

@@ -22,7 +22,7 @@ class EnvironmentResolver:
         self._builds = builds
         self._env = env
 
-    def find(self, source: Source, code: str) -> BuildRequest:
+    def resolve(self, source: Source, code: str) -> BuildRequest:
         """Return what there is to do for a job whose code lies in this folder.
 
         Raises:
@@ -39,26 +39,26 @@ class EnvironmentResolver:
             case Named(name):
                 if (kept := self._registry.get(Environment, name)) is None:
                     raise EnvironmentNotFound(f"there is no environment {name!r}; it may have been removed")
-                return self.named(kept.noun)
+                return self.resolve_named(kept.noun)
 
-    def registered(self, kind: EnvironmentKind, source: str) -> BuildRequest:
+    def resolve_new(self, kind: EnvironmentKind, source: str) -> BuildRequest:
         """Return what there is to do for an environment that is registered now.
 
         Raises:
-            EnvironmentNotFound, InvalidInput: as for `find`.
+            EnvironmentNotFound, InvalidInput: as for `resolve`.
         """
         if kind is EnvironmentKind.REQUIREMENTS:
             return self._build_of(parse_requirements(source))
-        return self.find(Venv(source) if kind is EnvironmentKind.VENV else Conda(source), "")
+        return self.resolve(Venv(source) if kind is EnvironmentKind.VENV else Conda(source), "")
 
-    def named(self, environment: Environment) -> BuildRequest:
+    def resolve_named(self, environment: Environment) -> BuildRequest:
         """Return what there is to do for an environment that was registered; its key stays what it was.
 
         Raises:
             EnvironmentNotFound: what it was made from is not there any more.
         """
         if environment.kind is not EnvironmentKind.REQUIREMENTS:
-            return replace(self.registered(environment.kind, environment.source), key=environment.key)
+            return replace(self.resolve_new(environment.kind, environment.source), key=environment.key)
         requirements = None
         if not self._builds.is_laid_out(environment.key):
             try:

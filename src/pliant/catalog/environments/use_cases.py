@@ -1,7 +1,7 @@
 """Environments as people and jobs use them: registered under names, found for jobs, shared, built anew, removed.
 
-It is the `Preparations` that control asks before a job is given slots. What makes or tries an environment is
-`environment_builds`. Nothing here waits for a build.
+It implements `Preparations`, which control asks before a job is given slots. `builds` makes and tries environments;
+nothing here waits for it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -46,20 +46,20 @@ class EnvironmentCatalog:
     def __init__(
         self, *, registry: Registry, clock: Clock, env: Mapping[str, str], builds: Builds, unknown_users: UnknownUsers
     ) -> None:
-        """Take charge of builds.
+        """Prepare to answer.
 
         Args:
             registry: keeps names.
             clock: dates them.
             env: the server's own environment: it says where conda is.
             builds: makes and tries what environments stand for.
-            unknown_users: see there.
+            unknown_users: returns those of some names that no user has.
         """
         self._registry = registry
         self._clock = clock
         self._builds = builds
         self._unknown_users = unknown_users
-        self._finder = EnvironmentResolver(registry=registry, builds=builds, env=env)
+        self._resolver = EnvironmentResolver(registry=registry, builds=builds, env=env)
         self._work: dict[JobId, BuildRequest] = {}
         """Of jobs that wait."""
         self._keys: dict[JobId, str] = {}
@@ -82,7 +82,7 @@ class EnvironmentCatalog:
             message = f"there is no environment {source.name!r}; `GET /v1/environments` lists those that you can use"
             return (Problem(field="environment", message=message),)
         try:
-            self._finder.find(source, code)
+            self._resolver.resolve(source, code)
         except EnvironmentNotFound as error:
             return (Problem(field="environment", message=str(error)),)
         except InvalidInput as error:
@@ -112,7 +112,7 @@ class EnvironmentCatalog:
             source = parse_source(job.spec.environment or "")
             if isinstance(source, Problem):
                 raise InvalidInput(source)
-            work = self._finder.find(source, code)
+            work = self._resolver.resolve(source, code)
             if isinstance(source, RequirementsFile):
                 self._name_for(work, job.owner)
             while len(self._work) >= _MAX_WAITING:
@@ -166,7 +166,7 @@ class EnvironmentCatalog:
         problems = list(problems_of_shares(asked.shared_with, caller.name, self._unknown_users))
         kind, source = _asked_for(asked)
         try:
-            work = self._finder.registered(kind, source)
+            work = self._resolver.resolve_new(kind, source)
         except EnvironmentNotFound as error:
             problems.append(Problem(field=kind.value, message=str(error)))
         except InvalidInput as error:
@@ -214,7 +214,7 @@ class EnvironmentCatalog:
         if build is not None and build.state is BuildState.READY:
             self._refuse_used(kept.noun, jobs)
         try:
-            work = self._finder.named(kept.noun)
+            work = self._resolver.resolve_named(kept.noun)
         except EnvironmentNotFound as error:
             raise InvalidInput(Problem(field=kept.noun.kind.value, message=str(error))) from error
         _begin(lambda: self._builds.again(work))

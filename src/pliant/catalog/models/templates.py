@@ -106,7 +106,7 @@ class TemplateCatalog:
                 )
                 self._folders.keep(draft, folder)
             try:
-                # whoever named no revision replaces what was read here: the folder is named after the one that follows
+                # without a revision of the caller the one read here is meant: the new folder is named after the next
                 return self._registry.replace(noun, at=self._ports.now(), revision=revision or kept.revision)
             finally:
                 self._sweep(name)

@@ -73,7 +73,7 @@ class InitialWeights:
 def check_weights(path: Path) -> None:
     """See that a file may be a `state_dict`; only a task loads it, and runs nothing of it.
 
-    Its members are named as harmlessly as those of every archive, though nobody unpacks it here.
+    The names of its members are held to the rules of all archives, though it is not unpacked here.
 
     Raises:
         InvalidInput: it is no file of torch's.

@@ -38,7 +38,7 @@ def counts(num: int, rule: SplitRule, lacking: Collection[Split] = PARTS) -> dic
 def deal(
     names: Sequence[str], rule: SplitRule, *, label: str, lacking: Collection[Split] = PARTS
 ) -> dict[Split, tuple[str, ...]]:
-    """Deal the samples of one class out; in whatever order they are given."""
+    """Deal the samples of one class out; the order in which they are given does not matter."""
     shuffled = sorted(names)
     random.Random(f"{rule.seed}/{label}").shuffle(shuffled)
     dealt: dict[Split, tuple[str, ...]] = {}
