@@ -23,9 +23,8 @@ $(READY): pyproject.toml constraints.txt
 demo: setup ## play the scenario: two trainings share 8 slots (at most 3 minutes)
 	@$(BIN)/python -m examples.demo.play $(ARGS)
 
-test: setup ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(ARGS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
+test: setup ## run the tests, the slow ones after the others; ARGS="tests/policy -k stable" for some
+	@$(BIN)/python -m tests.layers $(ARGS)
 
 lint: setup ## style, types and import contracts; changes nothing
 	$(BIN)/ruff check

@@ -26,7 +26,7 @@ import torch
 import pliant
 from bench._report import finish
 from pliant.train.state import checkpoint
-from pliant.train.state.shelf import Position, Shelf
+from pliant.train.state.checkpoint_writer import CheckpointWriter, CommittedStep
 
 SIZES_MB = (5, 100)
 BATCH = 64
@@ -73,28 +73,28 @@ class Nobody:
     """Hears what a shelf tells."""
 
     def __init__(self) -> None:
-        self.last: tuple[Path, Position, int, float] | None = None
+        self.last: tuple[Path, CommittedStep, int, float] | None = None
 
-    def saved(self, path: Path, position: Position, *, num_bytes: int, seconds: float) -> None:
+    def saved(self, path: Path, position: CommittedStep, *, num_bytes: int, seconds: float) -> None:
         self.last = (path, position, num_bytes, seconds)
 
-    def failed(self, position: Position, error: str) -> None:
+    def failed(self, position: CommittedStep, error: str) -> None:
         raise SystemExit(f"step {position.step} could not be saved: {error}")
 
-    def lacking(self, reason: str) -> None:
+    def no_room(self, reason: str) -> None:
         raise SystemExit(reason)
 
 
 @contextmanager
 def pliant_now(training: Training, folder: Path, num_kept: int) -> Iterator[Commit]:
     """Checkpoints as they are."""
-    shelf = Shelf(folder=folder, every_s=1.0, num_kept=num_kept, clock=time.monotonic, told=Nobody())
+    shelf = CheckpointWriter(folder=folder, every_s=1.0, num_kept=num_kept, clock=time.monotonic, listener=Nobody())
     steps = iter(range(1, 1_000_000))
 
     def commit() -> tuple[float, Callable[[], bool]]:
         began = time.perf_counter()
-        shelf.take(training.capture, Position(step=next(steps), epoch=0))
-        return time.perf_counter() - began, lambda: not shelf.idle
+        shelf.take(training.capture, CommittedStep(step=next(steps), epoch=0))
+        return time.perf_counter() - began, lambda: not shelf.is_idle
 
     yield commit
     shelf.close()

@@ -31,9 +31,9 @@ from bench._report import Claim, finish, head, spread, table, verdicts
 from pliant.core.job import JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask, Left, Note, Ready, Switched
 from pliant.train import Run
-from pliant.train.context import SURROUNDINGS, alone
+from pliant.train.context import TRAIN_CONTEXT, standalone_context
 from pliant.train.errors import Departed
-from pliant.train.group.session import Session
+from pliant.train.group.membership import TaskMembership
 
 BATCH, WIDTH = 512, 2048
 MOST_ALONE = 1.02
@@ -113,13 +113,15 @@ def task(name: str, pipe: Connection) -> None:
 
     def listen() -> None:
         while True:
-            session.deliver(pipe.recv())
+            membership.deliver(pipe.recv())
 
-    session = Session(job_id=JobId("bench"), task_id=TaskId(name), pid=os.getpid(), host="127.0.0.1", send=send)
+    membership = TaskMembership(
+        job_id=JobId("bench"), task_id=TaskId(name), pid=os.getpid(), host="127.0.0.1", send=send
+    )
     threading.Thread(target=listen, daemon=True).start()
-    around = alone()
-    around.session, around.alone = session, False
-    SURROUNDINGS.set(around)
+    context = standalone_context()
+    context.membership, context.standalone = membership, False
+    TRAIN_CONTEXT.set(context)
     model, optimizer = build()
     run = Run(model, optimizer, data(8), batch_size=BATCH, virtual_workers=2, mode="fast", collate_fn=collate)
     try:

@@ -19,8 +19,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pliant
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import LocalSettings
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder, TaskExit
 
@@ -80,17 +81,15 @@ def measure(rounds: int) -> tuple[list[float], list[float], float]:
     paths = os.pathsep.join([str(Path(__file__).parent), str(Path(pliant.__file__).parents[1])])
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root)
-        cluster = LocalCluster(
-            LocalSettings(
-                node_id=NODE,
-                state_dir=folder / "agent",
-                num_slots=2,
-                preload=("torch", "start"),
-                entry="start:first_line",
-            ),
-            clock=_WallClock(),
-            base_env={**os.environ, "PYTHONPATH": paths},
+        agent = AgentSettings(
+            node_id=NODE,
+            state_dir=folder / "agent",
+            num_slots=2,
+            preload=("torch", "start"),
+            entry="start:first_line",
         )
+        base_env = {**os.environ, "PYTHONPATH": paths}
+        cluster = LocalCluster(AgentThread(agent, clock=_WallClock(), base_env=base_env))
         try:
             exits: list[TaskExit] = []
             cluster.watch(exits.append)

@@ -79,3 +79,14 @@ def test_every_make_target_that_the_documents_name_exists() -> None:
     }
 
     assert named - targets == set()
+
+
+def test_the_map_is_short_and_names_every_folder() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    source = ROOT / "src" / "pliant"
+    (tree,) = re.findall(r"```\nsrc/pliant/\n(.*?)```", text, re.DOTALL)
+    folders = {path.parent for path in source.rglob("__init__.py")} - {source}
+
+    assert len(text.splitlines()) <= 120
+    assert [line for line in text.splitlines() if len(line) > 120] == []
+    assert sorted(set(re.findall(r"\b([a-z_]+)/", tree))) == sorted({folder.name for folder in folders} - {"pyedt"})

@@ -24,7 +24,7 @@ def test_importing_pliant_brings_nothing_but_the_standard_library() -> None:
     assert roots - set(sys.stdlib_module_names) <= {"pliant"}
 
 
-@pytest.mark.parametrize("room", ["core", "policy", "wire", "client", "control", "store", "server", "cluster", "cli"])
+@pytest.mark.parametrize("room", ["core", "policy", "api", "client", "control", "store", "server", "cluster", "cli"])
 def test_no_room_on_the_servers_side_brings_torch(room: str) -> None:
     assert "torch" not in modules_after(f"import pkgutil, importlib, pliant.{room} as room\n{IMPORT_ALL}")
 

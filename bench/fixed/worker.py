@@ -24,8 +24,8 @@ from bench.fixed.models import TRAININGS, Training
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Form, FromTask, Ready
 from pliant.train import Run
-from pliant.train.context import SURROUNDINGS, Surroundings
-from pliant.train.group.session import Session
+from pliant.train.context import TRAIN_CONTEXT, TrainContext
+from pliant.train.group.membership import TaskMembership
 
 LOOPBACK = "127.0.0.1"
 MANY_EPOCHS = 1_000_000
@@ -161,7 +161,9 @@ def _surround(seat: Seat, pipe: Connection) -> None:
         if isinstance(message, Ready):
             pipe.send((message.host, message.port))
             host, port = pipe.recv()
-            session.deliver(Form(generation=1, members=members, host=host, port=port))
+            membership.deliver(Form(generation=1, members=members, host=host, port=port))
 
-    session = Session(job_id=JobId("job-1"), task_id=me, pid=os.getpid(), host=LOOPBACK, send=send)
-    SURROUNDINGS.set(Surroundings(session=session, clock=time.monotonic, now=time.time, virtual_workers=seat.num_parts))
+    membership = TaskMembership(job_id=JobId("job-1"), task_id=me, pid=os.getpid(), host=LOOPBACK, send=send)
+    TRAIN_CONTEXT.set(
+        TrainContext(membership=membership, clock=time.monotonic, now=time.time, virtual_workers=seat.num_parts)
+    )

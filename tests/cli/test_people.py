@@ -8,10 +8,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Done
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
 from pliant.api.people import LogonRequest
@@ -21,16 +21,6 @@ from pliant.cli.screen import console
 from pliant.client import Client
 from pliant.client.credentials import Credentials
 from pliant.core.access import Role
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """What a command left."""
-
-    code: int
-    out: str
-    err: str
-
 
 Run = Callable[..., Done]
 

@@ -10,8 +10,9 @@ import pytest
 from tests.contracts.cluster import NUM_SLOTS
 from tests.contracts.process_stage import ENTRY, NODE, PATHS, ProcessStage
 
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import LocalSettings
 
 
 class WallClock:
@@ -26,11 +27,12 @@ def bring_up() -> Iterator[Callable[..., ProcessStage[LocalCluster]]]:
 
     def make(root: Path, env: Mapping[str, str] | None = None, **settings: Any) -> ProcessStage[LocalCluster]:
         chosen: dict[str, Any] = {"num_slots": NUM_SLOTS, "preload": (), "entry": ENTRY, **settings}
-        cluster = LocalCluster(
-            LocalSettings(node_id=NODE, state_dir=root / "agent", **chosen),
+        agent = AgentThread(
+            AgentSettings(node_id=NODE, state_dir=root / "agent", **chosen),
             clock=WallClock(),
             base_env={**os.environ, "PYTHONPATH": PATHS, "PLIANT_SECRET": "of the server", **(env or {})},
         )
+        cluster = LocalCluster(agent)
         stages.append(ProcessStage(cluster=cluster, root=root))
         return stages[-1]
 

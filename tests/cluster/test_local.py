@@ -21,6 +21,7 @@ from pliant.cluster.local import LocalCluster
 from pliant.cluster.zygote import records
 from pliant.core.errors import Unavailable
 from pliant.core.job import TaskId
+from pliant.core.ports import ExitFacts, TaskExit
 
 BringUp = Callable[..., ProcessStage[LocalCluster]]
 Stage = ProcessStage[LocalCluster]
@@ -70,7 +71,9 @@ def test_a_task_that_uses_more_memory_than_it_may_is_ended_and_that_is_told(stag
     assert re.fullmatch(r"used [0-9]+ MiB of memory, more than its limit of 150 MiB, and .*", ended.cause), ended.cause
     until(lambda: stage.running(modest.task_id), "the modest one goes on")
     stage.cluster.kill(modest.task_id)
-    assert stage.exit_of(modest.task_id, exits).cause == ""
+    assert ended.facts.out_of_memory
+    killed = stage.exit_of(modest.task_id, exits)
+    assert (killed.cause, killed.facts.out_of_memory) == ("", False)
 
 
 # what cannot be started
@@ -145,6 +148,9 @@ def test_nothing_is_started_on_a_closed_cluster(stage: Stage) -> None:
 
 def test_the_next_server_adopts_what_runs_and_learns_how_it_ends(tmp_path: Path, bring_up: BringUp) -> None:
     first = bring_up(tmp_path)
+    facts = [ExitFacts(step=number + 1, stderr=f"task {number}\n", stderr_at=1.0) for number in range(3)]
+    for number in range(3):
+        first.leave_behind(TaskId(f"job-1.{number}"), facts[number])
     tasks = [first.start(f"job-1.{number}", (number,)) for number in range(3)]
     pids = [first.pid_of(task_id) for task_id in tasks]
     zygote = first.cluster.readiness().pid
@@ -157,12 +163,12 @@ def test_the_next_server_adopts_what_runs_and_learns_how_it_ends(tmp_path: Path,
     until(lambda: len(second.cluster.observe().tasks) == 2, "the dead one is sorted out")
     assert [(task.task_id, task.pid) for task in second.cluster.observe().tasks] == [*zip(tasks, pids, strict=True)][1:]
     exits = second.exits()
-    assert second.exit_of(tasks[0], exits).exit_code == 6
+    assert second.exit_of(tasks[0], exits) == TaskExit(task_id=tasks[0], exit_code=6, facts=facts[0])
     second.finish(tasks[1], 7)
-    assert second.exit_of(tasks[1], exits).exit_code == 7
+    assert second.exit_of(tasks[1], exits) == TaskExit(task_id=tasks[1], exit_code=7, facts=facts[1])
     until(lambda: second.running(tasks[2]), "the last one can be drained")
     second.cluster.drain(tasks[2])
-    assert second.exit_of(tasks[2], exits).exit_code == 0
+    assert second.exit_of(tasks[2], exits) == TaskExit(task_id=tasks[2], exit_code=0, facts=facts[2])
     until(lambda: process.stamp(zygote) is None, "the old zygote ends with its last child")
 
 
@@ -191,15 +197,16 @@ def test_tasks_outlive_a_server_that_is_killed(tmp_path: Path, bring_up: BringUp
     server = f"""
 import os, signal, time
 from pathlib import Path
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import LocalSettings
 from pliant.core.ports import StartOrder
 class Clock:
     now = staticmethod(time.time)
 folder = Path({str(tmp_path / "job-1.1")!r})
-settings = LocalSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
+settings = AgentSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")!r}), num_slots=4, preload=(),
                          entry="tests.contracts.program:main")
-cluster = LocalCluster(settings, clock=Clock(), base_env=os.environ)
+cluster = LocalCluster(AgentThread(settings, clock=Clock(), base_env=os.environ))
 cluster.start(StartOrder(task_id="job-1.1", node_id="here", slots=(0,), argv=(str(folder),), env={{}}, cwd=str(folder),
                          log_dir=str(folder)))
 while not (folder / "began").exists():
@@ -251,12 +258,12 @@ def test_records_of_long_ago_are_forgotten(tmp_path: Path, bring_up: BringUp) ->
 
 
 def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path, bring_up: BringUp) -> None:
-    def held() -> set[object]:
+    def open_now() -> set[object]:
         files = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
         return {*threading.enumerate(), *((file, os.readlink(file)) for file in files if os.path.lexists(file))}
 
     bring_up(tmp_path / "first").end()
-    before = held()
+    before = open_now()
     for number in range(3):
         stage = bring_up(tmp_path / f"again-{number}")
         exits = stage.exits()
@@ -267,7 +274,7 @@ def test_a_closed_cluster_leaves_no_thread_no_file_and_no_zygote(tmp_path: Path,
         stage.end()
         until(lambda zygote=zygote: process.stamp(zygote) is None, "the zygote is gone")  # type: ignore[misc]
 
-    assert held() <= before  # something of an earlier test's may have gone meanwhile
+    assert open_now() <= before  # something of an earlier test's may have gone meanwhile
 
 
 def test_an_agent_that_was_stopped_does_nothing_after_the_next_one_has_begun(tmp_path: Path, bring_up: BringUp) -> None:
@@ -276,7 +283,7 @@ def test_an_agent_that_was_stopped_does_nothing_after_the_next_one_has_begun(tmp
     stopped.pid_of(task_id)
     exits = stopped.exits()
     stopped.finish(stopped.start("job-0.1", (1,)), 0)
-    stopped.exit_of(TaskId("job-0.1"), exits)  # told at the end of a turn: it is not in the middle of one now
+    stopped.exit_of(TaskId("job-0.1"), exits)  # the end of a tick: it is not in the middle of one
     leader = bring_up(tmp_path)
     until(lambda: len(leader.cluster.observe().tasks) == 1, "the next agent has taken it up")
     order = stopped.order(TaskId("job-1.2"), (1,))

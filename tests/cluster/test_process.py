@@ -1,4 +1,4 @@
-"""A process is told from every other one that had or will have its number."""
+"""A process is never taken for another one that had or will have its number."""
 
 import os
 import signal
@@ -29,9 +29,9 @@ def test_a_process_is_opened_only_under_its_own_stamp() -> None:
 
     pidfd = process.open_process(child.pid, stamp)
     assert pidfd is not None
-    process.send(pidfd, signal.SIGTERM)
+    process.send_signal(pidfd, signal.SIGTERM)
     assert child.wait(10) == -signal.SIGTERM
-    process.send(pidfd, signal.SIGTERM)
+    process.send_signal(pidfd, signal.SIGTERM)
     os.close(pidfd)
     assert process.open_process(child.pid, stamp) is None
 

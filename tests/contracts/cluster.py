@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pliant.core.job import JobId, NodeId, TaskId
-from pliant.core.ports import Cluster, StartOrder, TaskExit
+from pliant.core.ports import MAX_STDERR_BYTES, Cluster, ExitFacts, StartOrder, TaskExit
 
 NUM_SLOTS = 4
 """Slots of the stage's node, numbered from 0."""
@@ -26,7 +26,7 @@ class Stage(Protocol):
     def node_id(self) -> NodeId: ...
 
     def order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
-        """Return an order for a task that runs until it is told to end, and on SIGTERM ends with code 0."""
+        """Return an order for a task that runs until `finish`, and on SIGTERM ends with code 0."""
         ...
 
     def hopeless_order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
@@ -35,6 +35,10 @@ class Stage(Protocol):
 
     def finish(self, task_id: TaskId, exit_code: int) -> None:
         """Let a task end with this code, whether or not its process exists yet."""
+        ...
+
+    def leave_behind(self, task_id: TaskId, facts: ExitFacts) -> None:
+        """Let a task leave this behind when it ends; to be called before its start."""
         ...
 
     def running(self, task_id: TaskId) -> bool:
@@ -162,7 +166,7 @@ class ClusterContract:
         stage.cluster.drain(task_id)
         stage.until(lambda: bool(exits), "the exit is reported")
 
-        assert exits == [TaskExit(task_id=task_id, exit_code=0)]
+        assert [(ended.task_id, ended.exit_code, ended.error) for ended in exits] == [(task_id, 0, "")]
 
     def test_a_killed_task_ends_with_the_signals_number(self, stage: Stage) -> None:
         exits = _watch(stage)
@@ -220,6 +224,46 @@ class ClusterContract:
         stage.until(lambda: bool(exits), "the exit is reported")
 
         assert exits == [TaskExit(task_id=task_id, exit_code=5)]
+
+    def test_an_exit_tells_what_the_task_left_behind(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        facts = ExitFacts(step=7, stderr="warning\nit broke ü\n", stderr_at=1_700_000_000.25, saved_model=True)
+        stage.leave_behind(TaskId("job-1.1"), facts)
+        first, second = _start(stage, "job-1.1", (0,)), _start(stage, "job-1.2", (1,))
+
+        stage.finish(first, 1)
+        stage.until(lambda: len(exits) == 1, "the first exit is reported")
+        stage.finish(second, 0)
+        stage.until(lambda: len(exits) == 2, "the second exit is reported")
+
+        assert exits == [
+            TaskExit(task_id=first, exit_code=1, facts=facts),
+            TaskExit(task_id=second, exit_code=0, facts=ExitFacts()),
+        ]
+
+    def test_of_a_task_that_is_killed_the_facts_come_too_and_of_a_long_stderr_the_end(self, stage: Stage) -> None:
+        stage.leave_behind(TaskId("job-1.1"), ExitFacts(stderr="x" * 100_000 + "the end", stderr_at=1.0))
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.until(lambda: stage.running(task_id), "the program has begun")
+        stage.cluster.kill(task_id)
+        stage.until(lambda: stage.cluster.observe().tasks == (), "the task is gone")
+        exits = _watch(stage)
+        stage.until(lambda: bool(exits), "the exit is reported to who watches only now")
+
+        stderr = "x" * (MAX_STDERR_BYTES - 7) + "the end"
+        assert exits == [TaskExit(task_id=task_id, exit_code=-9, facts=ExitFacts(stderr=stderr, stderr_at=1.0))]
+
+    def test_an_exit_is_reported_once_however_often_one_watches(self, stage: Stage) -> None:
+        first, second = _start(stage, "job-1.1", (0,)), _start(stage, "job-1.2", (1,))
+        stage.finish(first, 1)
+        stage.until(lambda: len(stage.cluster.observe().tasks) == 1, "the task is gone")
+        watches = [_watch(stage), _watch(stage), _watch(stage)]
+        stage.until(lambda: any(watches), "the exit is reported")
+        stage.finish(second, 2)
+        stage.until(lambda: sum(map(len, watches)) == 2, "the other exit is reported")
+        stage.pass_time()
+
+        assert sorted(ended.exit_code or 0 for exits in watches for ended in exits) == [1, 2]
 
     def test_many_tasks_end_once_each(self, stage: Stage) -> None:
         exits = _watch(stage)

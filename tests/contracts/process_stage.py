@@ -15,7 +15,8 @@ from tests.contracts.cluster import MARKER, NUM_SLOTS
 
 import pliant
 from pliant.core.job import NodeId, TaskId
-from pliant.core.ports import Cluster, StartOrder, TaskExit
+from pliant.core.ports import Cluster, ExitFacts, StartOrder, TaskExit
+from pliant.files import step_file
 
 ENTRY: Final = "tests.contracts.program:main"
 NODE: Final = NodeId("here")
@@ -55,6 +56,8 @@ class ProcessStage(Generic[C]):
             env={"GREETING": "hello"},
             cwd=str(folder),
             log_dir=str(folder / "log"),
+            result_dir=str(folder),
+            model=str(folder / "model" / "model.pt"),
         )
 
     def hopeless_order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:
@@ -64,6 +67,17 @@ class ProcessStage(Generic[C]):
         pipe = os.open(self.folder(task_id) / "orders", os.O_RDWR | os.O_NONBLOCK)
         self.pipes.append(pipe)  # what is written is lost if nobody has the pipe open
         os.write(pipe, f"{exit_code}\n".encode())
+
+    def leave_behind(self, task_id: TaskId, facts: ExitFacts) -> None:
+        folder = self.folder(task_id)
+        for name in ("log", "model"):
+            (folder / name).mkdir()
+        if facts.step is not None:
+            (folder / "log" / step_file.NAME).write_bytes(step_file.pack(facts.step))
+        (folder / "log" / "stderr").write_text(facts.stderr)
+        os.utime(folder / "log" / "stderr", (facts.stderr_at, facts.stderr_at))
+        if facts.saved_model:
+            (folder / "model" / "model.pt").write_bytes(b"weights")
 
     def running(self, task_id: TaskId) -> bool:
         return (self.folder(task_id) / "began").exists()

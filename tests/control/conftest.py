@@ -1,13 +1,16 @@
 """A world for the control room: the real store and coordinator, a simulated cluster, and simulated tasks."""
 
 import io
-import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pliant.control.jobs.inputs import JobInputs
+from pliant.control.jobs.kind import Kinds
+from pliant.control.kinds import KINDS
 from pliant.control.loop.tick import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
@@ -15,11 +18,10 @@ from pliant.core.job import Job, JobId, JobSpec, NodeId, Progress, Task, TaskId
 from pliant.core.link import Finished, FromTask, Report
 from pliant.core.plan import NodeView, Policy, PolicyName
 from pliant.core.ports import Cluster, EventFilter, Links, Store
-from pliant.core.preparation import Preparations
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster, SimTimes
 from pliant.sim.tasks import SimTasks
-from pliant.sim.training import Work
+from pliant.sim.training import SimWork
 from pliant.store.sql import SqlStore
 
 
@@ -37,7 +39,8 @@ def packed(files: Mapping[str, str]) -> bytes:
 class World:
     """A server without HTTP, and tasks that do as they are told."""
 
-    preparations: Preparations | None = None
+    inputs: JobInputs | None = None
+    kinds: Kinds = KINDS
 
     def __init__(self, home: Path, num_slots: int, policy: PolicyName = PolicyName.FAIRSHARE) -> None:
         self.home = home
@@ -46,7 +49,7 @@ class World:
         self.cluster = SimCluster(
             self.clock, [NodeView(id=NodeId("local"), slots=tuple(range(num_slots)))], SimTimes(drain_s=None)
         )
-        self.links = SimTasks(self.clock, self.cluster, lambda _: Work(virtual_workers=self.virtual_workers))
+        self.links = SimTasks(self.clock, self.cluster, lambda _: SimWork(virtual_workers=self.virtual_workers))
         self.store = SqlStore(f"sqlite:///{home / 'pliant.db'}")
         self.virtual_workers = 8
         self.step = 0
@@ -69,7 +72,8 @@ class World:
                 secret=b"s" * 32,
                 policy=Policy(name=self.policy, cooldown_s=0.0),
             ),
-            preparations=self.preparations,
+            inputs=self.inputs,
+            kinds=self.kinds,
         )
 
     # the server
@@ -84,7 +88,7 @@ class World:
         archive = self.home / "code.tar.gz"
         archive.write_bytes(packed({"train.py": "print()\n"}))
         spec: dict[str, object] = {"name": "digits", "script": "train.py", "max_tasks": 1, "virtual_workers": 8}
-        job = self.control.submit(JobSpec(**(spec | changes)), archive, "admin")  # type: ignore[arg-type]
+        job = self.control.requests.submit(JobSpec(**(spec | changes)), archive, "admin")  # type: ignore[arg-type]
         self.settle()
         return job.id
 
@@ -102,7 +106,7 @@ class World:
     # the tasks
 
     def say(self, task_id: str, message: FromTask, number: int = 0) -> None:
-        self.control.hear(TaskId(task_id), message, number)
+        self.control.receive(TaskId(task_id), message, number)
 
     def exit(self, task_id: str, code: int | None) -> None:
         """Let a task end; its link is closed first, as it is in life."""
@@ -126,12 +130,9 @@ class World:
             self.exit(member, 0)
         self.settle()
 
-    def write_stderr(self, task_id: str, text: str, written_at_s: float = 0.0) -> None:
-        task = next(t for t in self.store.tasks() if t.id == task_id)
-        folder = self.control.settings.folders(task.job_id).log(task.id, task.node_id)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "stderr").write_text(text)
-        os.utime(folder / "stderr", (written_at_s, written_at_s))
+    def leave_behind(self, task_id: str, **facts: Any) -> None:
+        """Let the exit of a task tell these facts."""
+        self.cluster.leave_behind(TaskId(task_id), **facts)
 
     # what is to be seen
 

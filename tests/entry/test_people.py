@@ -13,7 +13,7 @@ from tests.entry.test_server import client, command, running
 from pliant.core.errors import NotFound
 from pliant.entry.clock import SystemClock
 from pliant.entry.home import Home
-from pliant.entry.people import opened_people, reset_administrator, tell
+from pliant.entry.people import open_people, print_once, reset_administrator
 from pliant.store.sql import SqlStore
 
 PASSWORD = re.compile(r"^  password  ([0-9a-f-]{24})$", re.MULTILINE)
@@ -35,7 +35,7 @@ def told_at_start(home: Home) -> str:
     reading, writing = os.pipe()
     store = SqlStore(database(home))
     try:
-        opened_people(store.registry, SystemClock(), home, url="http://127.0.0.1:1", login_fd=writing)
+        open_people(store.registry, SystemClock(), home, url="http://127.0.0.1:1", login_fd=writing)
         with os.fdopen(reading) as file:
             return file.read()
     finally:
@@ -52,7 +52,7 @@ def test_a_new_server_tells_once_how_to_log_on(home: Home) -> None:
 
 
 def test_without_a_descriptor_it_is_told_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
-    tell("one line\n" * 10_000, None)
+    print_once("one line\n" * 10_000, None)
     said = capfd.readouterr()
     assert (said.out, said.err) == ("", "one line\n" * 10_000)
 
@@ -60,7 +60,7 @@ def test_without_a_descriptor_it_is_told_on_stderr(capfd: pytest.CaptureFixture[
 def test_a_reader_that_is_gone_is_no_matter(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    tell("secret", writing)
+    print_once("secret", writing)
     assert "--reset-admin gives a new one" in caplog.text
     assert "secret" not in caplog.text
     with pytest.raises(OSError, match="Bad file descriptor"):

@@ -33,6 +33,17 @@ from pliant.entry.tls import RENEWED_BEFORE, VALID, Tls, TlsSettings, prepare
 
 NOW = time.time()
 DAY_S = 86400.0
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def made(home: Path, *names: str, now: float = NOW) -> Tls:
@@ -52,6 +63,7 @@ def given(folder: Path, *names: str, days: float = 90, authority: bool = False) 
         )
         root = _certificate(signer, signer, issuer, issuer, at, 90)
         root = root.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        root = root.add_extension(_SIGNS_CERTIFICATES, critical=True)
         chain = root.sign(signer, SHA256()).public_bytes(Encoding.PEM)
         (folder / "ca.pem").write_bytes(chain)
     builder = _certificate(key, signer, subject, issuer, at, days)
@@ -273,7 +285,7 @@ def test_a_given_certificate_for_another_name_is_checked_by_that_name(tmp_path: 
     files = ["--tls-cert", str(settings.certificate), "--tls-key", str(settings.key)]
     with served(open_front(settings_of(tmp_path, *files), now=NOW)) as front:
         assert front.trust.server_name in ("pool.example.org", "pliant.example.org")
-        assert front.told().keys() == {"certificate", "fingerprint", "server_name"}
+        assert front.describe_tls().keys() == {"certificate", "fingerprint", "server_name"}
         assert front.trust.certificate is not None
         assert front.trust.certificate.read_bytes().count(b"BEGIN CERTIFICATE") == 1, "not its authority's"
         assert healthy(front.url, front.trust)

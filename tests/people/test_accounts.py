@@ -36,7 +36,7 @@ def test_a_user_is_kept_with_a_hash_and_no_password(people: People, clock: Virtu
 def test_a_password_is_made_up_if_none_is_given(people: People) -> None:
     made = people.accounts.add(UserRequest(name="ada", role=Role.USER))
     assert made.password is not None
-    assert people.gate.by_password("ada", made.password, "").principal.name == "ada"
+    assert people.authenticator.authenticate_password("ada", made.password, "").principal.name == "ada"
     assert len(made_up_password(secrets.token_hex)) == 24
     assert made_up_password(secrets.token_hex) != made_up_password(secrets.token_hex)
 
@@ -117,31 +117,31 @@ def test_of_two_administrators_who_remove_each_other_one_stays(people: People, a
 def test_who_is_disabled_or_gets_another_password_has_no_session_any_more(people: People, add: Add) -> None:
     add("ada")
     add("bob")
-    bobs = people.sessions.open("bob").token
+    bobs = people.credentials.open_session("bob").text
     for patch in (UserPatch(active=False), UserPatch(active=True, password="another one")):
-        token = people.sessions.open("ada").token
+        token = people.credentials.open_session("ada").text
         people.accounts.change("ada", patch, by="admin")
         people.accounts.change("ada", UserPatch(active=True), by="admin")
         with pytest.raises(Unauthorized):
-            people.gate.by_token(token)
-    assert people.gate.by_token(bobs).principal.name == "bob"
-    token = people.sessions.open("ada").token
+            people.authenticator.authenticate_token(token)
+    assert people.authenticator.authenticate_token(bobs).principal.name == "bob"
+    token = people.credentials.open_session("ada").text
     people.accounts.change("ada", UserPatch(role=Role.VIEWER), by="admin")
-    assert people.gate.by_token(token).principal.role is Role.VIEWER
+    assert people.authenticator.authenticate_token(token).principal.role is Role.VIEWER
 
 
 def test_ones_own_new_password_ends_ones_other_sessions(people: People, add: Add, clock: VirtualClock) -> None:
     add("ada")
-    mine, other = people.sessions.open("ada"), people.sessions.open("ada")
+    mine, other = people.credentials.open_session("ada"), people.credentials.open_session("ada")
     clock.advance(10)
-    kept = people.accounts.set_password("ada", "battery staple", but_session=mine.session.name)
+    kept = people.accounts.set_password("ada", "battery staple", but_session=mine.kept.noun.name)
     assert kept.noun.password_changed_at == clock.now()
-    assert people.gate.by_token(mine.token).by == "session"
+    assert people.authenticator.authenticate_token(mine.text).by == "session"
     with pytest.raises(Unauthorized):
-        people.gate.by_token(other.token)
-    assert people.gate.by_password("ada", "battery staple", "").logged_on
+        people.authenticator.authenticate_token(other.text)
+    assert people.authenticator.authenticate_password("ada", "battery staple", "").logged_on
     with pytest.raises(Unauthorized):
-        people.gate.by_password("ada", PASSWORD, "")
+        people.authenticator.authenticate_password("ada", PASSWORD, "")
 
 
 @pytest.mark.parametrize("password", ["a-long-long-name", "A-LONG-long-name", "plt_something else"])
@@ -156,20 +156,20 @@ def test_a_password_is_not_the_name_and_looks_like_no_token(people: People, add:
 
 def test_a_removed_user_leaves_no_session_and_no_token(people: People, add: Add) -> None:
     add("ada")
-    session = people.sessions.open("ada").token
-    token = people.tokens.make("ada", TokenRequest(label="x", scopes=frozenset({Permission.SELF}))).text
+    session = people.credentials.open_session("ada").text
+    token = people.credentials.make_token("ada", TokenRequest(label="x", scopes=frozenset({Permission.SELF}))).text
     people.accounts.remove("ada", by="admin")
     add("ada", Role.ADMIN)
     for text in (session, token):
         with pytest.raises(Unauthorized):
-            people.gate.by_token(text)
-    assert people.tokens.of("ada") == []
+            people.authenticator.authenticate_token(text)
+    assert people.credentials.list_tokens("ada") == []
 
 
 def test_a_new_server_makes_its_administrator_once(people: People, registry: Registry, clock: VirtualClock) -> None:
     password = people.accounts.first_administrator()
     assert password is not None
-    assert people.gate.by_password("admin", password, "").principal.role is Role.ADMIN
+    assert people.authenticator.authenticate_password("admin", password, "").principal.role is Role.ADMIN
     assert people.accounts.first_administrator() is None
     later = make_people(registry, clock, file_token="", token_hex=secrets.token_hex, cost=CHEAP)
     assert later.accounts.first_administrator() is None
@@ -190,15 +190,15 @@ def test_a_forgotten_administrator_gets_a_new_password_whatever_became_of_them(
     elif what != "there":
         patch = UserPatch(active=False) if what == "disabled" else UserPatch(role=Role.VIEWER)
         people.accounts.change("admin", patch, by="ada")
-    elif people.gate.by_password("admin", old, "").logged_on:
-        assert people.gate.remembered("admin", old) is not None
-    session = people.sessions.open("admin").token
+    elif people.authenticator.authenticate_password("admin", old, "").logged_on:
+        assert people.authenticator.recall("admin", old) is not None
+    session = people.credentials.open_session("admin").text
     beside = make_people(registry, clock, file_token="", token_hex=secrets.token_hex, cost=CHEAP)
     new = beside.accounts.reset_administrator()
-    assert people.gate.by_password("admin", new, "").principal.role is Role.ADMIN
-    assert people.gate.remembered("admin", old) is None, "what another process changed holds here at once"
+    assert people.authenticator.authenticate_password("admin", new, "").principal.role is Role.ADMIN
+    assert people.authenticator.recall("admin", old) is None, "what another process changed holds here at once"
     with pytest.raises(Unauthorized):
-        people.gate.by_token(session)
+        people.authenticator.authenticate_token(session)
 
 
 def test_a_user_of_an_older_pliant_can_be_read(registry: Registry) -> None:

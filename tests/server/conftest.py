@@ -23,6 +23,7 @@ from pliant.api.people import TokenRequest, UserRequest
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits
 from pliant.catalog.datasets.use_cases import make_datasets
+from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.orders import job_token
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
@@ -32,17 +33,17 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.access import Role
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import NodeView, Policy
-from pliant.core.ports import Cluster
+from pliant.core.ports import Cluster, Links
 from pliant.entry.datasets import IMPORTER
 from pliant.entry.environments import open_environments
-from pliant.ibm.rest.edge import IBM
+from pliant.ibm.rest.api import IBM
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people
 from pliant.people.throttle import WINDOW_S
 from pliant.people.user import User
 from pliant.server.app import make_app
-from pliant.server.bell import Bell
 from pliant.server.context import Context
+from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
 from pliant.sim.clock import VirtualClock
@@ -59,13 +60,14 @@ PASSWORD = "correct horse"
 class Served:
     """A server, and what tests need to reach it and to move it on."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, links_of: Callable[[], Links] | None = None) -> None:
+        """Serve from this folder; `links_of` makes other ends of the control links, for tasks that are played."""
         self.home = home
         (home / "uploads").mkdir()
         self.clock = VirtualClock(1000.0)
         self.cluster = SimCluster(self.clock, [NodeView(id=NodeId("local"), slots=(0, 1, 2, 3))])
         self.store = SqlStore(f"sqlite:///{home / 'pliant.db'}")
-        self.links, self.bell = LinkHub(), Bell()
+        self.links, self.event_signal = LinkHub(), EventSignal()
         self.num_shutdowns = 0
         cluster: Cluster = self.cluster
         settings = ControlSettings(home=home, url="http://test", secret=SECRET, policy=Policy(cooldown_s=0.0))
@@ -89,15 +91,14 @@ class Served:
         self.control = Control(
             store=self.store,
             cluster=cluster,
-            links=self.links,
+            links=self.links if links_of is None else links_of(),
             clock=self.clock,
             settings=settings,
-            preparations=self.environments,
-            data=self.datasets,
+            inputs=JobInputs(preparations=self.environments, data=self.datasets),
         )
         self.environments.watch(self.control.wake)
         self.control.start()
-        self.sharing = sharing_of(self.store.registry, self.clock, self.people.gate.knows)
+        self.sharing = sharing_of(self.store.registry, self.clock, self.people.authenticator.has_user)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
@@ -106,11 +107,13 @@ class Served:
             datasets=self.datasets,
             people=self.people,
             sharing=self.sharing,
-            models=make_models(self.store.registry, self.clock, self.control, self.sharing, self.people.gate.knows),
+            models=make_models(
+                self.store.registry, self.clock, self.control, self.sharing, self.people.authenticator.has_user
+            ),
             registry=self.store.registry,
             audit=self.store.audit,
             clock=self.clock,
-            bell=self.bell,
+            event_signal=self.event_signal,
             links=self.links,
             environments=self.environments,
             upkeep=Upkeep(
@@ -119,7 +122,7 @@ class Served:
                 registry=self.store.registry,
                 clock=self.clock,
                 settings=settings,
-                told=self.bell.ring,
+                told=self.event_signal.notify,
             ),
             backup=Backup(dumps=self.store.records, home=home, clock=self.clock),
             uploads=home / "uploads",
@@ -157,7 +160,7 @@ class Served:
         """Return a client of a user, who is made if need be, with a personal token of theirs."""
         if self.people.accounts.find(name) is None:
             self.add_user(name, role)
-        token = self.people.tokens.make(name, TokenRequest(label="test")).text
+        token = self.people.credentials.make_token(name, TokenRequest(label="test")).text
         return self.client({"Authorization": f"Bearer {token}"})
 
     def forget_people(self) -> None:
@@ -165,8 +168,8 @@ class Served:
         for kept in self.people.accounts.page("", 1000):
             name = kept.noun.name
             self.store.registry.remove(User, name)
-            self.people.sessions.end_all(name)
-            self.people.tokens.revoke_all(name)
+            self.people.credentials.end_sessions(name)
+            self.people.credentials.revoke_tokens(name)
         self.clock.advance(WINDOW_S)
 
     def _shut_down(self) -> None:
@@ -178,7 +181,7 @@ class Served:
         until = self.clock.now() + seconds
         while (left := until - self.clock.now()) > 0:
             self.clock.advance(min(left, 0.25))
-            self.control.listening()
+            self.control.note_listening()
             self.control.tick()
 
     def submit(self, files: Mapping[str, str] | None = None, **job: object) -> httpx.Response:
@@ -194,7 +197,7 @@ class Served:
 
     def close(self) -> None:
         self.http.close()
-        self.bell.close()
+        self.event_signal.close()
         self.links.close_all()
         self._server.should_exit = True
         self._thread.join(30)

@@ -17,8 +17,10 @@ import httpx
 import pytest
 from PIL import Image
 
+from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.orders import start_order
 from pliant.core.access import Role
+from pliant.core.plan import Placement
 from pliant.files.digest import content_digest
 
 Served = Any
@@ -84,7 +86,8 @@ def test_an_upload_becomes_a_data_set_that_a_job_reads_and_that_cannot_be_remove
     assert job["spec"]["data_dir"] == str(folder)
     server.tick()
     detail = server.control.queries.detail("job-1")
-    order = start_order(detail.job, detail.tasks[0], server.control.settings)
+    start = TaskStart(placement=Placement(node_id=detail.tasks[0].node_id, slots=detail.tasks[0].slots))
+    order = start_order(detail.job, detail.tasks[0], server.control.settings, start)
     names = ("PLIANT_DATASET", "DATA_DIR", "TRAIN_DATA_DIR", "VALIDATION_DATA_DIR", "VAL_DATA_DIR", "TEST_DATA_DIR")
     assert [order.env.get(name) for name in names] == [
         "letters",
@@ -96,7 +99,8 @@ def test_an_upload_becomes_a_data_set_that_a_job_reads_and_that_cannot_be_remove
     ]
     assert order.read_only == (str(folder),)
     around = replace(detail.job, spec=replace(detail.job.spec, data_dir=str(server.home)))
-    assert start_order(around, detail.tasks[0], server.control.settings).read_only == (), "its results lie in there"
+    around_order = start_order(around, detail.tasks[0], server.control.settings, start)
+    assert around_order.read_only == (), "its results lie in there"
     refused = server.http.delete("/datasets/letters")
     assert refused.status_code == 409
     assert "in use by job-1" in refused.json()["detail"]

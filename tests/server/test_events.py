@@ -57,7 +57,7 @@ def test_the_stream_ends_when_the_server_stops(server: Served) -> None:
     with server.http.stream("GET", "/events/stream") as response:
         events = read(response)
         next(events)
-        server.bell.close()
+        server.event_signal.close()
         assert list(events) == []
 
 

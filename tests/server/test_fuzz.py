@@ -41,8 +41,8 @@ from pliant.api.link import LINK_PATH
 from pliant.api.models import ModelRequest, TemplateRequest, TrainingRequest
 from pliant.api.people import UserRequest
 from pliant.api.queues import GroupRequest, QueueRequest
-from pliant.ibm.rest import routers
-from pliant.ibm.rest.answers import DEEP_LEARNING
+from pliant.ibm.rest.api import IBM
+from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.routes import absent
 from pliant.server.middleware.limits import is_upload
 from pliant.server.middleware.problems import MEDIA_TYPE
@@ -131,9 +131,11 @@ def operations(world: World) -> Iterator[Any]:
 def ibm_operations() -> Iterator[Any]:
     """Yield IBM's operations, whose description is nowhere but in their code."""
     app = FastAPI()
-    for router in routers.CLOSED:
-        for route in router.routes:
-            if isinstance(route, APIRoute) and router not in (absent.routes, absent.of_conductor):
+    for routes in IBM.routes:
+        if routes in (absent.deep_learning, absent.conductor):
+            continue
+        for route in routes.router.routes:
+            if isinstance(route, APIRoute) and not route.path.endswith("/logon"):
                 app.add_api_route(route.path, route.endpoint, methods=list(route.methods or ()))
     for found in schemathesis.openapi.from_dict(app.openapi()).get_all_operations():
         assert isinstance(found, Ok), found

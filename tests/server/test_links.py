@@ -165,7 +165,7 @@ def test_a_goodbye_is_told_from_a_connection_that_was_cut(
     server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually, goodbye: bool
 ) -> None:
     told: list[tuple[str, bool]] = []
-    server.control.silent = lambda task_id, goodbye=False: told.append((task_id, goodbye))
+    server.control.disconnect = lambda task_id, goodbye=False: told.append((task_id, goodbye))
     link = open_link()
     say(link, Hello(task_id=TASK, pid=1))
     if goodbye:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pliant.server import tail
+from pliant.server.log_file import find_tail
 
 Served = Any
 
@@ -41,7 +41,7 @@ def test_a_followed_stream_goes_on_until_the_task_has_ended(server: Served, fold
             out.write("four\n")
         assert next(text) == "four\n"
         server.cluster.exit("job-1.1", -9)
-        server.control.stop("job-1")
+        server.control.requests.stop("job-1")
         server.tick()
         server.tick()
         assert list(text) == []
@@ -66,4 +66,4 @@ def test_the_last_lines_begin_where_splitting_says(tmp_path: Path, num_lines: in
     path.write_text("\n".join([*lines, "last"]) + end)
     text = path.read_text()
     expected = "".join(text.splitlines(keepends=True)[len(lines) + 1 - num_lines if num_lines <= 12_001 else 0 :])
-    assert text.encode()[tail.offset_of_tail(path, num_lines) :].decode() == expected
+    assert text.encode()[find_tail(path, num_lines) :].decode() == expected

@@ -136,7 +136,7 @@ def test_basic_takes_passwords_in_both_encodings_and_tokens_in_their_place(serve
     for encoding in ("utf-8", "latin-1"):
         with server.client({"Authorization": basic("ada", "größer als zehn", encoding)}) as client:
             assert client.get("/me").json()["by"] == "password"
-    token = server.people.tokens.make("ada", token_request()).text
+    token = server.people.credentials.make_token("ada", token_request()).text
     with server.client({"Authorization": basic("ada", token)}) as client:
         assert client.get("/me").json()["by"] == "token"
     with server.client({"Authorization": basic("bob", token)}) as client:
@@ -154,8 +154,8 @@ def user_request(name: str, password: str) -> UserRequest:
 def test_both_headers_take_tokens_of_every_kind(server: Served, header: str, by: str) -> None:
     server.add_user("ada")
     text = {
-        "session": server.people.sessions.open("ada").token,
-        "token": server.people.tokens.make("ada", token_request()).text,
+        "session": server.people.credentials.open_session("ada").text,
+        "token": server.people.credentials.make_token("ada", token_request()).text,
         "file": TOKEN,
     }[by]
     with server.client({header: text if header == "X-Auth-Token" else f"Bearer {text}"}) as client:
@@ -300,13 +300,15 @@ def test_an_administrator_sets_passwords_of_others_and_only_the_file_ones_own(se
         assert admin.patch("/users/ada", json={"password": "battery staple"}).status_code == 200
         assert ada.get("/me").status_code == 401
     assert server.http.patch("/users/admin", json={"password": "horse battery"}).status_code == 200
-    assert server.people.gate.by_password("admin", "horse battery", "10.0.0.9").by == "password"
-    assert server.people.gate.by_password("ada", "battery staple", "10.0.0.9").by == "password", "it does not wait"
+    assert server.people.authenticator.authenticate_password("admin", "horse battery", "10.0.0.9").by == "password"
+    assert server.people.authenticator.authenticate_password("ada", "battery staple", "10.0.0.9").by == "password", (
+        "it does not wait"
+    )
 
 
 def session_of_other_address(server: Served, name: str) -> httpx.Client:
     """Return a client with a session that was begun from where nobody has failed."""
-    return server.client(bearer(server.people.sessions.open(name).token))
+    return server.client(bearer(server.people.credentials.open_session(name).text))
 
 
 def test_tokens_are_made_listed_used_and_revoked(server: Served) -> None:
@@ -349,7 +351,7 @@ def test_tokens_are_made_listed_used_and_revoked(server: Served) -> None:
 def test_tokens_of_others_are_not_there_but_for_administrators(server: Served) -> None:
     server.add_user("ada")
     server.add_user("bob", Role.OPERATOR)
-    token_id = server.people.tokens.make("ada", token_request()).kept.noun.name
+    token_id = server.people.credentials.make_token("ada", token_request()).kept.noun.name
     with session_of(server, "bob") as bob:
         assert bob.get("/tokens", params={"owner": "ada"}).status_code == 403
         assert bob.delete(f"/tokens/{token_id}").status_code == 404

@@ -12,10 +12,11 @@ from tests.server.conftest import PASSWORD, Served, packed
 from pliant.control.requests.sharing import sharing_of
 from pliant.core.access import Role
 from pliant.core.job import JobId
-from pliant.server.middleware.access import NEEDED
-from pliant.server.presence import RECHECK_S
+from pliant.server.app import make_routes
+from pliant.server.middleware.authorisation import declared_access
+from pliant.server.stream_access import RECHECK_S
 
-JOB_ROUTES = sorted(route for route in NEEDED if route[1].startswith("/v1/jobs/{job_id}"))
+JOB_ROUTES = sorted(route for route in declared_access(make_routes()) if route[1].startswith("/v1/jobs/{job_id}"))
 CHANGES = [("PATCH", ""), ("POST", "/stop"), ("GET", "/shares"), ("PUT", "/shares")]
 PATIENCE_S = RECHECK_S + 20.0
 
@@ -355,6 +356,6 @@ def test_a_stream_ends_when_its_session_expires(people: People) -> None:
 
 def test_shares_outlive_the_server(people: People) -> None:
     people.share(people.job, "bob", "*")
-    registry, knows = people.server.store.registry, people.server.people.gate.knows
+    registry, knows = people.server.store.registry, people.server.people.authenticator.has_user
     again = sharing_of(registry, people.server.clock, knows)
     assert again.of(people.server.control.queries.job(people.job))[0].shared_with == ("bob", "*")

@@ -1,7 +1,7 @@
 """The simulated cluster keeps the port's laws, and does what a script tells it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pytest
 from hypothesis import settings
@@ -11,7 +11,7 @@ from tests.contracts.cluster import NUM_SLOTS, ClusterContract
 
 from pliant.core.job import NodeId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import StartOrder, TaskExit
+from pliant.core.ports import ExitFacts, StartOrder, TaskExit
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster, SimTimes
 
@@ -39,6 +39,9 @@ class SimStage:
 
     def finish(self, task_id: TaskId, exit_code: int) -> None:
         self.cluster.exit(task_id, exit_code)
+
+    def leave_behind(self, task_id: TaskId, facts: ExitFacts) -> None:
+        self.cluster.leave_behind(task_id, **asdict(facts))
 
     def running(self, task_id: TaskId) -> bool:
         return any(task.task_id == task_id and task.pid is not None for task in self.cluster.observe().tasks)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import PolicyName
-from pliant.sim.outcome import JobOutcome, Outcome
+from pliant.sim.outcome import JobOutcome, TraceOutcome
 from pliant.sim.report import chart, comparison, duration, jobs_table
 
 
@@ -25,7 +25,7 @@ def job(name: str, ended_at: float | None, *held: tuple[float, int]) -> JobOutco
     )
 
 
-OUTCOME = Outcome(
+OUTCOME = TraceOutcome(
     policy=PolicyName.FAIRSHARE,
     num_slots=4,
     ended_at=7200.0,

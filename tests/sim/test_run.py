@@ -12,16 +12,16 @@ from pliant.api.queues import QueueRequest
 from pliant.core.errors import InvalidInput
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import PolicyName
-from pliant.sim.outcome import JobOutcome, Outcome
+from pliant.sim.outcome import JobOutcome, TraceOutcome
 from pliant.sim.run import STEP_SLOT_S, simulate
-from pliant.sim.trace import Arrival, Change, Loss, Trace, day, on_pool, parse, story
+from pliant.sim.trace import Arrival, Change, ScriptedLoss, Trace, day, on_pool, parse, story
 
 
 def sizes(job: JobOutcome, at: list[float]) -> list[int]:
     return [job.slots_at(instant) for instant in at]
 
 
-def assert_conserved(outcome: Outcome) -> None:
+def assert_conserved(outcome: TraceOutcome) -> None:
     changes = sorted({at for job in outcome.jobs for at, _ in job.held})
     for at in changes:
         assert sum(job.slots_at(at) for job in outcome.jobs) <= outcome.num_slots
@@ -63,7 +63,7 @@ def test_a_job_alone_takes_its_work_divided_by_its_slots(tmp_path: Path) -> None
 
 
 def test_a_job_that_loses_all_its_tasks_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    trace = Trace(jobs=(Arrival(name="A", at_s=0, slot_hours=1),), losses=(Loss(at_s=1800, job="A"),))
+    trace = Trace(jobs=(Arrival(name="A", at_s=0, slot_hours=1),), losses=(ScriptedLoss(at_s=1800, job="A"),))
 
     (job,) = simulate(trace, PolicyName.FAIRSHARE, tmp_path).jobs
 
@@ -100,7 +100,7 @@ def test_a_fixed_job_has_all_its_slots_or_none_and_starts_over_after_a_loss(tmp_
             Arrival(name="F", at_s=600, slot_hours=4, min_tasks=4, max_tasks=4, fixed=True),
             Arrival(name="urgent", at_s=900, slot_hours=1, min_tasks=6, max_tasks=6, priority=10_000),
         ),
-        losses=(Loss(at_s=2400, job="F"),),
+        losses=(ScriptedLoss(at_s=2400, job="F"),),
     )
 
     outcome = simulate(trace, policy, tmp_path)

@@ -2,9 +2,9 @@
 
 from pliant.core.job import TaskId
 from pliant.core.link import Form
-from pliant.sim.training import Training, Work
+from pliant.sim.training import SimTraining, SimWork
 
-WORK = Work(num_steps=100, step_s=4.0, pause_s=1.0)
+WORK = SimWork(num_steps=100, step_s=4.0, pause_s=1.0)
 
 
 def form(generation: int, *members: str) -> Form:
@@ -12,7 +12,7 @@ def form(generation: int, *members: str) -> Form:
 
 
 def test_two_tasks_take_half_the_time_of_one() -> None:
-    one, two = Training(work=WORK), Training(work=WORK)
+    one, two = SimTraining(work=WORK), SimTraining(work=WORK)
     one.enter(form(1, "a"), 0.0)
     two.enter(form(1, "a", "b"), 0.0)
 
@@ -21,7 +21,7 @@ def test_two_tasks_take_half_the_time_of_one() -> None:
 
 
 def test_a_step_that_was_begun_at_a_loss_is_done_again() -> None:
-    training = Training(work=WORK)
+    training = SimTraining(work=WORK)
     training.enter(form(1, "a", "b"), 0.0)
     training.halt(6.0)
 
@@ -31,7 +31,7 @@ def test_a_step_that_was_begun_at_a_loss_is_done_again() -> None:
 
 
 def test_what_nobody_holds_goes_on_from_the_checkpoint() -> None:
-    training = Training(work=WORK, saved_step=1)
+    training = SimTraining(work=WORK, saved_step=1)
     training.enter(form(1, "a"), 0.0)
     training.halt(9.0)
     training.holders.discard(TaskId("a"))

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Abandon, Broken, Form, FromTask, Ready
-from pliant.train.context import SURROUNDINGS, alone
-from pliant.train.group.session import Session
+from pliant.core.link import Abandon, Form, FromTask, Lost, Ready
+from pliant.train.context import TRAIN_CONTEXT, standalone_context
+from pliant.train.group.membership import TaskMembership
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["torch", "torch._dynamo", "pliant.train"])
@@ -90,19 +90,19 @@ def _live(rank: int, pipe: Connection, function: Callable[..., Any], arguments: 
     def send(message: FromTask) -> None:
         if isinstance(message, Ready):
             tell("ready", (message.host, message.port))
-        elif isinstance(message, Broken):
+        elif isinstance(message, Lost):
             tell("broken", message.generation)
 
     def listen() -> None:
         while True:
-            session.deliver(pipe.recv())
+            membership.deliver(pipe.recv())
 
     me = TaskId(f"crew.{rank}")
-    session = Session(job_id=JobId("crew"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=send)
+    membership = TaskMembership(job_id=JobId("crew"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=send)
     threading.Thread(target=listen, daemon=True).start()
-    around = alone()
-    around.session, around.alone = session, False
-    SURROUNDINGS.set(around)
+    context = standalone_context()
+    context.membership, context.standalone = membership, False
+    TRAIN_CONTEXT.set(context)
     try:
         tell("done", function(**arguments))
     except BaseException as error:  # noqa: BLE001 (told to the test, which fails)

@@ -16,8 +16,8 @@ from torch.utils.data import Dataset
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Form, FromTask, Ready
 from pliant.train import Run
-from pliant.train.context import SURROUNDINGS, Surroundings, alone
-from pliant.train.group.session import Session
+from pliant.train.context import TRAIN_CONTEXT, TrainContext, standalone_context
+from pliant.train.group.membership import TaskMembership
 
 NUM_SAMPLES, BATCH, NUM_EPOCHS = 60, 16, 3
 STEPS_PER_EPOCH = 4
@@ -165,7 +165,7 @@ def train(case: Case, num_epochs: int = NUM_EPOCHS, **options: Any) -> Run:
 
 
 @contextmanager
-def surrounded(heard: list[FromTask] | None = None) -> Iterator[Surroundings]:
+def surrounded(heard: list[FromTask] | None = None) -> Iterator[TrainContext]:
     """Be the only task of a job meanwhile, for any number of trainings one after the other."""
     num_formed = 0
 
@@ -175,16 +175,16 @@ def surrounded(heard: list[FromTask] | None = None) -> Iterator[Surroundings]:
             heard.append(message)
         if isinstance(message, Ready):
             num_formed += 1
-            session.deliver(Form(generation=num_formed, members=(me,), host="", port=0))
+            membership.deliver(Form(generation=num_formed, members=(me,), host="", port=0))
 
     me = TaskId("job-1.1")
-    session = Session(job_id=JobId("job-1"), task_id=me, pid=1, host="127.0.0.1", send=send)
-    around = alone()
-    around.session, around.result_dir, around.alone = session, None, False
-    token = SURROUNDINGS.set(around)
+    membership = TaskMembership(job_id=JobId("job-1"), task_id=me, pid=1, host="127.0.0.1", send=send)
+    context = standalone_context()
+    context.membership, context.result_dir, context.standalone = membership, None, False
+    token = TRAIN_CONTEXT.set(context)
     try:
-        yield around
+        yield context
     finally:
-        for clean_up in reversed(around.cleanups):
+        for clean_up in reversed(context.cleanups):
             clean_up()
-        SURROUNDINGS.reset(token)
+        TRAIN_CONTEXT.reset(token)

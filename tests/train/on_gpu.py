@@ -8,7 +8,7 @@ from torch.utils.data import TensorDataset
 
 from pliant.core.job import Mode
 from pliant.train import Run
-from pliant.train.context import find
+from pliant.train.context import find_context
 
 NUM_SAMPLES, BATCH, PARTS = 200, 48, 4
 
@@ -37,7 +37,7 @@ def train(*, mode: Mode, autocast: bool, own_gpu: bool = False) -> dict[str, Any
             with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
                 outputs = model(inputs.to(device))
             run.step(torch.nn.functional.cross_entropy(outputs.float(), labels.to(device)))
-    group = run._engine.session.group
+    group = run._engine.membership.group
     return {
         "weights": [value.double().cpu().flatten().tolist() for value in model.state_dict().values()],
         "claim": run.claim,
@@ -48,4 +48,4 @@ def train(*, mode: Mode, autocast: bool, own_gpu: bool = False) -> dict[str, Any
 
 
 def _rank() -> int:
-    return int(str(find().session.task_id).rpartition(".")[2])
+    return int(str(find_context().membership.task_id).rpartition(".")[2])

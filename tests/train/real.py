@@ -11,7 +11,7 @@ from tests.train.loops import Points, make, mlp, run_of, sgd, train
 from torch import nn
 
 from pliant.core.link import FromTask
-from pliant.train.context import SURROUNDINGS
+from pliant.train.context import TRAIN_CONTEXT
 
 VIRTUAL_WORKERS = 4
 
@@ -35,8 +35,8 @@ def train_compiled(backend: str | None) -> str:
 
 def resume(result_dir: str, stops: Sequence[int]) -> tuple[int, str, float, list[list[float]]]:
     """Train up to an epoch, from the newest checkpoint; return steps, digest, scale and the averaged weights."""
-    around = SURROUNDINGS.get()
-    around.result_dir, around.checkpoint_freq = Path(result_dir), 1
+    context = TRAIN_CONTEXT.get()
+    context.result_dir, context.checkpoint_freq = Path(result_dir), 1
     case, average = float16_autocast(), averaged().state["average"]
     assert case.scaler is not None
     case.state, case.after_step = {"average": average}, lambda: average.update_parameters(case.model)
@@ -49,7 +49,7 @@ def resume(result_dir: str, stops: Sequence[int]) -> tuple[int, str, float, list
         for batch in run:
             run.step(case.loss(batch))
         run.evaluate(range(10), lambda numbers: {"mean": numbers.float().mean()})
-    for clean_up in reversed(around.cleanups):
+    for clean_up in reversed(context.cleanups):
         clean_up()
     averages = [parameter.flatten().tolist() for parameter in average.parameters()]
     return run.num_steps_done, run.digest(), case.scaler.get_scale(), averages
@@ -57,15 +57,15 @@ def resume(result_dir: str, stops: Sequence[int]) -> tuple[int, str, float, list
 
 def count_collectives(mode: str) -> dict[str, int]:
     """Return what 50 steps in the middle of a training start and send, while nothing is due to be reported."""
-    around = SURROUNDINGS.get()
-    around.now = lambda: 0.0
-    sent, send = [], around.session.send
+    context = TRAIN_CONTEXT.get()
+    context.now = lambda: 0.0
+    sent, send = [], context.membership.send
 
     def count(message: FromTask) -> None:
         sent.append(message)
         send(message)
 
-    around.session.send = count
+    context.membership.send = count
     model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 2).double(), nn.Linear(2, 2).bfloat16())
     optimizer = sgd(model)
 
@@ -83,9 +83,9 @@ def count_collectives(mode: str) -> dict[str, int]:
         for batch in run:
             if run.num_steps_done != step:
                 step = run.num_steps_done
-                now = run._engine.session.group.num_started, len(sent)
+                now = run._engine.membership.group.num_started, len(sent)
                 if step == 5:
-                    before, run._rendezvous = now, None  # the store that the tasks met at is gone
+                    before, run._trainer._rendezvous = now, None  # the store that the tasks met at is gone
                     gc.collect()
                 if step == 55:
                     found = {"collectives": now[0] - before[0], "messages": now[1] - before[1], "steps": step - 5}

@@ -108,7 +108,7 @@ def test_one_task_alone_trains_to_the_end(tmp_path: Path) -> None:
 
 def test_growing_and_shrinking_changes_nothing_but_the_speed(tmp_path: Path) -> None:
     changes_done = threading.Event()
-    world = World(script(30, 0.0005, changes_done), tmp_path)
+    world = World(script(16, 0.0005, changes_done), tmp_path)
     world.resize(1)
     world.wait_for_size(1)
     for size in (4, 2, 3, 1):
@@ -116,15 +116,15 @@ def test_growing_and_shrinking_changes_nothing_but_the_speed(tmp_path: Path) -> 
         world.wait_for_size(size)
     changes_done.set()
     world.wait_for_end()
-    check(world, 30)
+    check(world, 16)
     assert [a.from_size for a in world.activated] == [0, *(len(a.members) for a in world.activated[:-1])]
     assert all(message.redone_steps == 0 for _, message in world.heard if isinstance(message, Switched))
 
 
-@pytest.mark.parametrize("victim", [0, 1, 2], ids=["the leader", "a middle one", "the last"])
+@pytest.mark.parametrize("victim", [0, 2], ids=["the leader", "the last"])
 def test_a_lost_worker_costs_at_most_one_step(tmp_path: Path, victim: int) -> None:
     changes_done = threading.Event()
-    world = World(script(20, 0.001, changes_done), tmp_path)
+    world = World(script(12, 0.001, changes_done), tmp_path)
     world.resize(3)
     world.wait_for_size(3)
     world.kill(world.membership.active[victim])
@@ -132,13 +132,13 @@ def test_a_lost_worker_costs_at_most_one_step(tmp_path: Path, victim: int) -> No
     changes_done.set()
     world.resize(3)
     world.wait_for_end()
-    check(world, 20)
+    check(world, 12)
     assert sum(a.redone_steps for a in world.activated) <= 1
 
 
 def test_two_lost_together_cost_at_most_one_step_each(tmp_path: Path) -> None:
     changes_done = threading.Event()
-    world = World(script(20, 0.001, changes_done), tmp_path)
+    world = World(script(12, 0.001, changes_done), tmp_path)
     world.resize(4)
     world.wait_for_size(4)
     for task_id in world.membership.active[:2]:
@@ -146,7 +146,7 @@ def test_two_lost_together_cost_at_most_one_step_each(tmp_path: Path) -> None:
     world.wait_for_size(2)
     changes_done.set()
     world.wait_for_end()
-    check(world, 20)
+    check(world, 12)
     assert sum(a.redone_steps for a in world.activated) <= 2
 
 

@@ -10,7 +10,7 @@ from tests.train.zoo import MODELS, train
 from torch.utils.data import TensorDataset
 
 from pliant.train import Run
-from pliant.train.context import SURROUNDINGS
+from pliant.train.context import TRAIN_CONTEXT
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -57,7 +57,7 @@ def test_another_number_of_virtual_workers_is_another_sum(expected: dict[str, st
 
 
 def train_on_different_systems() -> str:
-    if SURROUNDINGS.get().session.task_id.endswith(".1"):
+    if TRAIN_CONTEXT.get().membership.task_id.endswith(".1"):
         torch.set_num_threads(2)
     return train("mlp", num_epochs=1)
 
@@ -78,7 +78,7 @@ def train_without_a_deterministic_kernel() -> list[str]:
         for x, y in run:
             warnings.warn(KERNEL, stacklevel=1)
             run.step(torch.nn.functional.cross_entropy(model(x), y))
-    return [run.claim, SURROUNDINGS.get().session.task_id]
+    return [run.claim, TRAIN_CONTEXT.get().membership.task_id]
 
 
 KERNEL = (
@@ -94,7 +94,7 @@ def test_an_operation_without_a_deterministic_kernel_makes_the_claim_statistical
 
 def pledge_in_a_crowd() -> list[float]:
     """Three tasks, two virtual workers: one of the tasks has none."""
-    me = int(SURROUNDINGS.get().session.task_id.rpartition(".")[2])
+    me = int(TRAIN_CONTEXT.get().membership.task_id.rpartition(".")[2])
     data = TensorDataset(torch.arange(8.0)[:, None], torch.zeros(8, 1))
     model = torch.nn.Linear(1, 1)
     run = Run(model, torch.optim.SGD(model.parameters(), lr=0.1), data, batch_size=4, virtual_workers=2)

@@ -15,7 +15,8 @@ from tests.train.group.test_collectives import groups_of, never, together
 
 from pliant.core.job import Mode
 from pliant.train.errors import GenerationLost
-from pliant.train.group.collectives import Group, Rendezvous, Seat, connect, stuck_groups
+from pliant.train.group.collectives import Group, GroupSpec, connect, num_closing_groups
+from pliant.train.group.rendezvous import RendezvousServer
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 TWO = ("127.0.0.1",) * 2
@@ -37,7 +38,7 @@ def test_two_tasks_that_share_a_gpu_compute_what_one_does_bit_for_bit(autocast: 
     for one in both:
         assert one["claim"] == "exact"
         assert one["weights"] == alone["weights"]
-        assert one["carried by"] == "Staged"
+        assert one["carried by"] == "StagedBackend"
         assert "2 tasks share 1 GPU" in one["note"]
 
 
@@ -71,10 +72,10 @@ def test_every_collective_of_tensors_on_a_shared_gpu_gives_what_it_should() -> N
             pieces, exchanged = torch.arange(2.0, device="cuda") + 10 * group.rank, torch.zeros(2, device="cuda")
             group.start_all_reduce(summed)
             work = group.start_all_to_all(exchanged, pieces, received=[1, 1], sent=[1, 1])
-            group.wait_for(work, lost=never)
+            group.wait_for(work, is_lost=never)
             doubled = exchanged * 2  # on the same stream, without waiting for the host
             group.start_broadcast(copied, 1)
-            group.wait(lost=never)
+            group.wait(is_lost=never)
             return [summed[:2].tolist(), doubled.tolist(), copied.tolist()]
 
         results = together([lambda group=group: member(group) for group in groups])  # type: ignore[misc]
@@ -89,7 +90,7 @@ def test_a_gpu_for_each_task_is_used_over_nccl(mode: Mode) -> None:
     both = run_in(2, on_gpu.train, mode=mode, autocast=False, own_gpu=True)
 
     for one in both:
-        assert one["carried by"] == "Nccl"
+        assert one["carried by"] == "NcclBackend"
         assert one["note"] == ""
         if mode == "exact":
             assert one["weights"] == alone["weights"]
@@ -97,14 +98,14 @@ def test_a_gpu_for_each_task_is_used_over_nccl(mode: Mode) -> None:
 
 PEER = """
 import sys, torch
-from pliant.train.group.collectives import Seat, connect
+from pliant.train.group.collectives import GroupSpec, connect
 
 device = torch.device("cuda", 1)
 torch.cuda.set_device(device)
 print("here", flush=True)
-seat = Seat(number=1, rank=1, size=2, host="127.0.0.1", device=device)
-group = connect(seat, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
-group.all_reduce([torch.ones(1, device=device)], lost=lambda: False)
+spec = GroupSpec(number=1, rank=1, size=2, host="127.0.0.1", device=device)
+group = connect(spec, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
+group.all_reduce([torch.ones(1, device=device)], is_lost=lambda: False)
 print("connected", flush=True)
 sys.stdin.read()
 """
@@ -113,7 +114,7 @@ sys.stdin.read()
 @needs_two
 @pytest.mark.parametrize("end", [lambda group: group.abort(), lambda group: None], ids=["aborted", "given up"])
 def test_nccl_does_not_wait_for_a_process_that_stands_still(end: Callable[[Group], None]) -> None:
-    rendezvous = Rendezvous("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1")
     command = [sys.executable, "-c", PEER, str(rendezvous.port)]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as peer:
@@ -121,18 +122,18 @@ def test_nccl_does_not_wait_for_a_process_that_stands_still(end: Callable[[Group
             assert peer.stdout is not None
             assert peer.stdout.readline() == "here\n"  # who connects does not wait long for one that still imports
             device = torch.device("cuda", 0)
-            seat = Seat(number=1, rank=0, size=2, host="127.0.0.1", device=device)
-            group = connect(seat, address=("127.0.0.1", rendezvous.port), prefix="1")
-            group.all_reduce([torch.ones(1, device=device)], lost=never)
+            spec = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1", device=device)
+            group = connect(spec, address=("127.0.0.1", rendezvous.port), prefix="1")
+            group.all_reduce([torch.ones(1, device=device)], is_lost=never)
             assert peer.stdout.readline() == "connected\n"
             peer.send_signal(signal.SIGSTOP)
             group.start_all_reduce(torch.ones(1 << 20, device=device))
             end(group)
             began = time.monotonic()
             with pytest.raises(GenerationLost):
-                group.wait(lost=lambda: time.monotonic() - began > 1.0)
+                group.wait(is_lost=lambda: time.monotonic() - began > 1.0)
             group.drop()
-            while stuck_groups():
+            while num_closing_groups():
                 assert time.monotonic() - began < 60
                 time.sleep(0.05)  # between two looks
             assert torch.ones(4, device=device).sum().item() == 4.0, "the device works on"

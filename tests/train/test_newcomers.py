@@ -13,11 +13,11 @@ from tests.train.world import World
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pliant.core.job import TaskId
-from pliant.train.claim import digest
+from pliant.train.state.pytree import digest
 
 pytestmark = pytest.mark.timeout(240)
 
-NUM_EPOCHS = 40
+NUM_EPOCHS = 24
 
 
 def train(world: World | None, task_id: TaskId, changes_done: threading.Event) -> str:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from torch.optim import lr_scheduler
 
 from pliant.train import TrainingError
-from pliant.train.optimize import Stepper, named
+from pliant.train.optimize import Stepper, name_optimizers
 from pliant.train.state.pytree import flatten, unflatten
 
 
@@ -68,7 +68,7 @@ def test_who_has_no_part_of_the_first_step_makes_it_with_a_scaler_that_scaled_no
         assert case.scaler is not None
         stepper = Stepper(parameters=[*case.model.parameters()], optimizers=case.optimizers, scaler=case.scaler)
         if case is newcomer:
-            stepper.wake()
+            stepper.init_scaler()
         else:
             stepper.scale(torch.zeros(()))
         for parameter in case.model.parameters():
@@ -210,15 +210,15 @@ class Rerunning(torch.optim.SGD):
 )
 def test_optimizers_that_cannot_step_on_one_gradient_are_refused(optimizers: Any, words: str) -> None:
     with pytest.raises(TrainingError, match=words):
-        named(optimizers)
+        name_optimizers(optimizers)
 
 
 def test_optimizers_have_names() -> None:
     one, other = sgd(mlp()), sgd(mlp())
 
-    assert named(one) == {"0": one}
-    assert named([one, other]) == {"0": one, "1": other}
-    assert named({"a": one, "b": other}) == {"a": one, "b": other}
+    assert name_optimizers(one) == {"0": one}
+    assert name_optimizers([one, other]) == {"0": one, "1": other}
+    assert name_optimizers({"a": one, "b": other}) == {"a": one, "b": other}
 
 
 def test_a_parameter_group_that_is_added_later_is_refused() -> None:

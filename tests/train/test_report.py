@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from pliant.core.link import EpochFinished, FromTask, Report
-from pliant.train.claim import Standing
-from pliant.train.data.sharding import Plan
+from pliant.train.data.sharding import ShardingPlan
 from pliant.train.report import Reporter
+from pliant.train.state.claim import TrainingClaim
 
 
 class Clock:
@@ -35,9 +35,9 @@ def make(clock: Clock, sent: list[FromTask]) -> Callable[[], Reporter]:
     """Give a function that makes the reporter of one task; all send to one server."""
 
     def reporter() -> Reporter:
-        plan = Plan(num_samples=100, batch_size=10, virtual_workers=2)
-        standing = Standing(claim="exact", fingerprint="torch")
-        return Reporter(send=sent.append, now=clock, plan=plan, standing=standing, num_epochs=2)
+        plan = ShardingPlan(num_samples=100, batch_size=10, virtual_workers=2)
+        standing = TrainingClaim(level="exact", fingerprint="torch")
+        return Reporter(send=sent.append, now=clock, plan=plan, claim=standing, num_epochs=2)
 
     return reporter
 

@@ -11,8 +11,8 @@ from torch.utils.data import Dataset, TensorDataset
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import EpochFinished, Finished, Form, FromTask, Report
 from pliant.train import Run, TrainingError
-from pliant.train.context import SURROUNDINGS, Surroundings
-from pliant.train.group.session import Session
+from pliant.train.context import TRAIN_CONTEXT, TrainContext
+from pliant.train.group.membership import TaskMembership
 
 NUM_SAMPLES = 50
 ME = TaskId("job-1.1")
@@ -22,14 +22,14 @@ ME = TaskId("job-1.1")
 def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FromTask]]:
     """Surround the script as a lone task of a job; return what it tells."""
     messages: list[FromTask] = []
-    session = Session(job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", send=messages.append)
-    session.deliver(Form(generation=1, members=(ME,), host="", port=0))
-    around = Surroundings(session=session, clock=time.monotonic, now=time.time)
-    token = SURROUNDINGS.set(around)
+    membership = TaskMembership(job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", send=messages.append)
+    membership.deliver(Form(generation=1, members=(ME,), host="", port=0))
+    context = TrainContext(membership=membership, clock=time.monotonic, now=time.time)
+    token = TRAIN_CONTEXT.set(context)
     yield messages
-    for clean_up in around.cleanups:
+    for clean_up in context.cleanups:
         clean_up()
-    SURROUNDINGS.reset(token)
+    TRAIN_CONTEXT.reset(token)
 
 
 def data(num_samples: int = NUM_SAMPLES) -> TensorDataset:
@@ -101,14 +101,14 @@ def test_number_of_virtual_workers_changes_nothing_but_the_rounding(virtual_work
 
 
 def train_in_new_surroundings(**options: Any) -> tuple[torch.nn.Module, Run, list[torch.Tensor]]:
-    SURROUNDINGS.set(lone())
+    TRAIN_CONTEXT.set(lone())
     return train(**options)
 
 
-def lone() -> Surroundings:
-    session = Session(job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", send=lambda _message: None)
-    session.deliver(Form(generation=1, members=(ME,), host="", port=0))
-    return Surroundings(session=session, clock=time.monotonic, now=time.time)
+def lone() -> TrainContext:
+    membership = TaskMembership(job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", send=lambda _message: None)
+    membership.deliver(Form(generation=1, members=(ME,), host="", port=0))
+    return TrainContext(membership=membership, clock=time.monotonic, now=time.time)
 
 
 def test_order_without_shuffling_is_the_data_set_s() -> None:
@@ -120,7 +120,7 @@ def test_order_without_shuffling_is_the_data_set_s() -> None:
 def test_random_numbers_of_a_step_do_not_depend_on_what_came_before() -> None:
     weights = []
     for noise in (0, 3):
-        SURROUNDINGS.set(lone())
+        TRAIN_CONTEXT.set(lone())
         model, optimizer = build(dropout=0.5)
         run = Run(model, optimizer, data(), batch_size=16, virtual_workers=2, seed=4)
         for _ in run.epochs(1):
@@ -134,7 +134,7 @@ def test_random_numbers_of_a_step_do_not_depend_on_what_came_before() -> None:
 
 def test_take_gives_what_step_gives() -> None:
     expected, _, _ = train(virtual_workers=4)
-    SURROUNDINGS.set(lone())
+    TRAIN_CONTEXT.set(lone())
     model, optimizer = build()
     run = Run(model, optimizer, data(), batch_size=16, virtual_workers=4)
     for _ in run.epochs(2):
@@ -180,7 +180,7 @@ def test_loop_over_epochs_may_be_left_early(heard: list[FromTask]) -> None:
             run.step(loss_of(model, x, y))
         if epoch == 1:
             break
-    for close in SURROUNDINGS.get().closers:
+    for close in TRAIN_CONTEXT.get().closers:
         close()
 
     assert seen == [0, 1]

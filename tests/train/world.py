@@ -16,11 +16,12 @@ from typing import Final
 import torch
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Broken, Dismiss, FromTask, Hello, Left, Ready, Switched
-from pliant.policy.elastic.membership import Activated, Gone, Heard, Membership, Send, Tick, Wanted, handle
-from pliant.train.context import SURROUNDINGS, Surroundings
+from pliant.core.link import Dismiss, FromTask, Hello, Left, Lost, Ready, Switched
+from pliant.policy.elastic.coordinator import handle
+from pliant.policy.elastic.membership import Activated, Gone, Membership, Send, TaskMessage, Tick, Wanted
+from pliant.train.context import TRAIN_CONTEXT, TrainContext
 from pliant.train.errors import Departed
-from pliant.train.group.session import Session
+from pliant.train.group.membership import TaskMembership
 
 JOB = JobId("job-1")
 
@@ -31,7 +32,7 @@ class Crash(BaseException):
 
 @dataclass(slots=True)
 class Actor:
-    session: Session
+    membership: TaskMembership
     thread: threading.Thread
     error: BaseException | None = None
     left: bool = False
@@ -103,8 +104,8 @@ class World:
     def end(self, timeout_s: float = 20.0) -> None:
         """End every task that is still there, as a test does that failed; nothing of the world is left after it."""
         for actor in self.actors.values():
-            actor.session.deliver(Dismiss(reason="the test is over"))
-            actor.session.close()
+            actor.membership.deliver(Dismiss(reason="the test is over"))
+            actor.membership.close()
         deadline = time.monotonic() + timeout_s
         for actor in self.actors.values():
             actor.thread.join(max(0.0, deadline - time.monotonic()))
@@ -119,17 +120,17 @@ class World:
         def send(message: FromTask) -> None:
             self._receive(task_id, message)
 
-        session = Session(job_id=JOB, task_id=task_id, pid=1, host="127.0.0.1", send=send)
+        membership = TaskMembership(job_id=JOB, task_id=task_id, pid=1, host="127.0.0.1", send=send)
         context = copy_context()
         thread = threading.Thread(target=context.run, args=(self._live, task_id), name=str(task_id), daemon=True)
-        self.actors[task_id] = Actor(session, thread)
+        self.actors[task_id] = Actor(membership, thread)
         thread.start()
         return task_id
 
     def _live(self, task_id: TaskId) -> None:
         actor = self.actors[task_id]
-        surroundings = Surroundings(
-            session=actor.session,
+        context = TrainContext(
+            membership=actor.membership,
             clock=time.monotonic,
             now=time.time,
             virtual_workers=self.virtual_workers,
@@ -137,24 +138,24 @@ class World:
             result_dir=self.result_dir,
             audit=self.audit,
         )
-        SURROUNDINGS.set(surroundings)
+        TRAIN_CONTEXT.set(context)
         torch.set_num_threads(1)
         try:
             self.script(self, task_id)
-            for close in surroundings.closers:
+            for close in context.closers:
                 close()
         except Departed:
             actor.left = True
         except Crash:
-            actor.session.close()  # first of all, as the kernel does for a process that was killed
+            actor.membership.close()  # first of all, as the kernel does for a process that was killed
         except BaseException as error:  # noqa: BLE001 (reported to the test's own thread)
             actor.error = error
         try:
-            for clean_up in surroundings.cleanups:
+            for clean_up in context.cleanups:
                 clean_up()
         except BaseException as error:  # noqa: BLE001 (reported to the test's own thread)
             actor.error = actor.error or error
-        actor.session.close()
+        actor.membership.close()
         with self.changed:
             actor.ended = True
             self._feed(Gone(task_id=task_id, reason="crashed" if task_id in self.doomed else ""))
@@ -163,15 +164,15 @@ class World:
     def _receive(self, task_id: TaskId, message: FromTask) -> None:
         with self.changed:
             self.heard.append((task_id, message))
-            if isinstance(message, Hello | Ready | Switched | Broken | Left):
-                self._feed(Heard(task_id=task_id, message=message))
+            if isinstance(message, Hello | Ready | Switched | Lost | Left):
+                self._feed(TaskMessage(task_id=task_id, message=message))
             self.changed.notify_all()
 
-    def _feed(self, event: Wanted | Heard | Gone | Tick) -> None:
+    def _feed(self, event: Wanted | TaskMessage | Gone | Tick) -> None:
         self.membership, effects = handle(self.membership, event, time.monotonic())
         for effect in effects:
             if isinstance(effect, Send) and effect.task_id in self.actors:
-                self.actors[effect.task_id].session.deliver(effect.message)
+                self.actors[effect.task_id].membership.deliver(effect.message)
             elif isinstance(effect, Activated):
                 self.activated.append(effect)
 

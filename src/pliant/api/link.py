@@ -1,7 +1,7 @@
 """The control link on the wire: one JSON object per WebSocket text frame, told apart by `kind`.
 
-The messages themselves are the dataclasses of `pliant.core.link`. What a task says has a `number` beside, counted from
-1 over the life of the task; greetings and pulses have none.
+The messages are the dataclasses of `pliant.core.link`. A message of a task also has a `number`, counted from 1 over the
+life of the task; `Hello` and `Pulse` have none.
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ _SWEEP_PAUSE_S = 0.002
 
 
 def stamp(pid: int) -> str | None:
-    """Return what tells this process from every other one that had or will have its number; None if it has ended."""
+    """Return what no other process with this number has had or will have; None if the process has ended."""
     fields = _stat(pid)
     if fields is None or fields[0] in "ZX":
         return None
@@ -35,7 +35,7 @@ def open_process(pid: int, its_stamp: str | None) -> int | None:
     return pidfd
 
 
-def send(pidfd: int, number: int) -> None:
+def send_signal(pidfd: int, number: int) -> None:
     """Send a signal; does nothing if the process has ended."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, number)

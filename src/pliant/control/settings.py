@@ -1,4 +1,4 @@
-"""What the control room is told at its start, and where a job's files lie. It reads no environment and no clock."""
+"""The settings of control, and where a job's files lie. It reads no environment and no clock."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
-    """What the control room is told at its start."""
+    """What is decided once, when the server starts."""
 
     home: Path
     """The state folder."""

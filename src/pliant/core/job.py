@@ -164,7 +164,7 @@ class Task:
     """Known once the task has connected."""
     ended_at: float | None = None
     exit_code: int | None = None
-    """As the shell would tell it; minus the number of the signal that killed it; None while it runs or if unknown."""
+    """As a shell shows it; minus the number of the signal that killed it; None while it runs or if unknown."""
     reason: str = ""
     """Why it left or was lost."""
     told: int = 0

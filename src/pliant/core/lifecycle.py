@@ -59,7 +59,7 @@ class TaskState(StrEnum):
     TRAINING = "training"
     """Member of the generation that trains."""
     LEAVING = "leaving"
-    """Told to leave at the next step boundary."""
+    """Asked to leave at the next step boundary."""
     EXITED = "exited"
     """Ended as it should."""
     LOST = "lost"

@@ -1,8 +1,9 @@
-"""What a task and the server say to each other over the control link; never on the per-step path.
+"""The messages between a task and the server over the control link; none of them is on the per-step path.
 
-All messages are idempotent: everything may be said twice, and a message about a generation that is over is ignored.
-A task keeps what it has said until the server has stored it, and says it again on the next connection if need be.
-`pliant.api.link` puts them on the wire.
+All messages are idempotent: each may arrive twice, and a message about a generation that is over is ignored. A task
+keeps a message until the server has stored it, and sends it again on the next connection if it must. In the docstrings
+"I" is the sender. `pliant.api.link` turns messages into JSON; `kind` and the names of the fields are the wire format,
+which tasks of an older server still speak.
 """
 
 from collections.abc import Mapping
@@ -23,14 +24,14 @@ class Hello:
     step: int | None = None
     """Optimizer steps that my state has committed; None if I hold no state yet."""
     lost: bool = False
-    """I do not train in `generation` any more, or never did: I stand still until one that I know of is whole."""
+    """I do not train in `generation` any more, or never did: I wait for a generation that I know of to connect."""
     failed: int | None = None
-    """The generation that I entered last, if it failed for me (`Broken` was sent, and perhaps lost)."""
+    """The generation that I entered last, if it failed for me. I sent `Lost`, but it may not have arrived."""
     ready: bool = False
-    """My model is built and I can join (`Ready` was sent before)."""
+    """My model is built and I can join; I sent `Ready` before."""
     host: str = ""
     port: int = 0
-    """As in `Ready`, when ready."""
+    """As in `Ready`, if `ready`."""
     kind: Literal["hello"] = "hello"
 
 
@@ -40,7 +41,7 @@ class Ready:
 
     host: str
     port: int
-    """Where my rendezvous store listens; it does already."""
+    """Where my rendezvous server listens, from now on."""
     virtual_workers: int
     num_epochs: int = 0
     kind: Literal["ready"] = "ready"
@@ -48,14 +49,14 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switched:
-    """I train in this generation now (or hold its state and wait for the others)."""
+    """I have entered this generation and hold its state."""
 
     generation: int
     step: int
     """Optimizer steps committed at the switch."""
     size: int
     pause_s: float
-    """Training stood still this long, seconds, on this task."""
+    """Seconds that training stood still in this task."""
     redone_steps: int
     """1 if a step that was begun before a loss has to be computed again, else 0."""
     leader: bool
@@ -64,7 +65,7 @@ class Switched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class Lost:
     """This generation failed for me: it did not connect, or a collective of it failed."""
 
     generation: int
@@ -77,7 +78,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """I was asked to go (SIGTERM); please form a generation without me."""
+    """I was asked to end (SIGTERM); please form a generation without me."""
 
     reason: str
     kind: Literal["leaving"] = "leaving"
@@ -85,12 +86,12 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """I left at a step boundary and am about to exit; my state was committed up to `step`."""
+    """I left at a step boundary and am about to exit; I had committed `step` optimizer steps."""
 
     generation: int
     step: int
     saved: bool
-    """I wrote a checkpoint of it (only the leader of an emptied generation does)."""
+    """I wrote a checkpoint of that state. Only the leader does, when all tasks leave."""
     kind: Literal["left"] = "left"
 
 
@@ -107,7 +108,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """From the leader, a few times a second at most: how far we are, and new points of the series."""
+    """From the leader, a few times a second at most: how far the training is, and new points of its series."""
 
     generation: int
     progress: Progress
@@ -153,7 +154,7 @@ class SaveFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """From the leader, at the first step of a training and whenever it changes: what our results are worth.
+    """From the leader, at the first step of a training and at every change: what the results are worth.
 
     Within a job a claim only gets weaker: exact, then statistical, then fast; a stronger one is ignored.
     """
@@ -176,7 +177,7 @@ class Finished:
     digest: str = ""
     """SHA-256 of the final state, in hex; empty if it was not computed."""
     progress: Progress | None = None
-    """How far the training came, as this member knows it: the leader may have died without telling."""
+    """How far the training came, as this member knows it: the leader may have died before it could report it."""
     kind: Literal["finished"] = "finished"
 
 
@@ -188,6 +189,8 @@ class Failed:
     """The last line: type and message."""
     traceback: str
     """The user's frames first."""
+    step: int | None = None
+    """Optimizer steps that the task had committed; None if it never held a state."""
     kind: Literal["failed"] = "failed"
 
 
@@ -201,7 +204,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """I live: sent whenever nothing else was for a quarter of the lease. Nothing of it has to be remembered."""
+    """I live: sent when nothing else was sent for a quarter of the lease. The server stores nothing of it."""
 
     step: int | None = None
     """Optimizer steps that my state has committed; None if I hold no state yet."""
@@ -212,7 +215,7 @@ FromTask = (
     Hello
     | Ready
     | Switched
-    | Broken
+    | Lost
     | Leaving
     | Left
     | Report
@@ -229,7 +232,7 @@ FromTask = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """Connect generation `generation` in the background; sent to its members and to those whom it leaves out.
+    """Connect generation `generation` in the background; sent to its members and to those that it leaves out.
 
     A task that is not among `members` leaves when all switch. With no members at all everybody leaves and the leader of
     the present generation saves a checkpoint first.
@@ -240,14 +243,14 @@ class Form:
     """In rank order, those who hold state first."""
     host: str
     port: int
-    """The rendezvous store of the first member."""
+    """The rendezvous server of the first member."""
     cause: str = ""
     kind: Literal["form"] = "form"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abandon:
-    """This generation will never be whole: stop waiting in it, drop what it reduced, enter the next announced."""
+    """This generation is over: stop waiting in it, drop what it computed, enter the next one that is announced."""
 
     generation: int
     reason: str
@@ -267,7 +270,7 @@ ToTask = Form | Abandon | Dismiss
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """All that you have said up to this number is stored: forget it. Of the link itself; no decision is in it."""
+    """Everything that you sent up to this number is stored: forget it. The link itself sends and reads this message."""
 
     number: int
     kind: Literal["stored"] = "stored"

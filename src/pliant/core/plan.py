@@ -35,7 +35,7 @@ class NodeView:
     id: NodeId
     slots: tuple[int, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
-    """As its agent was told; resource groups choose by them."""
+    """As declared when its agent was started; resource groups choose by them."""
     num_gpus: int = 0
     num_cpus: int = 0
 

@@ -16,6 +16,9 @@ from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
 
+MAX_STDERR_BYTES = 8192
+"""So much of the end of a dead task's stderr comes with its exit."""
+
 
 class Clock(Protocol):
     """Where time comes from."""
@@ -26,8 +29,8 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lodging:
-    """Another user of the operating system that a process runs as, and what is opened to it beforehand."""
+class RunAs:
+    """Another user of the operating system that a process runs as, and what that user is given access to."""
 
     user: str
     owns: tuple[str, ...]
@@ -52,13 +55,18 @@ class StartOrder:
     cwd: str
     log_dir: str
     """Folder on the node that gets `stdout` and `stderr`; made if missing."""
+    result_dir: str | None = None
+    """Folder on the node that the task may write to and that holds `log_dir`; what a dead task left behind is read from
+    inside it and nowhere else. None: the folder above `log_dir`."""
+    model: str | None = None
+    """File in `result_dir` that is there once a trained model is saved, whole."""
     python: str | None = None
     """Another interpreter; started cold."""
     memory_bytes: int | None = None
     """It is ended when it and all that it has started use more; None for no limit."""
     sees: tuple[int, ...] = ()
     """Slots whose devices the process can see, in this order; its own if empty."""
-    lodging: Lodging | None = None
+    run_as: RunAs | None = None
     """None: it runs as the agent's own user."""
     read_only: tuple[str, ...] = ()
     """Folders that it shall read and not write; where the machine cannot keep to that, their modes count alone."""
@@ -98,7 +106,7 @@ class ExitFacts:
     step: int | None = None
     """Optimizer steps committed, as the task noted after each; None if it noted none."""
     stderr: str = ""
-    """The end of what it wrote to stderr, a few KiB at most."""
+    """The end of what it wrote to stderr, `MAX_STDERR_BYTES` at most."""
     stderr_at: float = 0.0
     """When it last wrote to stderr, seconds since the epoch; 0 if it never did."""
     saved_model: bool = False
@@ -126,7 +134,8 @@ class Cluster(Protocol):
 
     Laws: `start` of a task id that lives, or lived, does nothing. `drain` and `kill` of one that does not live do
     nothing. Every started task produces exactly one `TaskExit`, also if it could not be started. After its exit
-    was reported a task is not observed. No call blocks longer than it takes to write to a socket.
+    was reported a task is not observed. The exit tells what the task left behind (`ExitFacts`), also if it ended while
+    nobody watched. No call blocks longer than it takes to write to a socket.
     """
 
     def observe(self) -> Observation: ...

@@ -9,7 +9,7 @@ from pliant.core.job import Job, JobSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Prepared:
     """The job can be started."""
 
     python: str
@@ -17,7 +17,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Preparing:
     """What the job needs is being made."""
 
     why: str
@@ -25,20 +25,20 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class Unpreparable:
     """What the job needs cannot be made."""
 
     why: str
     """What happened and what to do in the first line; what the builder said in those that follow."""
 
 
-Preparation = Ready | Waiting | Broken
+Preparation = Prepared | Preparing | Unpreparable
 
 
 class Preparations(Protocol):
     """Makes what jobs need. Safe to call from any thread; no call waits for a build.
 
-    Laws: a job that asks again gets an answer at least as far along; an answer is `Waiting` only while somebody works
+    Laws: a job that asks again gets an answer at least as far along; an answer is `Preparing` only while somebody works
     on it, and listeners are called after it became another. What was made outlives the server.
     """
 

@@ -1,11 +1,12 @@
 """Named things that people make and change (users, data sets, queues, …), each kept as a value with a revision."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 MAX_NAME = 200
 """Characters of a name."""
+_PAGE: Final = 500
 
 
 class Noun(Protocol):
@@ -77,6 +78,16 @@ class Registry(Protocol):
             NotFound, Stale: as for `replace`.
         """
         ...
+
+
+def read_all(registry: Registry, kind: type[N], owner: str | None = None) -> Iterator[Kept[N]]:
+    """Yield all nouns of a kind, or those of one owner, in the order of their names. It reads page by page."""
+    after = ""
+    while page := registry.list(kind, owner=owner, after=after, limit=_PAGE):
+        yield from page
+        if len(page) < _PAGE:
+            return
+        after = page[-1].noun.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

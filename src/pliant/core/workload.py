@@ -24,9 +24,12 @@ class Workload:
     """One noun wants slots: a training, a trial or an endpoint."""
 
     id: JobId
+    kind: str = "elastic"
+    """The name of its kind, for people; no decision depends on it."""
     name: str
     priority: int
     min_tasks: int
+    """It has this many tasks or none."""
     max_tasks: int
     slots_per_task: int
     submitted_at: float
@@ -42,4 +45,4 @@ class Workload:
     """It cannot be paused without losing its work: it comes before all others, so that nobody is given its slots."""
     queue: str = DEFAULT_QUEUE
     owner: str = ""
-    """Whose it is; others are not told its name."""
+    """Whose it is; others do not learn its name."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pliant.control.loop.tick import Control
-from pliant.server.bell import Bell
+from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 
 log = logging.getLogger("pliant")
@@ -22,7 +22,7 @@ class Ending:
     """How the server ends: once it was asked to, all jobs save and leave; asked again, at once."""
 
     control: Control
-    bell: Bell
+    event_signal: EventSignal
     links: LinkHub
     exit: Callable[[], None] = lambda: None
     """Makes the web server end."""
@@ -52,13 +52,13 @@ class Ending:
                 self._hurry.clear()
                 self._wait(KILL_S)
         finally:
-            self.bell.close()
+            self.event_signal.close()
             self.links.close_all()
             self.exit()
 
     def _wait(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while not self.control.drained():
+        while not self.control.is_drained():
             if time.monotonic() > deadline or self._hurry.wait(_LOOK_S):
-                return self.control.drained()
+                return self.control.is_drained()
         return True

@@ -31,7 +31,7 @@ def open_environments(
     """Yield the environments of a server's home; builders that a server before has begun with are begun again."""
 
     def unknown_users(names: Collection[str]) -> Collection[str]:
-        return [name for name in names if not people.gate.knows(name)]
+        return [name for name in names if not people.authenticator.has_user(name)]
 
     builder = EnvironmentBuilder(
         folder=home / _FOLDER, env=env, base=base_environment(), limits=BuildLimits(), uv=_find_uv()

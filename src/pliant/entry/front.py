@@ -47,13 +47,13 @@ class Front:
             return Trust()
         return Trust(certificate=self.tls.trusted, server_name=self.tls.name_for(self._host))
 
-    def told(self) -> dict[str, str]:
-        """Return what stands in `server.json` about the certificate."""
+    def describe_tls(self) -> dict[str, str]:
+        """Return what `server.json` says about the certificate."""
         if self.tls is None:
             return {}
         name = self.trust.server_name
-        told = {"certificate": str(self.tls.trusted), "fingerprint": self.tls.fingerprint}
-        return told if name is None else told | {"server_name": name}
+        described = {"certificate": str(self.tls.trusted), "fingerprint": self.tls.fingerprint}
+        return described if name is None else described | {"server_name": name}
 
     def config(self, app: Callable[..., Any], **options: Any) -> uvicorn.Config:
         """Return how uvicorn serves an application here, over TLS 1.2 or newer if there is a certificate."""

@@ -121,7 +121,7 @@ class Keeper:
         self._lead.close()
 
     def _run(self) -> None:
-        told = ""
+        logged = ""
         while not self._stop.wait(_KEEP_S):
             try:
                 self._lead.keep()
@@ -130,13 +130,13 @@ class Keeper:
                 logging.shutdown()
                 os._exit(DEPOSED)
             except Unavailable as error:
-                if str(error) != told:
+                if str(error) != logged:
                     log.warning("%s; it is tried again every second, nothing is written until then", error)
-                told = str(error)
+                logged = str(error)
             else:
-                if told:
+                if logged:
                     log.info("the database answers again; the lead was kept")
-                told = ""
+                logged = ""
             if self.stale():
                 log.error("what the database holds is not what this server remembers: it starts again")
                 logging.shutdown()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pliant
 from pliant.catalog.datasets.use_cases import DatasetCatalog
+from pliant.cluster.agent.settings import PRELOAD, AgentSettings
+from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.settings import PRELOAD, LocalSettings
+from pliant.control.jobs.inputs import JobInputs
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import sharing_of
 from pliant.control.settings import ControlSettings, Timeouts
@@ -21,10 +23,10 @@ from pliant.entry.ending import Ending
 from pliant.entry.environments import open_environments
 from pliant.entry.front import Front
 from pliant.entry.home import SERVER_FILE, Home
-from pliant.entry.people import opened_people
+from pliant.entry.people import open_people
 from pliant.entry.settings import ServerSettings
-from pliant.server.bell import Bell
 from pliant.server.context import Context
+from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
 from pliant.store.sql import SqlStore
@@ -55,8 +57,8 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
     clock, registry = SystemClock(), store.registry
     cluster = _cluster(settings, home, clock)
     stack.callback(cluster.close)
-    links, bell = LinkHub(), Bell()
-    people = opened_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
+    links, event_signal = LinkHub(), EventSignal()
+    people = open_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
@@ -65,14 +67,13 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         cluster=cluster,
         links=links,
         clock=clock,
-        data=data,
-        preparations=environments,
+        inputs=JobInputs(data=data, preparations=environments),
         settings=_control_settings(settings, home, front),
     )
     environments.watch(control.wake)
-    ending = Ending(control=control, bell=bell, links=links)
-    sharing = sharing_of(registry, clock, people.gate.knows)
-    models = make_models(registry, clock, control, sharing, people.gate.knows)
+    ending = Ending(control=control, event_signal=event_signal, links=links)
+    sharing = sharing_of(registry, clock, people.authenticator.has_user)
+    models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
     context = Context(
         control=control,
         datasets=data,
@@ -82,7 +83,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         registry=registry,
         audit=store.audit,
         clock=clock,
-        bell=bell,
+        event_signal=event_signal,
         links=links,
         environments=environments,
         upkeep=Upkeep(
@@ -91,7 +92,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
             registry=registry,
             clock=clock,
             settings=control.settings,
-            told=bell.ring,
+            told=event_signal.notify,
             trainings=models.trainings.job_ids,
         ),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),
@@ -103,18 +104,15 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
 
 
 def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalCluster:
-    return LocalCluster(
-        LocalSettings(
-            node_id=NodeId("local"),
-            state_dir=home.path / "agent",
-            num_slots=settings.num_slots,
-            labels=settings.labels,
-            preload=(*PRELOAD, *settings.preload),
-            memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
-        ),
-        clock=clock,
-        base_env={**QUIET, **os.environ},
+    agent = AgentSettings(
+        node_id=NodeId("local"),
+        state_dir=home.path / "agent",
+        num_slots=settings.num_slots,
+        labels=settings.labels,
+        preload=(*PRELOAD, *settings.preload),
+        memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
     )
+    return LocalCluster(AgentThread(agent, clock=clock, base_env={**QUIET, **os.environ}))
 
 
 def _control_settings(settings: ServerSettings, home: Home, front: Front) -> ControlSettings:

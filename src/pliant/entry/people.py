@@ -1,6 +1,6 @@
-"""People when the server starts: its first administrator, how they are told to log on, and a new password for them.
+"""People when the server starts: its first administrator, how they log on, and a new password for them.
 
-A password that was made up is told once, on a descriptor that somebody reads, and written nowhere.
+A password that was made up is written once, to a descriptor that somebody reads, and to no file.
 """
 
 import logging
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 STDERR = 2
 
 
-def opened_people(registry: Registry, clock: Clock, home: Home, *, url: str, login_fd: int | None) -> People:
+def open_people(registry: Registry, clock: Clock, home: Home, *, url: str, login_fd: int | None) -> People:
     """Return the people of a server; at its first start make the administrator, and tell how to log on."""
     people = make_people(registry, clock, file_token=home.token, token_hex=secrets.token_hex)
     password = people.accounts.first_administrator()
     if password is not None:
-        tell(_first_words(url, password, home.path), login_fd)
+        print_once(_first_logon(url, password, home.path), login_fd)
     elif login_fd is not None:
         os.close(login_fd)
-    people.sessions.forget_ended()
+    people.credentials.forget_expired_sessions()
     return people
 
 
@@ -52,7 +52,7 @@ def reset_administrator(home: Path, database: str) -> str:
     return f"The administrator has a new password, which is shown this once:\n{_login(password)}"
 
 
-def tell(text: str, descriptor: int | None) -> None:
+def print_once(text: str, descriptor: int | None) -> None:
     """Write a text to a descriptor and close that; None: to stderr, past every log."""
     data = text.encode()
     try:
@@ -65,7 +65,7 @@ def tell(text: str, descriptor: int | None) -> None:
             os.close(descriptor)
 
 
-def _first_words(url: str, password: str, home: Path) -> str:
+def _first_logon(url: str, password: str, home: Path) -> str:
     return (
         f"This server is new. Its administrator logs on with what is shown this once:\n"
         f"  address   {url}\n{_login(password)}"

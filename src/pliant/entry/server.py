@@ -24,11 +24,11 @@ from pliant.entry.front import Front, in_folder, open_front
 from pliant.entry.home import SERVER_FILE, FolderLock, Home, opened
 from pliant.entry.lead import Keeper, lead_of, refusal
 from pliant.entry.parts import CLOSE_S, put_together
-from pliant.entry.people import reset_administrator, tell
+from pliant.entry.people import print_once, reset_administrator
 from pliant.entry.pool import folder_of
 from pliant.entry.settings import ServerSettings, read_settings
 from pliant.entry.standby import stand_by
-from pliant.ibm.rest.edge import IBM
+from pliant.ibm.rest.api import IBM
 from pliant.server.app import make_app
 from pliant.store.sql import SqlStore
 
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         settings = read_settings(argv, os.environ)
         if settings.reset_admin:
-            tell(reset_administrator(settings.home, settings.database), settings.login_fd)
+            print_once(reset_administrator(settings.home, settings.database), settings.login_fd)
             return 0
         with ExitStack() as stack:
             lock = stack.enter_context(closing(FolderLock(settings.home)))
@@ -127,7 +127,7 @@ def serve(settings: ServerSettings, home: Home, front: Front, store: SqlStore) -
 
 
 def _announce(home: Home, front: Front, now: float) -> None:
-    home.announce(front.url, now, **front.told())
+    home.announce(front.url, now, **front.describe_tls())
     log.info("the server listens at %s; its state is in %s", front.url, home.path)
     if front.tls is not None:
         log.info("its certificate is %s; SHA-256 %s", front.tls.certificate, front.tls.fingerprint)

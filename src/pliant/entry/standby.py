@@ -20,7 +20,7 @@ from pliant.entry.front import Front
 from pliant.entry.home import SERVER_FILE, STANDBY_FILE, announce, announced, withdraw
 from pliant.entry.lead import Keeper
 from pliant.entry.settings import ServerSettings
-from pliant.server.standby import make_standby
+from pliant.server.app import make_standby
 
 log = logging.getLogger("pliant")
 
@@ -64,15 +64,15 @@ class _Waiting:
         self._thread.join()
 
     def _run(self) -> None:
-        told = ""
+        logged = ""
         while not self._stop.wait(_LOOK_S):
             try:
                 self.leads = self._keeper.take()
-                told = ""
+                logged = ""
             except Unavailable as error:
-                if str(error) != told:
+                if str(error) != logged:
                     log.warning("%s; it is tried again", error)
-                told = str(error)
+                logged = str(error)
             except PliantError as error:
                 self.error = error
             if self.leads or self.error is not None:
@@ -81,7 +81,7 @@ class _Waiting:
 
 
 def stand_by(settings: ServerSettings, keeper: Keeper, front: Front) -> bool:
-    """Answer 503 until we lead; return False if we were told to end before.
+    """Answer 503 until we lead; return False if we were asked to end before.
 
     Raises:
         PliantError: the lead can never be taken, such as when a newer Pliant wrote the database.
@@ -89,7 +89,7 @@ def stand_by(settings: ServerSettings, keeper: Keeper, front: Front) -> bool:
     note = settings.home / STANDBY_FILE
     app = make_standby(lambda: announced(settings.home / SERVER_FILE))
     config = front.config(app, lifespan="off", timeout_graceful_shutdown=_CLOSE_S)
-    web = _Web(config, listening=lambda: announce(note, front.url, time.time(), **front.told()))
+    web = _Web(config, listening=lambda: announce(note, front.url, time.time(), **front.describe_tls()))
     waiting = _Waiting(keeper, web)
     log.info("another server leads %s; this one stands by at %s", shown(settings.database), front.url)
     front.listener.listen(config.backlog)

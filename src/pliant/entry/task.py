@@ -20,17 +20,18 @@ from pliant.api.trust import Trust
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, JobId, Mode, TaskId
 from pliant.core.link import Failed, FromTask
 from pliant.entry.output import survive_full_disk
-from pliant.train.context import SURROUNDINGS, Surroundings
+from pliant.files import step_file
+from pliant.train.context import TRAIN_CONTEXT, TrainContext
+from pliant.train.determinism import limit_threads
 from pliant.train.errors import Departed
-from pliant.train.group.session import Session
-from pliant.train.link.link import Link, Pulsing
-from pliant.train.link.server_address import Whereabouts
-from pliant.train.process import prepare
-from pliant.train.state.step_file import Position
+from pliant.train.group.membership import TaskMembership
+from pliant.train.link.link import Link, PulseSettings
+from pliant.train.link.server_address import ServerAddress
+from pliant.train.state.step_file import StepFile
 
 GOODBYE_S = 15.0
 """A task that has ended waits this long for a server that is away, to tell it how."""
-_LOCKING = frozenset(function.__code__.co_filename for function in (Link.send, Session.deliver))
+_LOCKING = frozenset(function.__code__.co_filename for function in (Link.send, TaskMembership.deliver))
 """Files whose code takes locks in the main thread."""
 
 
@@ -97,30 +98,30 @@ def main(argv: Sequence[str]) -> int:
         return _run_fixed(argv)
     settings = TaskSettings.read(os.environ)
     os.environ.pop("PLIANT_TASK_TOKEN")  # the script and what it starts have no use for it
-    prepare(settings.num_threads)
+    limit_threads(settings.num_threads)
 
     def send(message: FromTask) -> None:
         link.send(message)
 
-    position = Position(settings.log_dir)
-    session = Session(
+    step_file = StepFile(settings.log_dir)
+    membership = TaskMembership(
         job_id=settings.job_id,
         task_id=settings.task_id,
         pid=os.getpid(),
         host=settings.host,
         send=send,
-        committed=position.note,
+        on_commit=step_file.write,
     )
     link = Link(
-        where=Whereabouts(settings.url, settings.server_file, settings.trust),
+        address=ServerAddress(settings.url, settings.server_file, settings.trust),
         task_id=settings.task_id,
         token=settings.token,
-        hello=session.hello,
-        deliver=session.deliver,
-        pulse=Pulsing(make=session.pulse, lease_s=settings.lease_s) if settings.lease_s is not None else None,
+        hello=membership.hello,
+        deliver=membership.deliver,
+        pulse=PulseSettings(make=membership.pulse, lease_s=settings.lease_s) if settings.lease_s is not None else None,
     )
-    surroundings = Surroundings(
-        session=session,
+    context = TrainContext(
+        membership=membership,
         clock=time.monotonic,
         now=time.time,
         virtual_workers=settings.virtual_workers,
@@ -134,25 +135,25 @@ def main(argv: Sequence[str]) -> int:
         log_dir=settings.log_dir,
         audit=settings.audit,
     )
-    surroundings.cleanups.append(position.close)
-    SURROUNDINGS.set(surroundings)
-    _leave_on_sigterm(session)
+    context.cleanups.append(step_file.close)
+    TRAIN_CONTEXT.set(context)
+    _leave_on_sigterm(membership)
     link.start()
     try:
-        return _run(argv, settings, surroundings)
+        return _run(argv, settings, context)
     finally:
-        for clean_up in surroundings.cleanups:
+        for clean_up in context.cleanups:
             clean_up()
         sys.stdout.flush()
         sys.stderr.flush()
         link.close(GOODBYE_S)
 
 
-def _leave_on_sigterm(session: Session) -> None:
+def _leave_on_sigterm(membership: TaskMembership) -> None:
     def leave(_signal: int, frame: FrameType | None) -> None:
-        if session.trains:
-            threading.Thread(target=session.ask_to_leave, args=("SIGTERM",), daemon=True).start()
-        elif session.give_up(reason := "SIGTERM before training began") and not _may_hold_a_lock(frame):
+        if membership.is_training:
+            threading.Thread(target=membership.ask_to_leave, args=("SIGTERM",), daemon=True).start()
+        elif membership.give_up(reason := "SIGTERM before training began") and not _may_hold_a_lock(frame):
             raise Departed(reason)
 
     signal.signal(signal.SIGTERM, leave)
@@ -170,22 +171,23 @@ def _may_hold_a_lock(frame: FrameType | None) -> bool:
     return False
 
 
-def _run(argv: Sequence[str], settings: TaskSettings, surroundings: Surroundings) -> int:
+def _run(argv: Sequence[str], settings: TaskSettings, context: TrainContext) -> int:
     script = _enter(argv, settings.python_path)
     try:
         runpy.run_path(str(script), run_name="__main__")
-        for close in surroundings.closers:
+        for close in context.closers:
             close()
     except Departed as departed:
         print(f"pliant: left the job: {departed.reason}", file=sys.stderr)
         return 0
     except SystemExit as ended:
-        return _exit_code(ended, surroundings)
+        return _exit_code(ended, context)
     except KeyboardInterrupt:
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
         told = "".join(_of_the_user(error, script).format())
-        surroundings.session.send(Failed(error=_last_line(error), traceback=told))
+        step = step_file.read(settings.log_dir)
+        context.membership.send(Failed(error=_last_line(error), traceback=told, step=step))
         print(told, file=sys.stderr, end="")
         return 1
     return 0
@@ -193,7 +195,7 @@ def _run(argv: Sequence[str], settings: TaskSettings, surroundings: Surroundings
 
 def _run_fixed(argv: Sequence[str]) -> int:
     """Run the script of a fixed job: it finds the others by itself, so there is neither a link nor a coordinator."""
-    prepare(int(os.environ.get("PLIANT_NUM_THREADS", "1")))
+    limit_threads(int(os.environ.get("PLIANT_NUM_THREADS", "1")))
     script = _enter(argv, _python_path(os.environ))
     try:
         runpy.run_path(str(script), run_name="__main__")
@@ -217,9 +219,9 @@ def _python_path(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, env.get("PYTHONPATH", "").split(os.pathsep)))
 
 
-def _exit_code(ended: SystemExit, surroundings: Surroundings) -> int:
+def _exit_code(ended: SystemExit, context: TrainContext) -> int:
     if ended.code is None or ended.code == 0:
-        for close in surroundings.closers:
+        for close in context.closers:
             close()
         return 0
     if isinstance(ended.code, int):

@@ -1,1 +1,1 @@
-"""Users, their passwords, sessions and tokens: shows who somebody is. The only room that knows argon2."""
+"""Users, their passwords, sessions and tokens, and authentication by them. The only room that knows argon2."""

@@ -1,7 +1,7 @@
 """Accounts: makes, changes and removes users, and keeps the rules about them.
 
-There is always an active administrator, and nobody takes the ground from under their own feet. Whoever is disabled, or
-gets another password, has no session any more; whoever is removed has no token either.
+There is always an active administrator, and nobody disables, demotes or removes themselves. A user who is disabled, or
+gets another password, loses all sessions; one who is removed loses all tokens, too.
 """
 
 import threading
@@ -13,12 +13,9 @@ from pliant.api.people import UserPatch, UserRequest, password_fault
 from pliant.core.access import Role
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.ports import Clock
-from pliant.core.registry import Kept, Registry
-from pliant.people.opaque import TokenHex
-from pliant.people.pages import every
+from pliant.core.registry import Kept, Registry, read_all
+from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.passwords import Passwords
-from pliant.people.sessions import Sessions
-from pliant.people.tokens import Tokens
 from pliant.people.user import ADMIN, User, is_name
 
 _NUM_PASSWORD_BYTES: Final = 10
@@ -43,15 +40,13 @@ class Accounts:
         registry: Registry,
         clock: Clock,
         passwords: Passwords,
-        sessions: Sessions,
-        tokens: Tokens,
+        credentials: CredentialStore,
         token_hex: TokenHex,
     ) -> None:
         self._registry = registry
         self._clock = clock
         self._passwords = passwords
-        self._sessions = sessions
-        self._tokens = tokens
+        self._credentials = credentials
         self._token_hex = token_hex
         self._changing = threading.Lock()
 
@@ -105,7 +100,7 @@ class Accounts:
             at_revision = kept.revision if revision is None else revision
             now_kept = self._registry.replace(changed, at=self._clock.now(), revision=at_revision)
         if password_hash is not None or not changed.active:
-            self._sessions.end_all(name)
+            self._credentials.end_sessions(name)
         return now_kept
 
     def set_password(self, name: str, password: str, *, but_session: str = "") -> Kept[User]:
@@ -121,7 +116,7 @@ class Accounts:
             now = self._clock.now()
             user = replace(self.get(name).noun, password_hash=password_hash, password_changed_at=now)
             kept = self._registry.replace(user, at=now)
-        self._sessions.end_all(name, but=but_session)
+        self._credentials.end_sessions(name, but=but_session)
         return kept
 
     def remove(self, name: str, *, by: str, revision: int | None = None) -> None:
@@ -136,8 +131,8 @@ class Accounts:
         with self._changing:
             self._keep_an_administrator(self.get(name).noun, None)
             self._registry.remove(User, name, revision=revision)
-        self._sessions.end_all(name)
-        self._tokens.revoke_all(name)
+        self._credentials.end_sessions(name)
+        self._credentials.revoke_tokens(name)
 
     def first_administrator(self) -> str | None:
         """Make the administrator of a server that has no users; return the password, None if there are users."""
@@ -160,7 +155,7 @@ class Accounts:
                 self._registry.replace(user, at=user.password_changed_at)
             except NotFound:
                 self._registry.add(user, at=user.password_changed_at)
-        self._sessions.end_all(ADMIN)
+        self._credentials.end_sessions(ADMIN)
         return password
 
     def _user(self, name: str, role: Role, password: str) -> User:
@@ -180,7 +175,7 @@ class Accounts:
     def _keep_an_administrator(self, user: User, changed: User | None) -> None:
         if not _administers(user) or (changed is not None and _administers(changed)):
             return
-        others = (kept.noun for kept in every(self._registry, User) if kept.noun.name != user.name)
+        others = (kept.noun for kept in read_all(self._registry, User) if kept.noun.name != user.name)
         if not any(_administers(other) for other in others):
             raise Conflict(f"{user.name} is the last active administrator; make another user one first")
 

@@ -5,22 +5,19 @@ from dataclasses import dataclass
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.people.accounts import Accounts
-from pliant.people.gate import Gate
-from pliant.people.opaque import TokenHex
+from pliant.people.authenticator import Authenticator
+from pliant.people.credentials import CredentialStore, TokenHex
+from pliant.people.password_checker import PasswordChecker
 from pliant.people.passwords import DEFAULT_COST, Cost, Passwords
-from pliant.people.sessions import Sessions
-from pliant.people.tokens import Tokens
-from pliant.people.verifier import Verifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """Who there is, and how they show it."""
+    """The users of a server, their credentials, and how they are authenticated."""
 
     accounts: Accounts
-    sessions: Sessions
-    tokens: Tokens
-    gate: Gate
+    credentials: CredentialStore
+    authenticator: Authenticator
 
 
 def make_people(
@@ -32,11 +29,10 @@ def make_people(
     is what a hash of a password takes.
     """
     passwords = Passwords(cost)
-    sessions = Sessions(registry=registry, clock=clock, token_hex=token_hex)
-    tokens = Tokens(registry=registry, clock=clock, token_hex=token_hex)
+    credentials = CredentialStore(registry=registry, clock=clock, token_hex=token_hex)
     accounts = Accounts(
-        registry=registry, clock=clock, passwords=passwords, sessions=sessions, tokens=tokens, token_hex=token_hex
+        registry=registry, clock=clock, passwords=passwords, credentials=credentials, token_hex=token_hex
     )
-    verifier = Verifier(passwords=passwords, clock=clock, key=bytes.fromhex(token_hex(32)))
-    gate = Gate(accounts=accounts, sessions=sessions, tokens=tokens, verifier=verifier, file_token=file_token)
-    return People(accounts=accounts, sessions=sessions, tokens=tokens, gate=gate)
+    checker = PasswordChecker(passwords=passwords, clock=clock, key=bytes.fromhex(token_hex(32)))
+    authenticator = Authenticator(accounts=accounts, credentials=credentials, passwords=checker, file_token=file_token)
+    return People(accounts=accounts, credentials=credentials, authenticator=authenticator)

@@ -1,4 +1,4 @@
-"""Slows down whoever guesses passwords: after a few failures each further attempt has to wait.
+"""Slows down guessing: after a few failed attempts to log on, each further attempt has to wait.
 
 Counts by key (an account, an address) in a bounded memory. Knows no passwords.
 """

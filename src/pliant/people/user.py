@@ -32,7 +32,7 @@ class User:
         return self.name
 
     def principal(self, scopes: frozenset[Permission] | None = None) -> Principal:
-        """Return them as one who asks."""
+        """Return the caller that this user is, with the scopes of their token."""
         return Principal(name=self.name, role=self.role, scopes=scopes)
 
 

@@ -1,25 +1,25 @@
 """The web application: routes, errors, limits, links and the OpenAPI page, put together. No decisions."""
 
 import asyncio
-from collections import ChainMap
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from pliant import __version__
 from pliant.api.link import LINK_PATH
+from pliant.core.errors import Unavailable
 from pliant.server.context import Context
-from pliant.server.edge import Edge
 from pliant.server.middleware import problems
-from pliant.server.middleware.access import NEEDED, OPEN, Route, allowed
 from pliant.server.middleware.audit import AuditTrail
-from pliant.server.middleware.auth import SECURITY_SCHEMES, Door
+from pliant.server.middleware.authentication import SECURITY_SCHEMES, Authentication
+from pliant.server.middleware.authorisation import Audience, OpenTo, declared_access
 from pliant.server.middleware.limits import BodyLimit
-from pliant.server.middleware.nul import without_nul
 from pliant.server.routes import (
     audit,
     datasets,
@@ -35,6 +35,7 @@ from pliant.server.routes import (
     templates,
     upkeep,
 )
+from pliant.server.routing import Routes, declare
 
 _DESCRIPTION = """Trainings that share one pool of slots, and grow and shrink while they run.
 
@@ -59,8 +60,39 @@ _TAGS = [
 ]
 
 
-def make_app(context: Context, *edges: Edge) -> FastAPI:
-    """Return the application over the use cases, with the routes of other APIs beside its own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherApi:
+    """The routes of another API over the same use cases. The application takes them in without knowing them."""
+
+    routes: tuple[Routes, ...]
+    """In the order in which their paths are tried."""
+    middleware: Callable[[ASGIApp], ASGIApp]
+    """Puts problems into the form of this API."""
+
+
+def make_app(context: Context, *others: OtherApi) -> FastAPI:
+    """Return the application over the use cases, with the routes of other APIs beside its own.
+
+    Raises:
+        RuntimeError: a route does not say who may use it.
+    """
+    app = make_routes(*others)
+    app.state.context = context
+    app.state.authentication = Authentication(people=context.people)
+    app.add_middleware(BodyLimit)
+    for other in others:
+        app.add_middleware(other.middleware)
+    app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock)
+    problems.install(app)
+    return app
+
+
+def make_routes(*others: OtherApi) -> FastAPI:
+    """Return an application that has all routes and their description, and nothing behind them.
+
+    Raises:
+        RuntimeError: a route does not say who may use it.
+    """
     app = FastAPI(
         title="Pliant",
         version=__version__,
@@ -70,10 +102,7 @@ def make_app(context: Context, *edges: Edge) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    app.state.context = context
-    app.state.permissions = dict(ChainMap(*({**edge.needed} for edge in edges), {**NEEDED}))
-    app.state.door = Door(people=context.people)
-    for routes in (
+    for room in (
         jobs,
         shares,
         datasets,
@@ -88,21 +117,28 @@ def make_app(context: Context, *edges: Edge) -> FastAPI:
         people,
         audit,
     ):
-        app.include_router(routes.router, dependencies=[Depends(allowed), Depends(without_nul)])
-    for open_router in (pool.health_router, people.logon_router):
-        app.include_router(open_router)
-    for edge in edges:
-        for open_router in edge.open_routers:
-            app.include_router(open_router)
-        for router in edge.routers:
-            app.include_router(router, dependencies=[Depends(edge.allowed), Depends(without_nul)])
-    app.add_api_websocket_route(LINK_PATH, _link)
-    app.add_middleware(BodyLimit)
-    for edge in edges:
-        app.add_middleware(edge.form)
-    app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock)
-    problems.install(app)
-    _describe(app, OPEN.union(*(edge.open_routes for edge in edges)))
+        app.include_router(room.routes.router)
+    app.include_router(pool.health_routes.router)
+    for other in others:
+        for routes in other.routes:
+            app.include_router(routes.router)
+    app.add_api_websocket_route(LINK_PATH, _link, dependencies=declare(Audience.TASK))
+    _describe(app)
+    return app
+
+
+def make_standby(leader: Callable[[], str | None]) -> ASGIApp:
+    """Return the application of a server that stands by: whatever it is asked, it says so.
+
+    `leader` returns the URL of the server that leads, None if that is not known.
+    """
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        url = leader()
+        where = f"ask {url}" if url is not None else "ask that one"
+        response = problems.problem_response(Unavailable(f"this server stands by while another one leads; {where}"))
+        await response(scope, receive, send)
+
     return app
 
 
@@ -115,9 +151,9 @@ async def _link(websocket: WebSocket) -> None:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: Context = app.state.context
     loop = asyncio.get_running_loop()
-    context.bell.attach(loop)
+    context.event_signal.attach(loop)
     context.links.attach(loop)
-    unsubscribe = context.control.subscribe(context.bell.ring)
+    unsubscribe = context.control.subscribe(context.event_signal.notify)
     listening = asyncio.create_task(context.links.listen(context.control))
     yield
     listening.cancel()
@@ -125,8 +161,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     unsubscribe()
 
 
-def _describe(app: FastAPI, open_routes: Set[Route]) -> None:
-    """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and who gets in where."""
+def _describe(app: FastAPI) -> None:
+    """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and which routes are open."""
+    access = declared_access(app)
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -141,7 +178,7 @@ def _describe(app: FastAPI, open_routes: Set[Route]) -> None:
             schema.setdefault("components", {})["securitySchemes"] = SECURITY_SCHEMES
             for path, operations in schema["paths"].items():
                 for method, operation in operations.items():
-                    if (method.upper(), path) not in open_routes:
+                    if not isinstance(access[method.upper(), path], OpenTo):
                         operation["security"] = [{scheme: []} for scheme in SECURITY_SCHEMES]
                     for status, response in operation["responses"].items():
                         if int(status) >= 400:

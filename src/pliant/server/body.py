@@ -1,4 +1,4 @@
-"""Bodies that FastAPI does not read for us: parts of an upload, or one of several media types."""
+"""Reads the bodies that FastAPI does not: parts of an upload, or one of several media types."""
 
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -18,7 +18,7 @@ from pliant.server.middleware.limits import MAX_BODY_BYTES
 T = TypeVar("T", bound=BaseModel)
 
 
-def parsed(kind: type[T], text: bytes) -> T:
+def parse_body(kind: type[T], text: bytes) -> T:
     """Return the body in a JSON document.
 
     Raises:
@@ -30,7 +30,7 @@ def parsed(kind: type[T], text: bytes) -> T:
         raise InvalidInput(*problems_of(error)) from error
 
 
-async def parsed_with_code(kind: type[T], text: bytes, code: Path) -> T:
+async def parse_body_with_code(kind: type[T], text: bytes, code: Path) -> T:
     """Return the body in a JSON document that came with packed code.
 
     Raises:
@@ -38,7 +38,7 @@ async def parsed_with_code(kind: type[T], text: bytes, code: Path) -> T:
         TooLarge: it is wrong, and the code holds more than is allowed.
     """
     try:
-        return parsed(kind, text)
+        return parse_body(kind, text)
     except InvalidInput as error:
         raise InvalidInput(*error.problems, *await run_in_threadpool(_problems_of_code, code)) from error
 
@@ -81,16 +81,16 @@ def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
     schema = kind.model_json_schema()
     definitions = schema.pop("$defs", {})
 
-    def inlined(part: Any) -> Any:
+    def inline(part: Any) -> Any:
         if isinstance(part, list):
-            return [inlined(one) for one in part]
+            return [inline(one) for one in part]
         if not isinstance(part, dict):
             return part
-        rest = {name: inlined(value) for name, value in part.items() if name != "$ref"}
+        rest = {name: inline(value) for name, value in part.items() if name != "$ref"}
         if "$ref" not in part:
             return rest
-        return {**inlined(definitions[part["$ref"].rpartition("/")[2]]), **rest}
+        return {**inline(definitions[part["$ref"].rpartition("/")[2]]), **rest}
 
-    whole = inlined(schema)
+    whole = inline(schema)
     assert isinstance(whole, dict)
     return whole

@@ -1,4 +1,4 @@
-"""What the routes share: how they reach control, the bell and the links. One frozen value on the app's state."""
+"""What the routes share: the use cases, the signal and the links. One frozen value on the app's state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.ports import Clock
 from pliant.core.registry import AuditLog, Registry
 from pliant.people.people import People
-from pliant.server.bell import Bell
+from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 
 
@@ -37,7 +37,7 @@ class Context:
     """For what the routes themselves keep."""
     audit: AuditLog
     clock: Clock
-    bell: Bell
+    event_signal: EventSignal
     links: LinkHub
     environments: EnvironmentCatalog
     upkeep: Upkeep

@@ -8,7 +8,7 @@ from fastapi import Header, Response
 from pliant.core.errors import InvalidInput, Problem
 
 _REVISION: Final = re.compile(r'(?:W/)?"([0-9]{1,9})"|([0-9]{1,9})')
-"""Also weak, and without quotes: there is only one kind of revision, however it is written."""
+"""A weak one, or one without quotes, means the same: there is only one kind of revision."""
 
 
 def etag(revision: int) -> str:
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Revised)
 IfMatch = Annotated[str | None, Header(description="Refuse unless it is at this revision.")]
 
 
-def tagged(noun: R, response: Response) -> R:
+def with_etag(noun: R, response: Response) -> R:
     """Return a noun; its answer carries its revision."""
     response.headers["ETag"] = etag(noun.revision)
     return noun

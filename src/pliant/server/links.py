@@ -1,8 +1,8 @@
 """The server's ends of the control links: one WebSocket per task, a queue in front of each.
 
 Implements the port `Links`: any thread may send; what is sent to a task that is not connected is dropped, for it will
-say hello again. The newest connection of a task replaces the one before. What was stored of what a task said is told to
-it, and what it says a second time is not heard again. Knows nothing of what the messages mean.
+say hello again. The newest connection of a task replaces the one before. A task learns which of its messages were
+stored. A message that it sends a second time is not handed over again. The links do not know what messages mean.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from pliant.api.link import MAX_FRAME_BYTES, decode_from_task, encode, number_of
 from pliant.core.errors import InvalidInput, Problem, Unauthorized
 from pliant.core.job import TaskId
 from pliant.core.link import FromTask, Hello, Stored, ToTask
-from pliant.server.middleware.auth import bearer_of
+from pliant.server.middleware.authentication import bearer_of
 from pliant.server.middleware.problems import problem_response
 
 log = logging.getLogger(__name__)
@@ -27,26 +27,26 @@ _REPLACED, _REFUSED, _NORMAL = 4000, 1008, 1000
 _LISTENING_S = 0.1
 
 
-class Audience(Protocol):
-    """Who listens to the tasks: the control room."""
+class TaskListener(Protocol):
+    """Takes what tasks say: the control room."""
 
     def verify_task(self, task_id: str, token: str) -> bool: ...
 
-    def hear(
+    def receive(
         self, task_id: TaskId, message: FromTask, number: int = 0, stored: Callable[[], None] | None = None
     ) -> None: ...
 
-    def silent(self, task_id: TaskId, goodbye: bool = False) -> None: ...
+    def disconnect(self, task_id: TaskId, goodbye: bool = False) -> None: ...
 
-    def listening(self) -> None: ...
+    def note_listening(self) -> None: ...
 
 
 @dataclass(slots=True)
-class _Account:
-    """What a task has said, by number."""
+class _Received:
+    """The newest messages of a task, by number."""
 
-    heard: int = 0
-    """Handed over."""
+    newest: int = 0
+    """The number of the newest that was handed over."""
     stored: int = 0
 
 
@@ -66,7 +66,7 @@ class _Connection:
         self._queue: asyncio.Queue[str | _Close] = asyncio.Queue(_MAX_BACKLOG)
 
     def put(self, item: str | _Close) -> None:
-        """Queue a frame, or the end. Who does not read what it is sent is cut off."""
+        """Queue a frame, or the end. A task that does not read what it is sent is cut off."""
         try:
             self._queue.put_nowait(item)
         except asyncio.QueueFull:
@@ -90,19 +90,19 @@ class LinkHub:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connections: dict[TaskId, _Connection] = {}
-        self._accounts: dict[TaskId, _Account] = {}
+        self._received: dict[TaskId, _Received] = {}
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the loop on which the WebSockets live; what is sent before is dropped."""
+        """Set the loop on which the WebSockets live; what is sent before is dropped."""
         self._loop = loop
 
-    async def listen(self, audience: Audience) -> None:
-        """Tell the audience for ever, a few times a second, that the links are being read.
+    async def listen(self, listener: TaskListener) -> None:
+        """Tell the listener for ever, a few times a second, that the links are being read.
 
-        If this loop stands still nobody is told: what the tasks have said meanwhile is still unread then.
+        While this loop stands still it tells nothing, and the messages of that time are still unread.
         """
         while True:
-            audience.listening()
+            listener.note_listening()
             await asyncio.sleep(_LISTENING_S)
 
     def send(self, task_id: TaskId, message: ToTask) -> None:
@@ -131,23 +131,23 @@ class LinkHub:
 
     def _end(self, task_id: TaskId) -> None:
         self._close(task_id, _NORMAL, "the task has ended")
-        self._accounts.pop(task_id, None)
+        self._received.pop(task_id, None)
 
     def _store(self, task_id: TaskId, number: int) -> None:
-        """Tell a task that what it said up to this number is stored."""
-        if (account := self._accounts.get(task_id)) is not None:
-            account.stored = max(account.stored, number)
-            self._enqueue(task_id, encode(Stored(number=account.stored)))
+        """Tell a task that its messages up to this number are stored."""
+        if (received := self._received.get(task_id)) is not None:
+            received.stored = max(received.stored, number)
+            self._enqueue(task_id, encode(Stored(number=received.stored)))
 
     def _close_all(self) -> None:
         for task_id in list(self._connections):
             self._close(task_id, 1001, "the server stops")
 
-    async def serve(self, websocket: WebSocket, audience: Audience) -> None:
+    async def serve(self, websocket: WebSocket, listener: TaskListener) -> None:
         """Serve one WebSocket until it is closed."""
         task_id = TaskId(websocket.query_params.get("task", ""))
         token = bearer_of(websocket.headers.get("authorization", ""))
-        if not audience.verify_task(task_id, token):
+        if not listener.verify_task(task_id, token):
             error = Unauthorized(f"the token does not open the link of {task_id!r}; send the one of its job")
             await websocket.send_denial_response(problem_response(error))
             return
@@ -158,25 +158,25 @@ class LinkHub:
         writer = asyncio.create_task(connection.write())
         goodbye = False
         try:
-            goodbye = await self._read(connection, task_id, audience)
+            goodbye = await self._read(connection, task_id, listener)
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
             if self._connections.get(task_id) is connection:
                 del self._connections[task_id]
-                audience.silent(task_id, goodbye)
+                listener.disconnect(task_id, goodbye)
 
-    async def _read(self, connection: _Connection, task_id: TaskId, audience: Audience) -> bool:
-        """Hand over what a task says until the connection ends; tell whether the task closed it as it should."""
+    async def _read(self, connection: _Connection, task_id: TaskId, listener: TaskListener) -> bool:
+        """Hand over the messages of a task until the connection ends; return whether the task closed it."""
         greeted = False
         try:
             while True:
                 frame = await connection.websocket.receive_text()
                 if self._connections.get(task_id) is not connection:
                     return False
-                message, number = _decoded(frame, task_id, greeted)
+                message, number = _decode(frame, task_id, greeted)
                 greeted = True
-                self._hand_over(task_id, message, number, audience)
+                self._hand_over(task_id, message, number, listener)
         except WebSocketDisconnect as closed:
             return closed.code == _NORMAL
         except (InvalidInput, KeyError) as error:
@@ -184,19 +184,19 @@ class LinkHub:
             await _shut(connection.websocket, _REFUSED, f"refused: {error}")
             return False
 
-    def _hand_over(self, task_id: TaskId, message: FromTask, number: int, audience: Audience) -> None:
+    def _hand_over(self, task_id: TaskId, message: FromTask, number: int, listener: TaskListener) -> None:
         if number == 0:
-            audience.hear(task_id, message)
+            listener.receive(task_id, message)
             return
-        account = self._accounts.setdefault(task_id, _Account())
-        if number > account.heard:
-            account.heard = number
-            audience.hear(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
-        elif number <= account.stored:
-            self._enqueue(task_id, encode(Stored(number=account.stored)))
+        received = self._received.setdefault(task_id, _Received())
+        if number > received.newest:
+            received.newest = number
+            listener.receive(task_id, message, number, lambda: self._on_loop(lambda: self._store(task_id, number)))
+        elif number <= received.stored:
+            self._enqueue(task_id, encode(Stored(number=received.stored)))
 
 
-def _decoded(frame: str, task_id: TaskId, greeted: bool) -> tuple[FromTask, int]:
+def _decode(frame: str, task_id: TaskId, greeted: bool) -> tuple[FromTask, int]:
     if len(frame) > MAX_FRAME_BYTES:
         raise _wrong("", f"a frame of {len(frame)} bytes; at most {MAX_FRAME_BYTES} are taken")
     message = decode_from_task(frame)

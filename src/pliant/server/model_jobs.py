@@ -12,7 +12,7 @@ from pliant.core.errors import NotFound
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
-from pliant.server.visibility import check_owns
+from pliant.server.visibility import require_owner
 
 
 def make_models(
@@ -28,31 +28,31 @@ def make_models(
 
 
 class ControlJobs:
-    """The jobs of a control room, as somebody sees them."""
+    """The jobs of a control room, as a caller sees them."""
 
     def __init__(self, control: Control, sharing: Sharing) -> None:
         self._control = control
         self._sharing = sharing
 
     def submit(self, spec: JobSpec, archive: Path, caller: Principal) -> Job:
-        """Queue a job for somebody."""
-        return self._control.submit(spec, archive, caller.name, self._sharing.sight(caller))
+        """Queue a job of the caller."""
+        return self._control.requests.submit(spec, archive, caller.name, self._sharing.sight(caller))
 
     def find(self, job_id: str) -> Job | None:
-        """Return a job, whoever may see it; None if there is none."""
+        """Return a job without asking who may see it; None if there is none."""
         try:
             return self._control.queries.job(job_id)
         except NotFound:
             return None
 
     def require_visible(self, job_id: str, caller: Principal) -> Job:
-        """Return a job that somebody sees."""
+        """Return a job that the caller sees."""
         return self._control.queries.seen(job_id, self._sharing.sight(caller))
 
     def stop(self, job_id: str, caller: Principal) -> Job:
-        """End a job of theirs."""
-        check_owns(self._control.queries.job(job_id), caller)
-        return self._control.stop(job_id, caller.name)
+        """End a job of the caller."""
+        require_owner(self._control.queries.job(job_id), caller)
+        return self._control.requests.stop(job_id, caller.name)
 
     def weights(self, job_id: str) -> Path:
         """Return where a job's trained model is, or will be."""

@@ -22,7 +22,7 @@ _MAX_WASTE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class UploadForm:
     """Which parts a body may have."""
 
     file: str
@@ -36,14 +36,14 @@ class Form:
     """Of the file; None: what code may have."""
 
 
-_SUBMISSION = Form(file="code", fields=("job",), required=("job", "code"))
+_SUBMISSION = UploadForm(file="code", fields=("job",), required=("job", "code"))
 
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
     """What has arrived."""
 
-    form: Form
+    form: UploadForm
     out: BinaryIO
     fields: dict[str, bytearray] = field(default_factory=dict)
     name: str = ""
@@ -108,7 +108,9 @@ async def receive(content_type: str, stream: AsyncIterator[bytes], code: Path) -
     return (await receive_form(content_type, stream, code, _SUBMISSION))["job"]
 
 
-async def receive_form(content_type: str, stream: AsyncIterator[bytes], file: Path, form: Form) -> Mapping[str, bytes]:
+async def receive_form(
+    content_type: str, stream: AsyncIterator[bytes], file: Path, form: UploadForm
+) -> Mapping[str, bytes]:
     """Write one part of a multipart body to a file and return the others; that of the file is empty if it was sent.
 
     Raises:

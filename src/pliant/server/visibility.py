@@ -1,6 +1,6 @@
 """Whose jobs a caller sees and may change: the one place where routes ask.
 
-A job that a caller may not see is one that does not exist (404); one that they see but may not change is 403.
+To a caller who may not see a job, it does not exist (404). A job that they see but may not change is refused (403).
 """
 
 from typing import Annotated
@@ -11,7 +11,7 @@ from pliant.core.access import Principal, Sight
 from pliant.core.errors import Forbidden
 from pliant.core.job import Job
 from pliant.server.context import InContext
-from pliant.server.middleware.access import Caller
+from pliant.server.middleware.authorisation import Caller
 
 
 def sight_of(context: InContext, caller: Caller) -> Sight | None:
@@ -22,34 +22,34 @@ def sight_of(context: InContext, caller: Caller) -> Sight | None:
 InSight = Annotated[Sight | None, Depends(sight_of)]
 
 
-def seen_job(context: InContext, caller: Caller, job_id: Annotated[str, Path()]) -> Job:
+def find_job(context: InContext, sight: InSight, job_id: Annotated[str, Path()]) -> Job:
     """Return the job in the path.
 
     Raises:
         NotFound: there is none, or the caller may not see it.
     """
-    return context.control.queries.seen(job_id, context.sharing.sight(caller))
+    return context.control.queries.seen(job_id, sight)
 
 
-SeenJob = Annotated[Job, Depends(seen_job)]
+VisibleJob = Annotated[Job, Depends(find_job)]
 
 
-def own_job(job: SeenJob, caller: Caller) -> Job:
+def find_own_job(job: VisibleJob, caller: Caller) -> Job:
     """Return the job in the path, for a change.
 
     Raises:
         NotFound: there is none, or the caller may not see it.
         Forbidden: the caller sees it, but it is not theirs to change.
     """
-    check_owns(job, caller)
+    require_owner(job, caller)
     return job
 
 
-OwnJob = Annotated[Job, Depends(own_job)]
+OwnJob = Annotated[Job, Depends(find_own_job)]
 
 
-def check_owns(job: Job, caller: Principal) -> None:
-    """Let only those go on who may change a job that they see.
+def require_owner(job: Job, caller: Principal) -> None:
+    """Refuse a caller who sees a job and may not change it.
 
     Raises:
         Forbidden: it is not theirs.

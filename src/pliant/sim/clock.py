@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move. Invariant: it never runs backwards."""
+"""A clock that stands still until somebody moves it. Invariant: it never runs backwards."""
 
 import heapq
 import itertools

@@ -6,12 +6,13 @@ inside a call of the port. Knows no jobs.
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import Address, LiveTask, Observation, StartOrder, TaskExit
+from pliant.core.ports import MAX_STDERR_BYTES, Address, ExitFacts, LiveTask, Observation, StartOrder, TaskExit
 from pliant.sim.clock import VirtualClock
 
 _SIGKILL = 9
@@ -51,13 +52,14 @@ class SimCluster:
         self._tasks: dict[TaskId, _Sim] = {}
         self._lived: set[TaskId] = set()
         self._refused: dict[TaskId, str] = {}
+        self._facts: dict[TaskId, ExitFacts] = {}
         self._pids = itertools.count(1000)
         self._ports = itertools.count(20_000)
         self._listener: Callable[[TaskExit], None] | None = None
         self._begun: Callable[[StartOrder, int], None] | None = None
         self._gone: Callable[[TaskId], None] | None = None
         self._asked: Callable[[TaskId], None] | None = None
-        self._unheard: list[TaskExit] = []
+        self._unreported: list[TaskExit] = []
         self._closed = False
         self.orders: list[StartOrder] = []
         self.retained: frozenset[JobId] | None = None
@@ -109,7 +111,7 @@ class SimCluster:
 
     def watch(self, listener: Callable[[TaskExit], None]) -> None:
         self._listener = listener
-        self._clock.call_later(0.0, self._tell)
+        self._clock.call_later(0.0, self._report_all)
 
     def retain(self, job_ids: Collection[JobId]) -> None:
         self.retained = frozenset(job_ids)
@@ -135,6 +137,11 @@ class SimCluster:
     def exit(self, task_id: TaskId, exit_code: int | None) -> None:
         """Let a task end with this code; does nothing if it does not live or is ending already."""
         self._end(task_id, TaskExit(task_id=task_id, exit_code=exit_code))
+
+    def leave_behind(self, task_id: TaskId, **facts: Any) -> None:
+        """Let a task leave behind these facts (`ExitFacts`) when it ends, besides those scripted before."""
+        left = replace(self._facts.get(task_id, ExitFacts()), **facts)
+        self._facts[task_id] = replace(left, stderr=left.stderr[-MAX_STDERR_BYTES:])
 
     def refuse(self, task_id: TaskId, error: str) -> None:
         """Let the start of this task fail for this reason."""
@@ -182,13 +189,13 @@ class SimCluster:
         sim.ending = True
         if self._gone is not None:
             self._gone(task_id)
-        self._clock.call_later(self._times.exit_s, lambda: self._bury(ended))
+        self._clock.call_later(self._times.exit_s, lambda: self._report(ended))
 
-    def _bury(self, ended: TaskExit) -> None:
+    def _report(self, ended: TaskExit) -> None:
         del self._tasks[ended.task_id]
-        self._unheard.append(ended)
-        self._tell()
+        self._unreported.append(replace(ended, facts=self._facts.pop(ended.task_id, ExitFacts())))
+        self._report_all()
 
-    def _tell(self) -> None:
-        while self._listener is not None and self._unheard:
-            self._listener(self._unheard.pop(0))
+    def _report_all(self) -> None:
+        while self._listener is not None and self._unreported:
+            self._listener(self._unreported.pop(0))

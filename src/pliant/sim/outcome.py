@@ -35,7 +35,7 @@ class JobOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TraceOutcome:
     """What became of a trace under one policy."""
 
     policy: PolicyName

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pliant.core.errors import InvalidInput, Problem, UserError
 from pliant.core.plan import PolicyName
-from pliant.sim.outcome import Outcome
+from pliant.sim.outcome import TraceOutcome
 from pliant.sim.report import chart, comparison, jobs_table, mean_completion_s, mean_wait_s
 from pliant.sim.run import simulate
 from pliant.sim.trace import Trace, day, on_pool, parse, story
@@ -78,7 +78,7 @@ def _traces(path: Path | None, seed: int) -> Mapping[str, Trace]:
         raise InvalidInput(Problem(field="trace", message=message)) from error
 
 
-def _played(trace: Trace) -> tuple[Outcome, ...]:
+def _played(trace: Trace) -> tuple[TraceOutcome, ...]:
     outcomes = []
     for name in PolicyName:
         with tempfile.TemporaryDirectory(prefix="pliant-sim-") as home:
@@ -86,13 +86,13 @@ def _played(trace: Trace) -> tuple[Outcome, ...]:
     return tuple(outcomes)
 
 
-def _page(title: str, outcomes: Sequence[Outcome], policy: PolicyName) -> str:
+def _page(title: str, outcomes: Sequence[TraceOutcome], policy: PolicyName) -> str:
     shown = next(outcome for outcome in outcomes if outcome.policy is policy)
     head = f"{title}: {shown.num_slots} slots, {len(shown.jobs)} jobs, policy {policy}"
     return "\n\n".join([head, chart(shown), jobs_table(shown), comparison(outcomes), ""])
 
 
-def _as_json(outcomes: Sequence[Outcome]) -> dict[str, object]:
+def _as_json(outcomes: Sequence[TraceOutcome]) -> dict[str, object]:
     return {
         str(outcome.policy): {
             **asdict(outcome),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pliant.core.lifecycle import JobState
-from pliant.sim.outcome import JobOutcome, Outcome
+from pliant.sim.outcome import JobOutcome, TraceOutcome
 
 _SIGNS: Final = string.ascii_uppercase + string.ascii_lowercase + string.digits
 _FREE: Final = "·"
@@ -13,7 +13,7 @@ _MAX_ROWS: Final = 16
 _HOUR_S: Final = 3600.0
 
 
-def chart(outcome: Outcome, width: int = 96) -> str:
+def chart(outcome: TraceOutcome, width: int = 96) -> str:
     """Return the slots over time, stacked by job from below; a column shows the middle of its span of time."""
     num_rows = min(_MAX_ROWS, outcome.num_slots)
     began_at = min(job.submitted_at for job in outcome.jobs)
@@ -30,7 +30,7 @@ def chart(outcome: Outcome, width: int = 96) -> str:
     return "\n".join(lines)
 
 
-def _column(outcome: Outcome, at: float, num_rows: int) -> str:
+def _column(outcome: TraceOutcome, at: float, num_rows: int) -> str:
     stack = "".join(sign(number) * job.slots_at(at) for number, job in enumerate(outcome.jobs))
     stack += _FREE * (outcome.num_slots - len(stack))
     return "".join(stack[row * outcome.num_slots // num_rows] for row in range(num_rows))
@@ -41,7 +41,7 @@ def sign(number: int) -> str:
     return _SIGNS[number % len(_SIGNS)]
 
 
-def jobs_table(outcome: Outcome) -> str:
+def jobs_table(outcome: TraceOutcome) -> str:
     """Return a line per job, with its queue if there are several."""
     several = len({job.queue for job in outcome.jobs}) > 1
     rows = [
@@ -65,7 +65,7 @@ def jobs_table(outcome: Outcome) -> str:
     return _table(rows, num_left=3 + several)
 
 
-def comparison(outcomes: Sequence[Outcome]) -> str:
+def comparison(outcomes: Sequence[TraceOutcome]) -> str:
     """Return a line per policy."""
     rows = [("policy", "completed", "mean wait", "mean completion", "all done after", "utilisation", "resizes")]
     rows += [
@@ -83,17 +83,17 @@ def comparison(outcomes: Sequence[Outcome]) -> str:
     return _table(rows, num_left=1)
 
 
-def completed(outcome: Outcome) -> tuple[JobOutcome, ...]:
+def completed(outcome: TraceOutcome) -> tuple[JobOutcome, ...]:
     """Return the jobs that completed."""
     return tuple(job for job in outcome.jobs if job.state is JobState.COMPLETED)
 
 
-def mean_wait_s(outcome: Outcome) -> float:
+def mean_wait_s(outcome: TraceOutcome) -> float:
     """Return the mean time that a job spent without any slot."""
     return sum(job.waited_s for job in outcome.jobs) / len(outcome.jobs)
 
 
-def mean_completion_s(outcome: Outcome) -> float:
+def mean_completion_s(outcome: TraceOutcome) -> float:
     """Return the mean time from submission to end of the jobs that completed; 0 if none did."""
     times = [job.waited_s + job.ran_s for job in completed(outcome)]
     return sum(times) / len(times) if times else 0.0

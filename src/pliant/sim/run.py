@@ -16,27 +16,26 @@ from pliant.control.loop.tick import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.event import EventKind
-from pliant.core.job import Job, JobId, JobSpec, NodeId
+from pliant.core.job import Job, JobId, NodeId
 from pliant.core.plan import NodeView, Policy, PolicyName
 from pliant.core.ports import EventFilter
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster, SimTimes
-from pliant.sim.outcome import JobOutcome, Outcome
+from pliant.sim.outcome import JobOutcome, TraceOutcome
 from pliant.sim.store import MemoryStore
 from pliant.sim.tasks import SimTasks
-from pliant.sim.trace import Arrival, Change, Loss, Trace
-from pliant.sim.training import Work
+from pliant.sim.trace import Arrival, Change, ScriptedLoss, Trace
+from pliant.sim.training import SimWork
 
 STEP_SLOT_S = 8.0
 """Slot-seconds in one step."""
 MAX_S = 366 * 86_400.0
 """Whatever has not ended by then is shown as it stands."""
 _PROCESS_TIMES = SimTimes(start_s=0.05, exit_s=0.1, drain_s=None)
-_MIN_VIRTUAL_WORKERS = 8
 _WHO = "trace"
 
 
-def simulate(trace: Trace, policy: PolicyName, home: Path) -> Outcome:
+def simulate(trace: Trace, policy: PolicyName, home: Path) -> TraceOutcome:
     """Play a trace to its end; `home` is an empty folder for the jobs' files."""
     return _Player(trace, policy, home).play()
 
@@ -52,7 +51,7 @@ class _Player:
         self._clock = VirtualClock()
         nodes = [NodeView(id=NodeId(f"node-{n + 1}"), slots=tuple(range(trace.slots))) for n in range(trace.nodes)]
         cluster = SimCluster(self._clock, nodes, _PROCESS_TIMES)
-        self._work: dict[JobId, Work] = {}
+        self._work: dict[JobId, SimWork] = {}
         self._ids: dict[str, JobId] = {}
         self._tasks = SimTasks(self._clock, cluster, lambda job_id: self._work[job_id])
         self._store = MemoryStore()
@@ -62,7 +61,7 @@ class _Player:
         )
         self._tasks.connect(self._control)
 
-    def play(self) -> Outcome:
+    def play(self) -> TraceOutcome:
         for arrival in self._trace.jobs:
             self._clock.call_later(arrival.at_s, partial(self._submit, arrival))
         for change in self._trace.changes:
@@ -99,16 +98,14 @@ class _Player:
         return min((at for at in (self._clock.next_at(), self._control.wake_at()) if at is not None), default=None)
 
     def _submit(self, arrival: Arrival) -> None:
-        given = arrival.model_dump(exclude={"at_s", "slot_hours"})
-        virtual_workers = max(_MIN_VIRTUAL_WORKERS, arrival.max_tasks)
-        spec = JobSpec(**given, script="train.py", virtual_workers=virtual_workers)
+        spec = arrival.spec()
         with _placed(f"job {arrival.name}"):
-            job = self._control.submit(spec, self._archive, _WHO)
+            job = self._control.requests.submit(spec, self._archive, _WHO)
         self._ids[arrival.name] = job.id
-        self._work[job.id] = Work(
+        self._work[job.id] = SimWork(
             num_steps=max(1, round(arrival.slot_hours * 3600 / STEP_SLOT_S)),
             step_s=STEP_SLOT_S / arrival.slots_per_task,
-            virtual_workers=virtual_workers,
+            virtual_workers=spec.virtual_workers,
             warm_s=8.0,
             connect_s=0.2,
             pause_s=0.1,
@@ -117,18 +114,18 @@ class _Player:
     def _change(self, change: Change) -> None:
         with _placed(f"change of {change.job} at {change.at_s:g}"), suppress(Conflict):
             # a conflict: it has ended, which depends on the policy, or its size is fixed
-            self._control.change(self._ids[change.job], change.set)
+            self._control.requests.change(self._ids[change.job], change.set)
 
-    def _lose(self, loss: Loss) -> None:
+    def _lose(self, loss: ScriptedLoss) -> None:
         live = self._control.jobs().get(self._ids[loss.job])
         if live is not None and live.running:
             self._tasks.exit((*(task.id for task in live.running), *live.membership.active)[-1], -9)
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> TraceOutcome:
         jobs = {job.id: job for job in self._store.jobs(limit=len(self._ids))}
         last = max((job.ended_at or self._clock.now() for job in jobs.values()), default=0.0)
         decisions = self._store.events(EventFilter(kinds=(EventKind.DECISION,), limit=1_000_000))
-        return Outcome(
+        return TraceOutcome(
             policy=self._policy,
             num_slots=self._trace.num_slots,
             ended_at=max([last, *(point.at for point in self._store.usage())]),

@@ -1,8 +1,8 @@
 """Tasks without processes: they say what real ones say, at the times at which real ones would, and train by the clock.
 
 Members of an announced generation switch at a step boundary; when a member is lost, its generation stands still until
-the next one is whole. Processes of fixed jobs say nothing: they end all together, or die of SIGTERM. Deterministic, in
-the thread that moves the clock. They decide nothing and know no scheduler.
+the next one is whole. Processes that are given no control link say nothing: those of a job end all together, or die of
+SIGTERM. Deterministic, in the thread that moves the clock. They decide nothing and know no scheduler.
 """
 
 import math
@@ -27,35 +27,35 @@ from pliant.core.link import (
 from pliant.core.ports import StartOrder
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
-from pliant.sim.training import Training, Work
+from pliant.sim.training import SimTraining, SimWork
 
 _SIGTERM = 15
 
 
-class Server(Protocol):
+class LinkListener(Protocol):
     """Where the control links lead; `pliant.control.loop.tick.Control` is one."""
 
-    def hear(self, task_id: TaskId, message: FromTask) -> None: ...
+    def receive(self, task_id: TaskId, message: FromTask) -> None: ...
 
-    def silent(self, task_id: TaskId) -> None: ...
+    def disconnect(self, task_id: TaskId) -> None: ...
 
 
 class SimTasks:
     """All tasks of a simulated cluster, and the server's ends of their links; implements `pliant.core.ports.Links`.
 
-    `sent` keeps, in order, what they were told. Tasks that are not `obedient` say and do nothing.
+    `sent` keeps, in order, the messages to them. Tasks that are not `obedient` say and do nothing.
     """
 
-    def __init__(self, clock: VirtualClock, cluster: SimCluster, work_of: Callable[[JobId], Work]) -> None:
+    def __init__(self, clock: VirtualClock, cluster: SimCluster, work_of: Callable[[JobId], SimWork]) -> None:
         self._clock = clock
         self._cluster = cluster
         self._work_of = work_of
-        self._server: Server | None = None
-        self._trainings: dict[JobId, Training] = {}
+        self._server: LinkListener | None = None
+        self._trainings: dict[JobId, SimTraining] = {}
         self._alive: dict[TaskId, int] = {}
         self.sent: list[tuple[TaskId, ToTask]] = []
         self.obedient = True
-        self._fixed: set[TaskId] = set()
+        self._without_link: set[TaskId] = set()
         cluster.attend(self._begun, self._gone, self._asked)
 
     # the port
@@ -70,46 +70,46 @@ class SimTasks:
 
     # the script
 
-    def connect(self, server: Server) -> None:
+    def connect(self, server: LinkListener) -> None:
         """Lead the links to this server from now on."""
         self._server = server
 
-    def training(self, job_id: JobId) -> Training:
+    def training(self, job_id: JobId) -> SimTraining:
         """Return where a job's training stands."""
         if job_id not in self._trainings:
-            self._trainings[job_id] = Training(work=self._work_of(job_id))
+            self._trainings[job_id] = SimTraining(work=self._work_of(job_id))
         return self._trainings[job_id]
 
     def exit(self, task_id: TaskId, exit_code: int | None) -> None:
         """Let a task end; its link is closed first, as it is in life."""
         assert self._server is not None
-        self._server.silent(task_id)
+        self._server.disconnect(task_id)
         self._cluster.exit(task_id, exit_code)
 
     # what tasks do
 
     def _say(self, task_id: TaskId, message: FromTask) -> None:
         assert self._server is not None
-        self._server.hear(task_id, message)
+        self._server.receive(task_id, message)
 
     def _begun(self, order: StartOrder, pid: int) -> None:
-        if order.env.get("PLIANT_FIXED") == "1":
-            self._begin_fixed(order)
+        if "PLIANT_TASK_TOKEN" not in order.env:
+            self._begin_without_link(order)
         elif self.obedient:
             self._alive[order.task_id] = pid
             self._say(order.task_id, Hello(task_id=order.task_id, pid=pid))
             warm_s = self.training(_job_of(order.task_id)).work.warm_s
             self._clock.call_later(warm_s, lambda: self._ready(order.task_id))
 
-    def _begin_fixed(self, order: StartOrder) -> None:
-        self._fixed.add(order.task_id)
+    def _begin_without_link(self, order: StartOrder) -> None:
+        self._without_link.add(order.task_id)
         work = self.training(_job_of(order.task_id)).work
         if math.isfinite(work.step_s):
-            runs_s = work.warm_s + work.num_steps * work.step_s / int(order.env["WORLD_SIZE"])
+            runs_s = work.warm_s + work.num_steps * work.step_s / int(order.env.get("WORLD_SIZE", "1"))
             self._clock.call_later(runs_s, lambda: self.exit(order.task_id, 0))
 
     def _asked(self, task_id: TaskId) -> None:
-        if task_id in self._fixed:
+        if task_id in self._without_link:
             self._clock.call_later(0.0, lambda: self._cluster.exit(task_id, -_SIGTERM))
 
     def _ready(self, task_id: TaskId) -> None:
@@ -119,7 +119,7 @@ class SimTasks:
 
     def _gone(self, task_id: TaskId) -> None:
         self._alive.pop(task_id, None)
-        self._fixed.discard(task_id)
+        self._without_link.discard(task_id)
         training = self._trainings.get(_job_of(task_id))
         if training is None:
             return
@@ -140,21 +140,21 @@ class SimTasks:
                 elif training.active is not None and training.active.generation == message.generation:
                     training.halt(self._clock.now())
             case Form():
-                self._hear_of(training, task_id, message)
+                self._learn_of(training, task_id, message)
             case _:
                 assert_never(message)
 
-    def _hear_of(self, training: Training, task_id: TaskId, form: Form) -> None:
+    def _learn_of(self, training: SimTraining, task_id: TaskId, form: Form) -> None:
         if training.newest is None or form.generation > training.newest.generation:
-            training.newest, training.heard = form, set()
-        if form.generation < training.newest.generation or task_id in training.heard:
+            training.newest, training.informed = form, set()
+        if form.generation < training.newest.generation or task_id in training.informed:
             return
-        training.heard.add(task_id)
+        training.informed.add(task_id)
         concerned = {*form.members, *(training.active.members if training.active else ())}
-        if training.heard >= concerned & self._alive.keys():
+        if training.informed >= concerned & self._alive.keys():
             self._switch_later(training, form, training.work.connect_s)
 
-    def _switch_later(self, training: Training, form: Form, connect_s: float) -> None:
+    def _switch_later(self, training: SimTraining, form: Form, connect_s: float) -> None:
         """Switch at the first step boundary at which all are connected."""
         delay_s = connect_s
         if training.rate > 0.0:
@@ -162,7 +162,7 @@ class SimTasks:
             delay_s += (math.ceil(connected) - connected) / training.rate
         self._clock.call_later(delay_s, lambda: self._switch(training, form))
 
-    def _switch(self, training: Training, form: Form) -> None:
+    def _switch(self, training: SimTraining, form: Form) -> None:
         if training.newest is not form or not self._alive.keys() >= set(form.members):
             return
         before = training.active.members if training.active else ()
@@ -181,7 +181,7 @@ class SimTasks:
         if training.rate > 0.0:
             self._clock.call_later(training.work.pause_s, lambda: self._go_on(training, form))
 
-    def _leave(self, training: Training, leavers: list[TaskId], form: Form) -> None:
+    def _leave(self, training: SimTraining, leavers: list[TaskId], form: Form) -> None:
         step = int(training.step)
         for task_id in leavers:
             saved = not form.members and task_id == leavers[0]
@@ -191,7 +191,7 @@ class SimTasks:
             self._say(task_id, Left(generation=form.generation, step=step, saved=saved))
             self.exit(task_id, 0)
 
-    def _go_on(self, training: Training, form: Form) -> None:
+    def _go_on(self, training: SimTraining, form: Form) -> None:
         """Train until the next report or the end, whichever comes first."""
         if training.active is form:
             left_s = (training.work.num_steps - training.step_at(self._clock.now())) / training.rate
@@ -200,13 +200,13 @@ class SimTasks:
             else:
                 self._clock.call_later(training.work.report_s, lambda: self._report(training, form))
 
-    def _report(self, training: Training, form: Form) -> None:
+    def _report(self, training: SimTraining, form: Form) -> None:
         if training.active is form:
             training.saved_step = math.floor(training.step_at(self._clock.now()))
             self._say(form.members[0], Report(generation=form.generation, progress=training.progress()))
             self._go_on(training, form)
 
-    def _finish(self, training: Training, form: Form) -> None:
+    def _finish(self, training: SimTraining, form: Form) -> None:
         if training.active is form:
             training.step, training.active = training.work.num_steps, None
             for member in form.members:

@@ -14,10 +14,12 @@ from pydantic import Field, ValidationError
 from pliant.api.jobs import JobPatch, NumTasks, Priority, Request
 from pliant.api.link import problems_of
 from pliant.api.queues import GroupRequest, QueueRequest
+from pliant.control.kinds import KINDS
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job import DEFAULT_PRIORITY
+from pliant.core.job import DEFAULT_PRIORITY, JobSpec
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE
 
+_MIN_VIRTUAL_WORKERS = 8
 Instant = Annotated[float, Field(ge=0, le=31 * 86_400, allow_inf_nan=False)]
 
 
@@ -36,6 +38,11 @@ class Arrival(Request):
     fixed: Annotated[bool, Field(strict=True)] = False
     """It has `max_tasks` processes or none, which is its minimum too, and starts from the beginning after a loss."""
 
+    def spec(self) -> JobSpec:
+        """Return what is submitted."""
+        given = self.model_dump(exclude={"at_s", "slot_hours"})
+        return JobSpec(**given, script="train.py", virtual_workers=max(_MIN_VIRTUAL_WORKERS, self.max_tasks))
+
 
 class Later(Request):
     """Something happens to a job that has arrived."""
@@ -50,7 +57,7 @@ class Change(Later):
     set: JobPatch
 
 
-class Loss(Later):
+class ScriptedLoss(Later):
     """Its newest member is killed; nothing happens if it holds no slots then."""
 
 
@@ -65,7 +72,7 @@ class Trace(Request):
     """Beside the default queue. One that names no policy has the one that is played."""
     jobs: Annotated[tuple[Arrival, ...], Field(max_length=2000)]
     changes: tuple[Change, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[ScriptedLoss, ...] = ()
 
     @property
     def num_slots(self) -> int:
@@ -131,12 +138,9 @@ def _arrival_problems(trace: Trace) -> Iterator[Problem]:
         if job.name in seen:
             yield Problem(field=f"jobs.{number}.name", message=f"{job.name!r} is there twice; rename one")
         seen.add(job.name)
-        if job.min_tasks > job.max_tasks:
-            message = f"{job.min_tasks} is above max_tasks {job.max_tasks}; lower the one or raise the other"
-            yield Problem(field=f"jobs.{number}.min_tasks", message=message)
-        elif job.fixed and job.min_tasks < job.max_tasks:
-            message = f"{job.min_tasks} is below max_tasks {job.max_tasks} of a fixed job; give it the same"
-            yield Problem(field=f"jobs.{number}.min_tasks", message=message)
+        spec = job.spec()
+        for problem in KINDS.of_spec(spec).problems(spec):
+            yield Problem(field=f"jobs.{number}.{problem.field}", message=problem.message)
         if trace.slots // job.slots_per_task * trace.nodes < job.min_tasks:
             message = (
                 f"{job.min_tasks} tasks of {job.slots_per_task} slots never fit on {trace.nodes} nodes of "
@@ -169,7 +173,7 @@ def story() -> Trace:
             Arrival(name="B", at_s=3600, slot_hours=8 / 3, max_tasks=8),
         ),
         changes=(Change(at_s=4200, job="B", set=JobPatch(priority=10_000)),),
-        losses=(Loss(at_s=4800, job="B"),),
+        losses=(ScriptedLoss(at_s=4800, job="B"),),
     )
 
 
@@ -196,5 +200,5 @@ def day(seed: int, num_jobs: int = 36) -> Trace:
         slots=8,
         jobs=jobs,
         changes=tuple(Change(at_s=job.at_s + 900, job=job.name, set=JobPatch(priority=10_000)) for job in urgent),
-        losses=tuple(Loss(at_s=job.at_s + random.randrange(60, 3600), job=job.name) for job in unlucky),
+        losses=tuple(ScriptedLoss(at_s=job.at_s + random.randrange(60, 3600), job=job.name) for job in unlucky),
     )

@@ -1,4 +1,4 @@
-"""One simulated training: what there is to do, and how far it is at which time. Values; no clock, nobody is told.
+"""One simulated training: what there is to do, and how far it is at which time. Values; no clock.
 
 Invariants: whole steps are committed; n tasks take an n-th of the time that one takes; a step that was begun when a
 member was lost is done again; what nobody holds any more goes on from the newest checkpoint.
@@ -12,7 +12,7 @@ from pliant.core.link import Form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class SimWork:
     """What one job has to do, and how long its tasks take for it."""
 
     num_steps: int = 1
@@ -30,10 +30,10 @@ class Work:
 
 
 @dataclass(slots=True, kw_only=True)
-class Training:
+class SimTraining:
     """Where one job's training stands."""
 
-    work: Work
+    work: SimWork
     step: float = 0.0
     """Steps done at `since`; a fraction is a step that has begun."""
     since: float = 0.0
@@ -42,7 +42,7 @@ class Training:
     active: Form | None = None
     """The generation that trains."""
     newest: Form | None = None
-    heard: set[TaskId] = field(default_factory=set)
+    informed: set[TaskId] = field(default_factory=set)
     """Who knows of the newest generation."""
     holders: set[TaskId] = field(default_factory=set)
     """Live tasks that hold the state."""

@@ -51,7 +51,11 @@ class SqlStore:
         self._engine = open_engine(url)
         self._write_lock = Lock()
         self._fence = Fence(self._engine, term)
-        migrate(self._engine)
+        try:
+            migrate(self._engine)
+        except BaseException:
+            self._engine.dispose()
+            raise
         self.registry = SqlRegistry(self._engine, self._write_transaction)
         self.audit = SqlAudit(self._engine, self._write_transaction)
         self.records = SqlRecords(self._engine, self._write_transaction)

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import torch
 
-from pliant.train.data.sharding import Plan
+from pliant.train.data.sharding import ShardingPlan
 from pliant.train.errors import TrainingError
 
 
-def check(
+def check_trainable(
     model: torch.nn.Module,
     optimizers: Mapping[str, torch.optim.Optimizer],
-    plan: Plan,
+    plan: ShardingPlan,
 ) -> None:
     """Refuse what cannot be trained.
 
@@ -32,9 +32,9 @@ def check(
             f"raise batch_size to at least {virtual_workers} or lower virtual_workers"
         )
     _check_whole(model)
-    if not trained(model):
+    if not trained_parameters(model):
         raise TrainingError("no parameter of the model requires a gradient; there is nothing to train")
-    held = set(trained(model))
+    held = set(trained_parameters(model))
     optimized = [p for o in optimizers.values() for group in o.param_groups for p in group["params"]]
     strangers = sum(p not in held for p in optimized if p.requires_grad)
     if strangers:
@@ -51,7 +51,7 @@ def check(
         )
 
 
-def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
+def unwrap(model: torch.nn.Module) -> torch.nn.Module:
     """Return the module itself where it was compiled as a whole: its state is saved under its own names."""
     inner = getattr(model, "_orig_mod", model)
     assert isinstance(inner, torch.nn.Module)
@@ -69,12 +69,12 @@ def _check_whole(model: torch.nn.Module) -> None:
         )
 
 
-class Unchanged:
-    """Remembers the parameters that a training begins with."""
+class InitialParameters:
+    """The parameters that a training begins with, as they were then."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         self._model = model
-        self._kinds = {parameter: _kind(parameter) for parameter in trained(model)}
+        self._kinds = {parameter: _kind(parameter) for parameter in trained_parameters(model)}
 
     def check(self) -> None:
         """Refuse parameters that began to be trained, or became something else, since then.
@@ -101,6 +101,6 @@ def _kind(parameter: torch.nn.Parameter) -> str:
     return f"{str(parameter.dtype).removeprefix('torch.')} of shape {tuple(parameter.shape)} on {parameter.device}"
 
 
-def trained(model: torch.nn.Module) -> list[torch.nn.Parameter]:
+def trained_parameters(model: torch.nn.Module) -> list[torch.nn.Parameter]:
     """Return the parameters that require a gradient, in the model's order."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -1,7 +1,7 @@
 """Where a script's `Run` finds out whether it runs under Pliant or alone.
 
-`pliant.entry.task` puts the task's `Surroundings` here before it runs the script; without one a script is the only
-worker of itself. The clocks of that case are the only ones in this room.
+`pliant.entry.task` sets the task's `TrainContext` before it runs the script. Without one the script trains alone, with
+one worker. The clocks of that case are the only ones in this room.
 """
 
 import os
@@ -14,14 +14,14 @@ from typing import Final
 
 from pliant.core.job import JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask
-from pliant.train.group.session import Session
+from pliant.train.group.membership import TaskMembership
 
 
 @dataclass(slots=True, kw_only=True)
-class Surroundings:
-    """What the script does not say: who it trains with, where its results go, what time it is."""
+class TrainContext:
+    """What a training needs and the script does not say: its tasks, its folders, the job's settings, the clocks."""
 
-    session: Session
+    membership: TaskMembership
     clock: Callable[[], float]
     """Monotonic, seconds."""
     now: Callable[[], float]
@@ -40,38 +40,38 @@ class Surroundings:
     result_dir: Path | None = None
     log_dir: Path | None = None
     audit: bool = False
-    alone: bool = False
-    """Nobody manages this training: a person runs it in a terminal."""
+    standalone: bool = False
+    """No server manages this training: a person runs it in a terminal."""
     closers: list[Callable[[], None]] = field(default_factory=list)
     """Called when the script has ended without an error: a training that it left early is finished then."""
     cleanups: list[Callable[[], None]] = field(default_factory=list)
-    """Called when the script has ended in whatever way: files are closed, threads ended."""
+    """Called when the script has ended, with or without an error: files are closed, threads ended."""
 
 
-SURROUNDINGS: Final[ContextVar[Surroundings]] = ContextVar("pliant_surroundings")
+TRAIN_CONTEXT: Final[ContextVar[TrainContext]] = ContextVar("pliant_train_context")
 
 
-def find() -> Surroundings:
-    """Return the surroundings of this process; alone if nobody set any."""
-    return SURROUNDINGS.get(None) or alone()
+def find_context() -> TrainContext:
+    """Return the context of this process; a standalone one if none was set."""
+    return TRAIN_CONTEXT.get(None) or standalone_context()
 
 
-def alone() -> Surroundings:
-    """Return the surroundings of a script that nobody manages: one worker; results go to RESULT_DIR if it is set."""
+def standalone_context() -> TrainContext:
+    """Return the context of a script that nobody manages: one worker; results go to RESULT_DIR if it is set."""
 
-    def forget(_message: FromTask) -> None:
+    def discard(_message: FromTask) -> None:
         return None
 
     me = TaskId("alone")
-    session = Session(job_id=JobId("alone"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=forget)
-    session.deliver(Form(generation=1, members=(me,), host="", port=0))
+    membership = TaskMembership(job_id=JobId("alone"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=discard)
+    membership.deliver(Form(generation=1, members=(me,), host="", port=0))
     result = os.environ.get("RESULT_DIR")
     log = os.environ.get("LOG_DIR")
-    return Surroundings(
-        session=session,
+    return TrainContext(
+        membership=membership,
         clock=time.monotonic,
         now=time.time,
         result_dir=Path(result) if result else None,
         log_dir=Path(log) if log else None,
-        alone=True,
+        standalone=True,
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 
 
-def save_first(interrupt: Callable[[], bool]) -> Callable[[], None]:
+def save_on_interrupt(interrupt: Callable[[], bool]) -> Callable[[], None]:
     """Make SIGINT call `interrupt`, and raise KeyboardInterrupt if that returns False; return what undoes it.
 
     Does nothing outside of the main thread, and where the program has a handler of its own.

@@ -1,6 +1,10 @@
 """One task's way through a step: its parts one after the other, from the data to the commit.
 
 Knows the user's loop (a batch is handed out, a loss comes back) and nothing of epochs, files or the server.
+
+Example: a global batch of 10 samples, 4 virtual workers, 2 tasks. The parts have 3, 3, 2 and 2 samples. Task 0 computes
+the first two: it multiplies their mean losses by 3/10 each before backward, and task 1 its two by 2/10 each. The sum of
+all gradients is then the gradient of the mean loss over the 10 samples, whoever computed which part.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,14 +14,13 @@ from typing import Any
 import torch
 
 from pliant.train.data.feed import Feed
-from pliant.train.data.sharding import Owner, Part
-from pliant.train.engine import NUM_PLEDGE_SLOTS, Engine
+from pliant.train.data.sharding import Part, Worker
+from pliant.train.engine import NUM_PLEDGE_ELEMENTS, Engine
 from pliant.train.errors import GenerationLost, TrainingError
-from pliant.train.process import reseed
-from pliant.train.seeds import mix
-from pliant.train.sum.totals import Tally
+from pliant.train.seeds import mix, seed_forward
+from pliant.train.sum.metrics import MetricSums
 
-Values = Mapping[str, float | torch.Tensor]
+Metrics = Mapping[str, float | torch.Tensor]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,19 +30,19 @@ class Loop:
     engine: Engine
     feed: Feed
     seed: int
-    tally: Tally = field(default_factory=Tally)
-    inside: bool = False
-    """The script works on a part."""
+    metric_sums: MetricSums = field(default_factory=MetricSums)
+    is_inside: bool = False
+    """The script is working on a part."""
     _part: Part | None = None
     _ends_share: bool = False
 
     def parts(self) -> Iterator[Any]:
-        """Yield the batches of my parts of one step, or of one attempt at it."""
+        """Yield the batches of this task's parts of one step, or of one attempt at it."""
         engine, step = self.engine, self.engine.committed
-        group, coming = engine.session.group, engine.session.coming()
-        owner = Owner(group.size, group.rank)
-        parts = engine.plan.parts(step, owner)
-        self.feed.aim(step, owner, Owner(*coming) if coming else None)
+        group, upcoming = engine.membership.group, engine.membership.upcoming()
+        worker = Worker(group.size, group.rank)
+        parts = engine.plan.parts(step, worker)
+        self.feed.begin_step(step, worker, Worker(*upcoming) if upcoming else None)
         engine.begin()
         if not parts:
             engine.commit(computed=False)
@@ -47,38 +50,38 @@ class Loop:
             if engine.is_lost():
                 engine.recover(GenerationLost("the coordinator gave this generation up"))
                 return
-            if engine.audit.wanted:
+            if engine.audit.is_enabled:
                 engine.samples.extend(self.feed.indices(part))
             loaded = self.feed.load(part)
             self._part, self._ends_share = part, place == len(parts) - 1
             if part.piece == 0 and place > 0:
-                engine.running.restore()
-            reseed(mix(self.seed, part.step, part.virtual_worker, part.piece))
-            self.inside = True
+                engine.running.restore()  # every virtual worker starts from the same running statistics
+            seed_forward(mix(self.seed, part.step, part.virtual_worker, part.piece))
+            self.is_inside = True
             yield loaded
-            self.inside = False
-            if engine.session.group is not group:
-                return  # it was lost, or all have switched: what I had computed of this step is gone or committed
+            self.is_inside = False
+            if engine.membership.group is not group:
+                return  # it was lost, or all have switched: what was computed of this step is undone or committed
             if self._part is not None:
                 raise TrainingError("a batch was not trained on: call run.step(loss) once for every batch")
 
-    def step(self, loss: torch.Tensor, metrics: Values) -> None:
+    def step(self, loss: torch.Tensor, metrics: Metrics) -> None:
         """Call backward on the mean loss of a part."""
         part, reducer = self._take_part(), self.engine.reducer
         weight = len(part.positions) / part.of
         self._count(part, loss, metrics)
         reducer.restore()
         if part.last:
-            reducer.arm(lost=self.engine.is_lost)
+            reducer.arm(is_lost=self.engine.is_lost)
         weighted = loss if weight == 1.0 else loss * weight
         try:
             self.engine.stepper.scale(weighted).backward()  # type: ignore[no-untyped-call]
-        except GenerationLost as error:  # what is left of this pass would be in vain
+        except GenerationLost as error:  # raised by a hook of the reducer, to end a pass whose gradients are useless
             self.engine.recover(error)
             return
         self._end_part(part)
 
-    def take(self, loss: float | torch.Tensor, metrics: Values) -> None:
+    def take(self, loss: float | torch.Tensor, metrics: Metrics) -> None:
         """Take the gradients of a part's mean loss from the parameters."""
         part, reducer = self._take_part(), self.engine.reducer
         self._count(part, loss, metrics)
@@ -88,9 +91,9 @@ class Loop:
             reducer.restore()
         self._end_part(part)
 
-    def _count(self, part: Part, loss: float | torch.Tensor, metrics: Values) -> None:
+    def _count(self, part: Part, loss: float | torch.Tensor, metrics: Metrics) -> None:
         control = self.engine.reducer.control
-        self.tally.add(control, loss, metrics, len(part.positions), first=NUM_PLEDGE_SLOTS)
+        self.metric_sums.add(control, loss, metrics, len(part.positions), first=NUM_PLEDGE_ELEMENTS)
 
     def _take_part(self) -> Part:
         part, self._part = self._part, None

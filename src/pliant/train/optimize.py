@@ -1,6 +1,6 @@
-"""What happens with the gradients of a whole global batch: unscale, clip, step, schedule; the same in every task.
+"""What is done with the gradients of a whole global batch: unscale, clip, step, schedule; the same in every task.
 
-Knows nothing of tasks or of how the gradients came together.
+Knows nothing of tasks or of how the gradients were summed.
 """
 
 import inspect
@@ -33,7 +33,7 @@ class Stepper:
     after_step: Callable[[], object] | None = None
     _counts: tuple[int, ...] = field(init=False)
     _strangers: list[torch.Tensor] = field(init=False)
-    """Parameters in an optimizer whose gradients are not summed: they were frozen at the start."""
+    """Parameters of an optimizer whose gradients are not summed, because they were frozen at the start."""
 
     def __post_init__(self) -> None:
         for scheduler in self.schedulers:
@@ -51,8 +51,8 @@ class Stepper:
         """Return the loss that backward is called on."""
         return loss if self.scaler is None else self.scaler.scale(loss)
 
-    def wake(self) -> None:
-        """Make a scaler ready that has scaled no loss yet: who has no part of a step makes it all the same."""
+    def init_scaler(self) -> None:
+        """Give a new scaler its first scale, as a loss would: a task without a part of the step has no loss."""
         if self.scaler is not None:
             self.scaler.scale(torch.zeros((), device=self.parameters[0].device))
 
@@ -113,7 +113,7 @@ class Stepper:
         ]
 
     def extras(self) -> dict[str, Any]:
-        """Return what must travel beside the optimizers."""
+        """Return the schedulers and the scaler, which belong to the shared state."""
         found: dict[str, Any] = {f"scheduler {i}": scheduler for i, scheduler in enumerate(self.schedulers)}
         return found if self.scaler is None else {**found, "scaler": self.scaler}
 
@@ -134,7 +134,7 @@ class Stepper:
         return tuple(len(group["params"]) for o in self.optimizers.values() for group in o.param_groups)
 
 
-def named(optimizers: Optimizers) -> dict[str, torch.optim.Optimizer]:
+def name_optimizers(optimizers: Optimizers) -> dict[str, torch.optim.Optimizer]:
     """Return optimizers by name: their own, or their number.
 
     Raises:

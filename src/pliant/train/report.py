@@ -1,4 +1,4 @@
-"""What the leader tells of a training: progress, a few times a second at most, ends of epochs, and its claim."""
+"""What the leader reports of a training: progress a few times a second at most, ends of epochs, and the claim."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from typing import Final
 
 from pliant.core.job import Progress
 from pliant.core.link import Claimed, EpochFinished, FromTask, Point, Report
-from pliant.train.claim import Standing
-from pliant.train.data.sharding import Plan
+from pliant.train.data.sharding import ShardingPlan
+from pliant.train.state.claim import TrainingClaim
 
 _EVERY_S: Final = 0.25
 _SMOOTHING: Final = 0.3
@@ -24,8 +24,8 @@ class Reporter:
     send: Callable[[FromTask], None]
     now: Callable[[], float]
     """Seconds since the epoch."""
-    plan: Plan
-    standing: Standing
+    plan: ShardingPlan
+    claim: TrainingClaim
     num_epochs: int
     latest: dict[str, float] = field(default_factory=dict)
     """Newest value of everything that was ever reported."""
@@ -33,23 +33,23 @@ class Reporter:
     _sent_at: float | None = None
     _sent_step: int = 0
     _generation: int = 0
-    _told_step: int = -1
+    _reported_step: int | None = None
     _speed: float = 0.0
     _claimed: tuple[str, str] | None = None
 
     def commit(self, values: Mapping[str, float], *, step: int, generation: int, leads: bool) -> None:
-        """Take note of the means over the newest global batch; `step` counts committed ones."""
+        """Count the means over the newest global batch; `step` is the number of committed steps."""
         self.latest.update(values)
         if not leads:
             self._sums.clear()
             self._sent_at = None
             return
-        self.claim(step)
+        self.send_claim(step)
         for name, value in values.items():
             total, count = self._sums.get(name, (0.0, 0))
             self._sums[name] = (total + value, count + 1)
         ended, rest = divmod(step, self.plan.steps_per_epoch)
-        if generation != self._generation:  # that it trains is news, and how long it took to begin is not its speed
+        if generation != self._generation:  # report it at once; the time it took to begin says nothing about its speed
             self._generation, self._sent_at = generation, None
             self.flush(step=step, generation=generation)
         elif rest == 0 or self._sent_at is None or self.now() - self._sent_at >= _EVERY_S:
@@ -59,30 +59,28 @@ class Reporter:
             self.send(EpochFinished(epoch=ended - 1, step=step, samples=self.plan.num_samples, metrics=metrics))
 
     def log(self, values: Mapping[str, float], *, step: int, generation: int, leads: bool) -> None:
-        """Take note of values that the script reports; they are sent at once."""
+        """Count values that the script reports, and send them at once."""
         self.latest.update(values)
         if leads:
             self._sums.update({name: (value, 1) for name, value in values.items()})
             self.flush(step=step, generation=generation)
 
     def end(self, values: Mapping[str, float], *, step: int, generation: int) -> None:
-        """Tell how far the training came, unless that was told: who led before may have died without telling."""
-        if self._told_step != step:
+        """Report how far the training came, unless this task has done so: a leader may have died before it could."""
+        if self._reported_step != step:
             self.latest.update(values)
-            self.claim(step)
+            self.send_claim(step)
             self.flush(step=step, generation=generation)
 
-    def claim(self, step: int) -> None:
-        """Tell what the results are worth, once and whenever it changes."""
-        standing = self.standing
-        if self._claimed != (standing.claim, standing.reason):
-            self._claimed = (standing.claim, standing.reason)
-            self.send(
-                Claimed(claim=standing.claim, fingerprint=standing.fingerprint, reason=standing.reason, step=step)
-            )
+    def send_claim(self, step: int) -> None:
+        """Report what the results are worth, once and whenever it changes."""
+        claim = self.claim
+        if self._claimed != (claim.level, claim.reason):
+            self._claimed = (claim.level, claim.reason)
+            self.send(Claimed(claim=claim.level, fingerprint=claim.fingerprint, reason=claim.reason, step=step))
 
     def flush(self, *, step: int, generation: int) -> None:
-        """Send what there is."""
+        """Send a report with all points that were not sent yet."""
         now, num_used, epoch = self.now(), self.plan.num_used, step // self.plan.steps_per_epoch
         elapsed_s = now - self._sent_at if self._sent_at is not None else 0.0
         if elapsed_s > 0 and step > self._sent_step:
@@ -94,7 +92,7 @@ class Reporter:
         )
         self._sums.clear()
         self._sent_at, self._sent_step = now, step
-        self._told_step = step
+        self._reported_step = step
         self.send(Report(generation=generation, progress=self.progress(step), points=points))
 
     def progress(self, step: int) -> Progress:

@@ -7,54 +7,110 @@
 
 `batch_size` is the global batch, as in the plain loop; it does not change with the number of tasks. Every iteration
 gets one part of it; when this task's parts are through, `step` reduces, steps and commits.
+
+`Run` holds the arguments and passes calls on; `assemble` makes the parts of the training from the arguments.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pliant.core.link import Finished, Ready
-from pliant.train import context
-from pliant.train.assemble import assemble
-from pliant.train.data.feed import Collate
+from pliant.core.job import Mode
+from pliant.core.link import Note
+from pliant.train.checks import InitialParameters, check_trainable, trained_parameters, unwrap
+from pliant.train.context import TrainContext, find_context
+from pliant.train.data.audit import SampleAudit
+from pliant.train.data.feed import open_feed
+from pliant.train.data.fetcher import Collate
+from pliant.train.data.loading import LoadSettings
+from pliant.train.data.order import OrderFunction
+from pliant.train.data.sharding import ShardingPlan
+from pliant.train.determinism import NondeterminismListener, fingerprint, use_deterministic_kernels
+from pliant.train.engine import NUM_PLEDGE_ELEMENTS, Engine
 from pliant.train.errors import TrainingError
-from pliant.train.evaluate import ALONE, Measure, evaluating, evaluation_of
-from pliant.train.group.collectives import Rendezvous
-from pliant.train.interrupt import save_first
-from pliant.train.options import Options
-from pliant.train.report import Reporter
+from pliant.train.evaluate import Measure, evaluation_mode, make_evaluation
+from pliant.train.loop import Loop
+from pliant.train.optimize import Optimizers, Stepper, name_optimizers
 from pliant.train.seeds import mix
+from pliant.train.state.claim import TrainingClaim
+from pliant.train.state.results import Results, Saving
+from pliant.train.state.shared import SharedState, Stateful, load_weights
+from pliant.train.sum.metrics import NUM_ELEMENTS
+from pliant.train.sum.reducer import Reducer
+from pliant.train.sum.running import RunningBuffers
+from pliant.train.trainer import Trainer
 
 
 @dataclass(eq=False)
-class Run(Options):
-    """A training whose number of workers may change between any two steps.
-
-    Its arguments are the fields of `Options`.
+class Run:
+    """A training whose number of workers may change between any two steps. What is left out is filled in by the job.
 
     Raises:
         TrainingError: these arguments cannot be trained; the message says what to change.
     """
 
+    model: torch.nn.Module
+    """Its parameters that require a gradient are trained; the same in every task after the first step."""
+    optimizers: Optimizers
+    """One, a list or a dict; all step once per global batch, on the mean gradient over it."""
+    data: Any
+    """Map-style data set, `IterableDataset`, or a `DataLoader`, whose settings are taken over. Every sample is used
+    exactly once an epoch."""
+    _: KW_ONLY
+    batch_size: int | None = None
+    """Samples per optimizer step, over all workers together. Default: the DataLoader's."""
+    mode: Mode | None = None
+    """"exact": bitwise the same result for any number of tasks; "fast": every task computes its share in one piece.
+    Default: the job's, and "exact"."""
+    virtual_workers: int | None = None
+    """V, parts that a global batch is cut into; at most V tasks can work. Default: the job's."""
+    accumulate: int = 1
+    """Pieces that every part is computed in, one after the other, to save memory."""
+    seed: int = 0
+    """Of the order of samples and of the random numbers inside a step."""
+    shuffle: bool | None = None
+    """A new order every epoch (from `seed`); False keeps the data set's. Default: what a DataLoader says, or True."""
+    order: OrderFunction | None = None
+    """Called with an epoch, returns the sample indices in their order, instead of `shuffle`."""
+    collate_fn: Collate | None = None
+    """This and the next four are as for torch's DataLoader."""
+    num_workers: int = 0
+    prefetch_factor: int | None = None
+    pin_memory: bool = False
+    worker_init_fn: Callable[[int], None] | None = None
+    num_samples: int | None = None
+    """Samples of an epoch, for an `IterableDataset` without a length."""
+    schedulers: Sequence[Any] = ()
+    """Learning-rate schedulers that step once per optimizer step. (Those that step once an epoch go into `state`, and
+    step in the script.)"""
+    scaler: torch.amp.GradScaler | None = None
+    """For float16 autocast: `step` scales the loss, unscales the summed gradient, and updates the scale."""
+    clip_norm: float | None = None
+    """Clip the gradient of the global batch to this norm."""
+    clip_value: float | None = None
+    """Clip the elements of the gradient of the global batch."""
+    before_step: Callable[[], object] | None = None
+    """Called with the gradient of the global batch in the parameters, clipped, before the optimizers step."""
+    after_step: Callable[[], object] | None = None
+    """Called after every optimizer step in every task, to update averages of the weights and the like."""
+    checkpoint_freq: int | None = None
+    """Epochs between checkpoints; 0 saves only by time and when all tasks leave. Default: the job's."""
+    state: Mapping[str, Stateful] | None = None
+    """More objects with `state_dict` and `load_state_dict` that must be the same in every task."""
+    save: Callable[[Saving], None] | None = None
+    """Called on the leader after every checkpoint by epochs and at the end, to save more than `model.pt`."""
+
     def __post_init__(self) -> None:
-        self._around = context.find()
-        assembly = assemble(self, self._around, self._committed)
-        self._loop, self._results, self._unchanged = assembly.loop, assembly.results, assembly.unchanged
-        self._engine = self._loop.engine
+        self._context = find_context()
+        self._trainer = assemble(self, self._context)
+        self._engine = self._trainer.engine
         self.plan = self._engine.plan
         """Who computes what at which step."""
         self.batch_size = self.plan.batch_size
         self.virtual_workers = self.plan.virtual_workers
-        self._iterated: int | None = None
-        self._num_epochs: int | None = None
-        self._finished = False
-        self._when_saved: list[Callable[[], None]] = []
-        self._rendezvous: Rendezvous | None = None
-        self._reporter: Reporter | None = None
-        self._around.cleanups.append(self._close)
 
     # -- the loop -------------------------------------------------------------------------------------------------
 
@@ -63,58 +119,11 @@ class Run(Options):
 
         Returns when the last is over and the model is saved.
         """
-        if self._num_epochs is not None:
-            raise TrainingError("epochs() was called before; one Run is one training")
-        self._num_epochs = num_epochs
-        self._around.closers.append(self._finish)
-        engine = self._engine
-        self._reporter = Reporter(
-            send=self._around.session.send,
-            now=self._around.now,
-            plan=self.plan,
-            standing=engine.shared.standing,
-            num_epochs=num_epochs,
-        )
-        self._loop.feed.stop_at(num_epochs * self.steps_per_epoch)
-        if self._around.alone:
-            self._around.cleanups.append(save_first(self._results.interrupt))
-        self._join()
-        while engine.epoch < num_epochs:
-            yield engine.epoch
-            if engine.committed < (engine.epoch + 1) * self.steps_per_epoch:
-                raise TrainingError(
-                    f"epoch {engine.epoch} was left after step {self.step_in_epoch} of {self.steps_per_epoch}; iterate "
-                    f"the run to its end in every epoch (break out of the loop over epochs to stop early)"
-                )
-            engine.epoch += 1
-        self._finish()
-
-    def _join(self) -> None:
-        session = self._around.session
-        session.device = self.device
-        if not self._around.alone:  # else nobody comes
-            self._rendezvous = rendezvous = Rendezvous(session.host)
-            session.ready(
-                Ready(
-                    host=rendezvous.host,
-                    port=rendezvous.port,
-                    virtual_workers=self.plan.virtual_workers,
-                    num_epochs=self._num_epochs or 0,
-                )
-            )
-        self._engine.enter()
+        return self._trainer.epochs(num_epochs)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield this task's parts of the global batches of the present epoch, from the step that comes next."""
-        if self._num_epochs is None:
-            raise TrainingError("iterate the run inside `for epoch in run.epochs(num_epochs):`")
-        engine = self._engine
-        self._unchanged.check()
-        engine.settle()
-        self._iterated = engine.epoch
-        end = (engine.epoch + 1) * self.steps_per_epoch
-        while engine.committed < end:
-            yield from self._loop.parts()
+        return self._trainer.batches()
 
     def step(self, loss: torch.Tensor, **metrics: float | torch.Tensor) -> None:
         """Compute the gradients of a batch's mean loss; with the last batch of this task's share, step the optimizers.
@@ -123,31 +132,18 @@ class Run(Options):
             loss: mean over the samples of the batch, shape ().
             metrics: means over the samples of the batch; they become means over the global batch in `last`.
         """
-        self._loop.step(loss, metrics)
+        self._trainer.loop.step(loss, metrics)
 
     def take(self, loss: float | torch.Tensor, **metrics: float | torch.Tensor) -> None:
         """Like `step`, for a loss whose `backward` was called already: its gradients are in the parameters.
 
         With a scaler, backward is called on `run.scale(loss)`.
         """
-        self._loop.take(loss, metrics)
+        self._trainer.loop.take(loss, metrics)
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         """Return the loss to call backward on before `take`; it differs from `loss` only with a scaler."""
         return self._engine.stepper.scale(loss)
-
-    def _committed(self, sums: Sequence[float]) -> None:
-        engine = self._engine
-        values = self._loop.tally.means(sums)
-        engine.shared.last.update(values)
-        for name in engine.running.strays():
-            engine.shared.standing.downgrade(f"the buffer {name} changes in a forward pass and is too large to travel")
-        assert self._reporter is not None
-        self._reporter.commit(values, step=engine.committed, generation=engine.session.group.number, leads=self.leads)
-        if self.leads:
-            if engine.committed % self.steps_per_epoch == 0:
-                self._results.epoch_ended(step=engine.committed, epoch=engine.epoch)
-            self._results.step_committed(step=engine.committed, epoch=engine.epoch)
 
     # -- beside the steps -----------------------------------------------------------------------------------------
 
@@ -167,75 +163,29 @@ class Run(Options):
         Raises:
             TrainingError: it was called elsewhere, or the measure gives no numbers.
         """
-        engine = self._engine
-        if self._num_epochs is None or self._loop.inside:
-            raise TrainingError(
-                "evaluate() was called where tasks are not together; call it inside `for epoch in run.epochs(…)`, "
-                "before or after the loop over the batches"
-            )
-        evaluation = evaluation_of(
+        self._trainer.check_together()
+        evaluation = make_evaluation(
             dataset,
             measure,
             batch_size=batch_size,
             collate=collate_fn,
-            usual=max(1, self.plan.batch_size // self.plan.virtual_workers),
-            seed=mix(self.seed, engine.committed),
+            default_batch_size=max(1, self.plan.batch_size // self.plan.virtual_workers),
+            seed=mix(self.seed, self._engine.committed),
         )
-        with evaluating(engine.shared.model):
-            if self._finished:
-                return evaluation.run(ALONE, lost=lambda: False)
-            return engine.evaluate(evaluation, after_steps=self._iterated == engine.epoch)
+        with evaluation_mode(self._engine.state.model):
+            return self._trainer.evaluate(evaluation)
 
     def log(self, **values: float) -> None:
         """Report values of the whole training, such as a test accuracy; the leader's are kept as series of the job."""
-        if self._reporter is None:
-            raise TrainingError("log() before epochs(): there is no training to report on yet")
-        engine = self._engine
-        self._reporter.log(
-            {name: float(value) for name, value in values.items()},
-            step=engine.committed,
-            generation=engine.session.group.number,
-            leads=self.leads,
-        )
+        self._trainer.log({name: float(value) for name, value in values.items()})
 
     def when_saved(self, act: Callable[[], None]) -> None:
         """Call `act` on every task when the model is saved, before the server is told that the training is finished."""
-        self._when_saved.append(act)
+        self._trainer.when_saved.append(act)
 
     def digest(self) -> str:
         """Return the SHA-256 of parameters, buffers and optimizer state: exact mode keeps it equal for any history."""
-        return self._engine.shared.digest()
-
-    def _finish(self) -> None:
-        """Save the model, on the leader, while the others wait, so that another one can do it if the leader is lost."""
-        if self._finished:
-            return
-        engine, digest = self._engine, ""
-        while True:
-            if self.leads:
-                self._report_end()
-                self._results.finish(step=engine.committed, epoch=engine.committed // self.steps_per_epoch)
-                digest = self.digest()
-                self._results.keep_digest(digest)
-            if engine.meet():
-                break
-        self._finished = True
-        self._close()
-        assert self._reporter is not None
-        progress = self._reporter.progress(engine.committed)
-        digest = digest or self._results.kept_digest()
-        for act in self._when_saved:
-            act()
-        engine.session.send(Finished(step=engine.committed, digest=digest, progress=progress))
-
-    def _report_end(self) -> None:
-        engine = self._engine
-        assert self._reporter is not None
-        self._reporter.end(engine.shared.last, step=engine.committed, generation=engine.session.group.number)
-
-    def _close(self) -> None:
-        if self._rendezvous is not None:
-            self._rendezvous.close()
+        return self._engine.state.digest()
 
     # -- what a script may want to know ---------------------------------------------------------------------------
 
@@ -246,26 +196,26 @@ class Run(Options):
     @property
     def claim(self) -> str:
         """What the results are worth: "exact", "statistical" or "fast"."""
-        return self._engine.shared.standing.claim
+        return self._engine.state.claim.level
 
     @property
     def last(self) -> Mapping[str, float]:
         """Loss and metrics, means over the newest committed global batch; empty before the first."""
-        return self._engine.shared.last
+        return self._engine.state.last
 
     @property
     def leads(self) -> bool:
-        """I am the one task that saves and reports."""
-        return self._engine.session.group.rank == 0
+        """This is the one task that saves and reports."""
+        return self._trainer.leads
 
     @property
     def rank(self) -> int:
-        return self._engine.session.group.rank
+        return self._engine.membership.group.rank
 
     @property
     def size(self) -> int:
         """Tasks that train now."""
-        return self._engine.session.group.size
+        return self._engine.membership.group.size
 
     @property
     def epoch(self) -> int:
@@ -278,17 +228,131 @@ class Run(Options):
 
     @property
     def step_in_epoch(self) -> int:
-        return self._engine.committed - self._engine.epoch * self.steps_per_epoch
+        return self._trainer.step_in_epoch
 
     @property
     def device(self) -> torch.device:
         """Where the trained parameters are."""
-        return self._engine.reducer.parameters[0].device
+        return self._engine.device
 
     @property
     def result_dir(self) -> Path | None:
-        return self._around.result_dir
+        return self._context.result_dir
 
     @property
     def log_dir(self) -> Path | None:
-        return self._around.log_dir
+        return self._context.log_dir
+
+
+def assemble(run: Run, context: TrainContext) -> Trainer:
+    """Check the arguments of a run and build everything that its training is made of.
+
+    Raises:
+        TrainingError: these arguments cannot be trained; the message says what to change.
+    """
+    model, optimizers = unwrap(run.model), name_optimizers(run.optimizers)
+    feed = open_feed(_load_settings(run), run.seed)
+    context.cleanups.append(feed.close)
+    plan = _plan(run, context, num_samples=feed.num_samples, loader_batch_size=feed.batch_size)
+    check_trainable(model, optimizers, plan)
+    initial = InitialParameters(model)
+    feed.bind(plan)
+    stepper = _stepper(run, model, optimizers)
+    state = SharedState(
+        model=model,
+        optimizers=optimizers,
+        extras={**stepper.extras(), **(run.state or {})},
+        identity={"seed": run.seed, "num_samples": plan.num_samples, "batch_size": plan.batch_size},
+        claim=_claim(plan, context, stepper.parameters[0].device),
+    )
+    if context.weights is not None:
+        load_weights(model, context.weights)
+    results = _results(run, context, state)
+    running = RunningBuffers(model)
+    engine = Engine(
+        membership=context.membership,
+        state=state,
+        plan=plan,
+        stepper=stepper,
+        reducer=Reducer(stepper.parameters, num_control=NUM_PLEDGE_ELEMENTS + NUM_ELEMENTS, running=running),
+        running=running,
+        audit=_audit(context),
+        clock=context.clock,
+        find_checkpoint=results.newest,
+        save=results.checkpoint_now,
+    )
+    context.cleanups += [results.close, engine.audit.close, engine.reducer.close]
+    loop = Loop(engine=engine, feed=feed, seed=run.seed)
+    return Trainer(context=context, engine=engine, loop=loop, results=results, initial=initial)
+
+
+def _load_settings(run: Run) -> LoadSettings:
+    return LoadSettings(
+        data=run.data,
+        batch_size=run.batch_size,
+        shuffle=run.shuffle,
+        order=run.order,
+        num_samples=run.num_samples,
+        collate_fn=run.collate_fn,
+        num_workers=run.num_workers,
+        prefetch_factor=run.prefetch_factor,
+        pin_memory=run.pin_memory,
+        worker_init_fn=run.worker_init_fn,
+    )
+
+
+def _plan(run: Run, context: TrainContext, *, num_samples: int, loader_batch_size: int | None) -> ShardingPlan:
+    batch_size = loader_batch_size if run.batch_size is None else run.batch_size
+    if batch_size is None:
+        raise TrainingError("give batch_size: the samples per optimizer step, over all workers together")
+    return ShardingPlan(
+        num_samples=num_samples,
+        batch_size=batch_size,
+        virtual_workers=run.virtual_workers or context.virtual_workers or 1,
+        whole_shares=(run.mode or context.mode) == "fast",
+        accumulate=run.accumulate,
+    )
+
+
+def _stepper(run: Run, model: torch.nn.Module, optimizers: Mapping[str, torch.optim.Optimizer]) -> Stepper:
+    return Stepper(
+        parameters=trained_parameters(model),
+        optimizers=optimizers,
+        schedulers=run.schedulers,
+        scaler=run.scaler,
+        clip_norm=run.clip_norm,
+        clip_value=run.clip_value,
+        before_step=run.before_step,
+        after_step=run.after_step,
+    )
+
+
+def _claim(plan: ShardingPlan, context: TrainContext, device: torch.device) -> TrainingClaim:
+    if plan.whole_shares:
+        return TrainingClaim("fast", fingerprint(device))
+    use_deterministic_kernels()
+    claim = TrainingClaim("exact", f"{fingerprint(device)}; {plan.virtual_workers} virtual workers")
+    context.cleanups.append(NondeterminismListener(claim).close)
+    return claim
+
+
+def _results(run: Run, context: TrainContext, state: SharedState) -> Results:
+    return Results(
+        folder=context.result_dir,
+        state=state,
+        send=context.membership.send,
+        clock=context.clock,
+        freq=context.checkpoint_freq if run.checkpoint_freq is None else run.checkpoint_freq,
+        save=run.save,
+        every_s=context.checkpoint_every_s,
+        memory_folder=context.memory_dir if context.checkpoint_every_s else None,
+        resume_from=context.resume_from,
+        kept_after_end=not context.standalone,
+    )
+
+
+def _audit(context: TrainContext) -> SampleAudit:
+    path = None
+    if context.audit and context.result_dir is not None:
+        path = context.result_dir / "audit" / f"{context.membership.task_id}.jsonl"
+    return SampleAudit(path, note=lambda text: context.membership.send(Note(message=text)))

@@ -27,7 +27,7 @@ from pliant.cluster import process
 from pliant.core.access import Sight
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from pliant.core.job import JobId
-from pliant.core.preparation import Broken, Ready, Waiting
+from pliant.core.preparation import Prepared, Preparing, Unpreparable
 
 PROGRAM = """
 import importlib.util, iniconfig, ofthecode, prething, tinything
@@ -79,11 +79,11 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
     first, second = world.job(environment), world.job(environment, owner="bob")
     assert world.environments.problems(first.spec, str(world.code)) == ()
     waits = world.status(first)
-    assert isinstance(waits, Waiting)
+    assert isinstance(waits, Preparing)
     assert waits.why.startswith("building since ")
-    assert isinstance(world.status(second), Waiting)
+    assert isinstance(world.status(second), Preparing)
     ready = world.until_known(first)
-    assert isinstance(ready, Ready), ready
+    assert isinstance(ready, Prepared), ready
     assert world.status(second) == ready, "both waited for one build"
     assert len(world.folders()) == 1
 
@@ -125,7 +125,7 @@ def test_what_requirements_replace_is_replaced_for_this_environment_alone(world:
     requirements = world.requirements("\n".join([*names, f"./{own.name}", f"./{other.name}"]))
     ready = world.until_known(world.job(requirements))
 
-    assert isinstance(ready, Ready), ready
+    assert isinstance(ready, Prepared), ready
     assert output_of(ready.python, PROGRAM) == f"1.0 3 99 2.0rc1 {servers_torch.origin}"
     (view,) = [v for v in world.environments.page(ADA, "", 10).environments if v.python == ready.python]
     assert "Installed 5 packages" in world.environments.log(view.name, ADA), "torch is there"
@@ -145,7 +145,7 @@ def test_what_cannot_be_built_is_told_in_the_words_of_uv(
     world: World, requirements: str, headline: str, said: str
 ) -> None:
     broken = world.until_known(world.job(world.requirements(requirements, "broken.txt")))
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Unpreparable)
     first, *output = broken.why.splitlines()
     assert headline in first
     assert "no slot was taken" in first
@@ -156,13 +156,13 @@ def test_a_broken_one_tells_what_the_builder_said_and_is_tried_again_for_the_nex
     environment = world.requirements("tinything==7\n", "broken.txt")
     job = world.job(environment)
     broken = world.until_known(job)
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Unpreparable)
     headline, *said = broken.why.splitlines()
     assert "Because there is no version of tinything==7" in headline
     assert "no slot was taken" in headline
     assert any("tinything==7" in line for line in said)
-    assert isinstance(world.status(job), Broken), "the same job is not built for again"
-    assert isinstance(world.status(world.job(environment)), Waiting), "but for a later one it is"
+    assert isinstance(world.status(job), Unpreparable), "the same job is not built for again"
+    assert isinstance(world.status(world.job(environment)), Preparing), "but for a later one it is"
 
 
 def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(world: World, tmp_path: Path) -> None:
@@ -191,28 +191,28 @@ def test_an_environment_of_others_is_tried(world: World, tmp_path: Path) -> None
     job = world.job(str(venv))
     assert world.environments.problems(job.spec, "") == ()
     broken = world.until_known(job)
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Unpreparable)
     assert "cannot import Pliant and torch: ModuleNotFoundError: No module named 'torch'" in broken.why.splitlines()[0]
     assert f"{venv}/bin/python -m pip install pliant==" in broken.why
 
-    assert isinstance(world.until_known(world.job("/bin/true")), Broken)
+    assert isinstance(world.until_known(world.job("/bin/true")), Unpreparable)
     (venv / "bin" / "python").unlink()
     (problem,) = world.environments.problems(job.spec, "")
     assert problem.field == "environment"
     assert "has no bin/python" in problem.message
     gone = world.status(world.job(str(venv)))
-    assert isinstance(gone, Broken)
+    assert isinstance(gone, Unpreparable)
 
     conda = tmp_path / "conda"
     (conda / "conda-meta").mkdir(parents=True)
     python = able_python(conda)
-    assert world.until_known(world.job(f"conda:{conda}")) == Ready(python=python)
+    assert world.until_known(world.job(f"conda:{conda}")) == Prepared(python=python)
     able_python(tmp_path / "old", version="0.0.1")
     old = world.until_known(world.job(str(tmp_path / "old")))
-    assert isinstance(old, Broken)
+    assert isinstance(old, Unpreparable)
     assert f"has Pliant 0.0.1, but this server is {__version__}" in old.why
     able_python(tmp_path / "old")
-    assert isinstance(world.until_known(world.job(str(tmp_path / "old"))), Ready), "mended, and tried again"
+    assert isinstance(world.until_known(world.job(str(tmp_path / "old"))), Prepared), "mended, and tried again"
 
 
 def test_names_are_registered_shared_used_and_removed(world: World, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_names_are_registered_shared_used_and_removed(world: World, tmp_path: Pa
     with pytest.raises(Stale):
         world.environments.remove("mine", view.revision, ADA, ())
 
-    assert world.until_known(job) == Ready(python=python)
+    assert world.until_known(job) == Prepared(python=python)
     assert world.environments.show("mine", ADA).state == "ready"
     with pytest.raises(Conflict, match=rf"used by {job.id}"):
         world.environments.remove("mine", None, ADA, (job,))
@@ -246,7 +246,7 @@ def test_names_are_registered_shared_used_and_removed(world: World, tmp_path: Pa
     until(lambda: world.environments.show("mine", ADA).state == "ready")
     world.environments.remove("mine", changed.revision, ADA, ())
     gone_ = world.status(world.job("mine"))
-    assert isinstance(gone_, Broken)
+    assert isinstance(gone_, Unpreparable)
     assert "it may have been removed" in gone_.why
 
 
@@ -264,22 +264,22 @@ def test_everything_wrong_with_a_registration_is_told_at_once(world: World) -> N
 def test_what_a_killed_server_was_building_is_built_by_the_next(make_world: Callable[..., World]) -> None:
     world = make_world()
     job = world.job(world.requirements("tinything\n"))
-    assert isinstance(world.status(job), Waiting)
+    assert isinstance(world.status(job), Preparing)
     world.builds.close()
     (build,) = (kept.noun for kept in world.store.registry.list(Build))
     assert build.state is BuildState.BUILDING
     (world.folder / "environments" / "left-over" / "venv").mkdir(parents=True)
     world.open()
-    assert isinstance(world.status(job), Waiting), "somebody works on it again"
+    assert isinstance(world.status(job), Preparing), "somebody works on it again"
     assert [folder.name for folder in world.folders()] == [build.name]
-    assert isinstance(world.until_known(job), Ready)
+    assert isinstance(world.until_known(job), Prepared)
 
     world.builds.close()
     world.open()
-    assert isinstance(world.status(job), Ready), "what is ready stays ready"
-    assert isinstance(world.until_known(replace(job, id=JobId("job-9"))), Ready)
+    assert isinstance(world.status(job), Prepared), "what is ready stays ready"
+    assert isinstance(world.until_known(replace(job, id=JobId("job-9"))), Prepared)
     (world.folders()[0] / "venv" / "bin" / "python").unlink()
-    assert isinstance(world.status(world.job("requirements:requirements.txt")), Waiting), "unless it is gone"
+    assert isinstance(world.status(world.job("requirements:requirements.txt")), Preparing), "unless it is gone"
 
 
 def test_what_an_interpreter_does_not_say_in_time_is_not_awaited(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.core.access import Principal, Role
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
-from pliant.core.preparation import Broken, Preparation, Ready, Waiting
+from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.entry.clock import SystemClock
 from pliant.entry.environments import base_environment
 from pliant.store.sql import SqlStore
@@ -83,10 +83,10 @@ class World:
     def status(self, job: Job) -> Preparation:
         return self.environments.status(job, str(self.code))
 
-    def until_known(self, job: Job) -> Ready | Broken:
+    def until_known(self, job: Job) -> Prepared | Unpreparable:
         """Ask whenever something is done, as control does."""
         deadline = time.monotonic() + PATIENCE_S
-        while isinstance(found := self.status(job), Waiting):
+        while isinstance(found := self.status(job), Preparing):
             assert time.monotonic() < deadline, found
             self.done.wait(0.2)
             self.done.clear()

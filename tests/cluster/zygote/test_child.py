@@ -15,7 +15,6 @@ from tests.contracts.process_stage import PATHS, ProcessStage, until
 from pliant.cluster import process
 from pliant.cluster.local import LocalCluster
 from pliant.core.job import TaskId
-from pliant.core.ports import TaskExit
 
 BringUp = Callable[..., ProcessStage[LocalCluster]]
 Stage = ProcessStage[LocalCluster]
@@ -142,7 +141,9 @@ def test_the_exit_code_is_that_of_a_program(stage: Stage, source: str, code: int
     exits = stage.exits()
     task_id = stage.start("job-1.1", (0,), source)
 
-    assert stage.exit_of(task_id, exits) == TaskExit(task_id=task_id, exit_code=code)
+    ended = stage.exit_of(task_id, exits)
+    assert (ended.exit_code, ended.error) == (code, "")
+    assert said in ended.facts.stderr
     assert said in stage.log(task_id)
 
 

@@ -18,7 +18,7 @@ from tests.privileges import needs_mounts
 from pliant.cluster.local import LocalCluster
 from pliant.cluster.zygote.read_only import make_read_only
 from pliant.core.job import TaskId
-from pliant.core.ports import Lodging, StartOrder
+from pliant.core.ports import RunAs, StartOrder
 
 Stage = ProcessStage[LocalCluster]
 
@@ -117,9 +117,9 @@ def test_a_task_of_another_user_gets_its_data_opened_and_cannot_change_them(
     (data / "numbers").write_text("1 2 3")
     shutil.chown(data / "numbers", "nobody")
     order = order_of(stage, data)
-    lodging = Lodging(user="nobody", owns=(order.cwd,), passes=(str(open_folder),), reads=(str(data),))
+    run_as = RunAs(user="nobody", owns=(order.cwd,), passes=(str(open_folder),), reads=(str(data),))
 
-    stage.cluster.start(replace(order, lodging=lodging))
+    stage.cluster.start(replace(order, run_as=run_as))
     found = stage.read(order.task_id)
 
     assert (found["read"], found["elsewhere"]) == ("done", "done")

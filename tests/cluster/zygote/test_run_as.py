@@ -15,9 +15,9 @@ import pytest
 from tests.contracts.process_stage import ProcessStage, until
 
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.zygote.run_as import gate_group, refusal
+from pliant.cluster.zygote.run_as import access_group, refusal
 from pliant.core.job import TaskId
-from pliant.core.ports import Lodging
+from pliant.core.ports import RunAs
 
 Stage = ProcessStage[LocalCluster]
 
@@ -52,7 +52,7 @@ note(folder / 'report', {
 @pytest.fixture
 def closed() -> Iterator[Path]:
     """A folder that only we can enter, in one that everybody can."""
-    folder = Path(tempfile.mkdtemp(prefix="pliant-lodging-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="pliant-run-as-", dir="/tmp"))
     folder.chmod(0o755)
     home = folder / "home"
     home.mkdir(mode=0o700)
@@ -85,7 +85,7 @@ def test_a_task_runs_as_its_user_and_sees_only_what_is_opened_to_it(
     stage.folder(TaskId("job-2.1")).chmod(0o700)
     order = stage.order(TaskId("job-1.1"), (0,), PROBE)
     folder = Path(order.cwd)
-    lodging = Lodging(
+    run_as = RunAs(
         user="nobody",
         owns=(str(folder),),
         passes=(str(closed),),
@@ -94,14 +94,14 @@ def test_a_task_runs_as_its_user_and_sees_only_what_is_opened_to_it(
     env = {**order.env, "PLIANT_JOB_ID": "job-1", "DATA": str(data)}
     exits = stage.exits()
 
-    stage.cluster.start(replace(order, lodging=lodging, env=env))
+    stage.cluster.start(replace(order, run_as=run_as, env=env))
     ended = stage.exit_of(order.task_id, exits)
 
     said = (folder / "log" / "stderr").read_text()
     assert (ended.exit_code, ended.error) == (0, ""), said
     found = stage.read(order.task_id)
     assert found["ids"] == [NOBODY.pw_uid] * 3 + [NOBODY.pw_gid] * 3
-    assert set(found["groups"]) == {*os.getgrouplist("nobody", NOBODY.pw_gid), gate_group()}
+    assert set(found["groups"]) == {*os.getgrouplist("nobody", NOBODY.pw_gid), access_group()}
     assert (found["home"], found["user"]) == (NOBODY.pw_dir, "nobody")
     assert {name: found[name] for name in ("own", "memory", "data", "itself")} == dict.fromkeys(
         ("own", "memory", "data", "itself"), "done"
@@ -121,8 +121,8 @@ def test_the_way_is_closed_to_the_same_user_outside_of_tasks(closed: Path, bring
         return
     stage = bring_up(closed, preload=("tests.contracts.program",))
     order = stage.order(TaskId("job-1.1"), (0,))
-    lodging = Lodging(user="nobody", owns=(order.cwd,), passes=(str(closed),))
-    stage.cluster.start(replace(order, lodging=lodging))
+    run_as = RunAs(user="nobody", owns=(order.cwd,), passes=(str(closed),))
+    stage.cluster.start(replace(order, run_as=run_as))
     until(lambda: stage.running(order.task_id), "the program has begun")
 
     looked = subprocess.run(
@@ -141,7 +141,7 @@ def test_a_user_that_is_gone_is_told(closed: Path, bring_up: Callable[..., Stage
         return
     stage = bring_up(closed)
     exits = stage.exits()
-    order = replace(stage.order(TaskId("job-1.1"), (0,)), lodging=Lodging(user="no-such-user", owns=(), passes=()))
+    order = replace(stage.order(TaskId("job-1.1"), (0,)), run_as=RunAs(user="no-such-user", owns=(), passes=()))
 
     stage.cluster.start(order)
 
@@ -172,4 +172,4 @@ def test_a_server_that_is_not_root_refuses(closed: Path) -> None:
 
 
 def test_the_gate_is_a_group_that_nobody_has() -> None:
-    assert gate_group() not in {group.gr_gid for group in grp.getgrall()}
+    assert access_group() not in {group.gr_gid for group in grp.getgrall()}

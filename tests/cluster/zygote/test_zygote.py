@@ -33,7 +33,7 @@ def test_orders_wait_until_the_zygote_is_warm_and_its_readiness_is_told(tmp_path
 
     (tmp_path / "go").write_text("go")
     until(lambda: stage.running(task_id), "the task has begun")
-    until(lambda: stage.cluster.readiness().warm, "the agent was told")
+    until(lambda: stage.cluster.readiness().warm, "the agent knows")
 
     ready = stage.cluster.readiness()
     assert (ready.warm, ready.num_threads, list(ready.missing)) == (True, 1, ["no_such_module"])
@@ -59,7 +59,7 @@ note(folder / "report", [warm, torch.get_num_threads(), len(os.listdir("/proc/se
 
     assert [report[:3] for report in reports] == [[True, 2, 3], [True, 2, 3]]
     assert reports[0][3] != reports[1][3]
-    until(lambda: stage.cluster.readiness().warm, "the agent was told")
+    until(lambda: stage.cluster.readiness().warm, "the agent knows")
     assert stage.cluster.readiness().num_threads == 1
 
 
@@ -71,7 +71,7 @@ def test_a_module_that_starts_threads_makes_tasks_start_cold_rather_than_unsafel
     )
     stage = bring_up(tmp_path, {"PYTHONPATH": f"{PATHS}:{tmp_path}"}, preload=("with_thread",))
     report = stage.read(stage.start("job-1.1", (0,), SHOW_MODULES))
-    until(lambda: stage.cluster.readiness().warm, "the agent was told")
+    until(lambda: stage.cluster.readiness().warm, "the agent knows")
 
     assert stage.cluster.readiness().num_threads == 2
     assert "with_thread" not in report

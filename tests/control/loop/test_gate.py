@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.control.conftest import World
 
+from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.live import job_of
 from pliant.core.access import Sight
 from pliant.core.errors import InvalidInput, Problem
@@ -13,7 +14,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import Job, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import StartOrder
-from pliant.core.preparation import Broken, Preparation, Ready, Waiting
+from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 
 PYTHON = "/made/bin/python"
 
@@ -22,7 +23,7 @@ class Scripted:
     """Preparations that answer what a test says."""
 
     def __init__(self) -> None:
-        self.answer: Preparation = Waiting(why="building since 10:00:00 UTC")
+        self.answer: Preparation = Preparing(why="building since 10:00:00 UTC")
         self.asked: list[tuple[str, str]] = []
         self.wrong: tuple[Problem, ...] = ()
 
@@ -42,7 +43,7 @@ def scripted() -> Scripted:
 
 @pytest.fixture
 def prepared_world(tmp_path: Path, scripted: Scripted) -> Iterator[World]:
-    made = type("PreparedWorld", (World,), {"preparations": scripted})(tmp_path, 4)
+    made = type("PreparedWorld", (World,), {"inputs": JobInputs(preparations=scripted)})(tmp_path, 4)
     yield made
     made.store.close()
 
@@ -69,11 +70,11 @@ def test_a_job_waits_for_its_environment_without_a_slot(
     other = world.submit(max_tasks=4)
     assert world.job(other).num_slots == 4, "it holds nothing back from others"
 
-    scripted.answer = Waiting(why="building since 10:00:00 UTC, pip says: Collecting x")
+    scripted.answer = Preparing(why="building since 10:00:00 UTC, pip says: Collecting x")
     world.settle()
     assert world.job(job_id).why.endswith("pip says: Collecting x")
 
-    scripted.answer = Ready(python=PYTHON)
+    scripted.answer = Prepared(python=PYTHON)
     world.settle(5.0)
     assert world.job(job_id).state in (JobState.STARTING, JobState.RUNNING)
     assert {job_of(order.task_id): order.python for order in orders} == {job_id: PYTHON, other: None}
@@ -87,7 +88,7 @@ def test_a_job_waits_for_its_environment_without_a_slot(
 
 
 def test_a_broken_one_fails_before_a_slot_is_taken(prepared_world: World, scripted: Scripted) -> None:
-    scripted.answer = Broken(why="its environment failed: no such package\nERROR: No matching distribution")
+    scripted.answer = Unpreparable(why="its environment failed: no such package\nERROR: No matching distribution")
     job_id = prepared_world.submit(environment="nlp")
     job = prepared_world.job(job_id)
     assert (job.state, job.started_at) == (JobState.FAILED, None)
@@ -97,9 +98,9 @@ def test_a_broken_one_fails_before_a_slot_is_taken(prepared_world: World, script
 
 def test_a_job_that_is_stopped_waits_no_more(prepared_world: World, scripted: Scripted) -> None:
     job_id = prepared_world.submit(environment="nlp")
-    assert prepared_world.control.stop(job_id).state is JobState.STOPPED
+    assert prepared_world.control.requests.stop(job_id).state is JobState.STOPPED
     asked = len(scripted.asked)
-    scripted.answer = Ready(python=PYTHON)
+    scripted.answer = Prepared(python=PYTHON)
     prepared_world.settle()
     assert len(scripted.asked) == asked
     assert prepared_world.store.tasks(job_id) == ()
@@ -111,18 +112,18 @@ def test_after_a_restart_it_is_asked_for_again(prepared_world: World, scripted: 
     world.restart()
     world.settle()
     assert world.job(waiting).why.startswith("waits for its environment")
-    scripted.answer = Ready(python=PYTHON)
+    scripted.answer = Prepared(python=PYTHON)
     world.settle()
     world.train(waiting)
     assert world.job(waiting).state is JobState.RUNNING
 
 
-@pytest.mark.parametrize("answer", [Waiting(why="building"), Broken(why="no room")])
+@pytest.mark.parametrize("answer", [Preparing(why="building"), Unpreparable(why="no room")])
 def test_a_job_that_trains_when_the_server_comes_back_trains_on(
     prepared_world: World, scripted: Scripted, answer: Preparation
 ) -> None:
     world = prepared_world
-    scripted.answer = Ready(python=PYTHON)
+    scripted.answer = Prepared(python=PYTHON)
     job_id = world.submit(environment="nlp", max_tasks=2)
     world.train(job_id)
     before = [task.id for task in world.tasks(job_id)]
@@ -134,7 +135,7 @@ def test_a_job_that_trains_when_the_server_comes_back_trains_on(
     world.exit(before[1], -9)
     world.settle(2.0)
     assert [task.id for task in world.tasks(job_id)] == before[:1], "no new task without its environment"
-    scripted.answer = Ready(python=PYTHON)
+    scripted.answer = Prepared(python=PYTHON)
     world.settle(5.0)
     assert len(world.tasks(job_id)) == 2
 
@@ -142,7 +143,7 @@ def test_a_job_that_trains_when_the_server_comes_back_trains_on(
 def test_a_fixed_job_waits_too(prepared_world: World, scripted: Scripted) -> None:
     job_id = prepared_world.submit(environment="nlp", fixed=True, min_tasks=2, max_tasks=2, virtual_workers=2)
     assert prepared_world.tasks(job_id) == ()
-    scripted.answer = Ready(python=PYTHON)
+    scripted.answer = Prepared(python=PYTHON)
     prepared_world.settle()
     assert len(prepared_world.tasks(job_id)) == 2
 

@@ -37,7 +37,7 @@ def test_a_job_grows_to_all_slots_and_gives_half_to_the_next(world: World) -> No
     second = world.submit(max_tasks=8)
     world.settle(3)
     assert (len(world.members(first)), len(world.members(second))) == (4, 4)
-    world.control.change(second, JobPatch(priority=10_000))
+    world.control.requests.change(second, JobPatch(priority=10_000))
     world.settle(3)
     assert (len(world.members(first)), len(world.members(second))) == (3, 5)
     world.finish(first)
@@ -93,7 +93,7 @@ def test_a_job_lost_five_times_before_it_trains_fails_with_a_diagnosis(world: Wo
     for _ in range(5):
         assert not world.job(job_id).ended
         task = world.tasks(job_id)[0]
-        world.write_stderr(task.id, "about to crash\n")
+        world.leave_behind(task.id, stderr="about to crash\n")
         world.exit(task.id, -11)
         world.settle(70)
     job = world.job(job_id)
@@ -141,7 +141,7 @@ def test_tasks_lost_together_count_once(world: World) -> None:
 def test_a_script_that_ends_without_training_fails_its_job(world: World) -> None:
     world.links.obedient = False
     job_id = world.submit()
-    world.write_stderr(world.tasks(job_id)[0].id, "all done\n")
+    world.leave_behind(world.tasks(job_id)[0].id, stderr="all done\n")
     world.exit(world.tasks(job_id)[0].id, 0)
     world.settle()
     job = world.job(job_id)
@@ -167,7 +167,7 @@ def test_a_nonzero_exit_at_the_same_step_again_fails_the_job_with_its_last_words
     assert world.job(job_id).state is JobState.RUNNING
     assert "ended with exit code 3" in world.said(EventKind.TASK_LOST)[0]
     victim = world.members(job_id)[1]
-    world.write_stderr(victim, "noise\n" * 50 + "usage: train.py --data\n")
+    world.leave_behind(victim, stderr="noise\n" * 50 + "usage: train.py --data\n")
     world.exit(victim, 3)
     world.settle()
     job = world.job(job_id)
@@ -239,18 +239,20 @@ def test_a_task_that_cannot_be_started_fails_its_job(world: World) -> None:
 def test_a_script_that_never_trains_fails_after_its_deadline(world: World) -> None:
     world.links.obedient = False
     job_id = world.submit(start_timeout_s=20.0)
+    world.leave_behind("job-1.1", stderr="waiting for data\n")
     world.settle(19)
     assert world.job(job_id).state is JobState.STARTING
     world.settle(2)
     assert world.job(job_id).state is JobState.FAILED
     assert "never started to train" in world.job(job_id).reason
+    assert world.job(job_id).reason.endswith("waiting for data"), "it was quoted when its exit had come"
     assert not world.cluster.observe().tasks
 
 
 def test_a_stopped_job_leaves_at_a_step_boundary(world: World) -> None:
     job_id = world.submit(max_tasks=3)
     world.settle(3)
-    assert world.control.stop(job_id, "ann").state is JobState.STOPPING
+    assert world.control.requests.stop(job_id, "ann").state is JobState.STOPPING
     world.settle()
     job = world.job(job_id)
     assert (job.state, job.reason, job.num_slots) == (JobState.STOPPED, "ann stopped it", 0)
@@ -260,7 +262,7 @@ def test_a_stopped_job_leaves_at_a_step_boundary(world: World) -> None:
 def test_a_stopped_job_that_does_not_leave_is_killed(world: World) -> None:
     job_id = world.submit()
     world.links.obedient = False
-    world.control.stop(job_id)
+    world.control.requests.stop(job_id)
     world.settle(59)
     assert world.job(job_id).state is JobState.STOPPING
     world.settle(2)
@@ -270,7 +272,7 @@ def test_a_stopped_job_that_does_not_leave_is_killed(world: World) -> None:
 def test_a_job_stopped_while_it_starts_is_let_go_at_once(world: World) -> None:
     world.links.obedient = False
     job_id = world.submit()
-    world.control.stop(job_id)
+    world.control.requests.stop(job_id)
     world.settle(0.1)
     assert world.cluster.drained == ["job-1.1"]
     world.exit("job-1.1", -15)
@@ -283,29 +285,29 @@ def test_a_waiting_job_stops_at_once(make_world: Callable[[int], World]) -> None
     world = make_world(1)
     world.submit()
     waiting = world.submit()
-    assert world.control.stop(waiting).state is JobState.STOPPED
+    assert world.control.requests.stop(waiting).state is JobState.STOPPED
 
 
 def test_an_ended_job_cannot_be_changed_or_stopped(world: World) -> None:
     job_id = world.submit()
     world.finish(job_id)
     with pytest.raises(Conflict, match=r"job-1 has already completed at 1970-01-01 00:16"):
-        world.control.change(job_id, JobPatch(priority=1))
+        world.control.requests.change(job_id, JobPatch(priority=1))
     with pytest.raises(Conflict, match="already completed"):
-        world.control.stop(job_id)
+        world.control.requests.stop(job_id)
 
 
 def test_an_unknown_job_is_not_found(world: World) -> None:
     with pytest.raises(NotFound, match="job-77"):
-        world.control.stop("job-77")
+        world.control.requests.stop("job-77")
     with pytest.raises(NotFound, match="job-77"):
-        world.control.change("job-77", JobPatch(priority=1))
+        world.control.requests.change("job-77", JobPatch(priority=1))
 
 
 def test_limits_that_do_not_fit_are_refused_all_at_once(world: World) -> None:
     job_id = world.submit(max_tasks=2)
     with pytest.raises(InvalidInput) as refused:
-        world.control.change(job_id, JobPatch(min_tasks=10, max_tasks=9))
+        world.control.requests.change(job_id, JobPatch(min_tasks=10, max_tasks=9))
     assert [problem.field for problem in refused.value.problems] == ["min_tasks", "max_tasks"]
     assert world.job(job_id).max_tasks == 2
 
@@ -313,9 +315,9 @@ def test_limits_that_do_not_fit_are_refused_all_at_once(world: World) -> None:
 def test_a_change_of_an_older_revision_is_refused(world: World) -> None:
     job_id = world.submit()
     revision = world.job(job_id).revision
-    world.control.change(job_id, JobPatch(priority=7), revision=revision)
+    world.control.requests.change(job_id, JobPatch(priority=7), revision=revision)
     with pytest.raises(Stale, match="changed meanwhile"):
-        world.control.change(job_id, JobPatch(priority=8), revision=revision)
+        world.control.requests.change(job_id, JobPatch(priority=8), revision=revision)
     assert world.job(job_id).priority == 7
 
 
@@ -327,7 +329,7 @@ def test_a_script_that_cuts_its_batch_coarser_lowers_the_maximum(world: World) -
     assert len(world.members(job_id)) == 2
     assert "lowered to 2" in world.said(EventKind.JOB_CHANGED)[0]
     with pytest.raises(InvalidInput, match="virtual_workers 2"):
-        world.control.change(job_id, JobPatch(max_tasks=3))
+        world.control.requests.change(job_id, JobPatch(max_tasks=3))
 
 
 def test_a_task_asked_to_go_is_left_out_and_replaced(world: World) -> None:
@@ -361,7 +363,7 @@ def test_a_shutdown_pauses_jobs_and_they_go_on_later(world: World) -> None:
     with pytest.raises(Unavailable):
         world.submit()
     world.settle()
-    assert world.control.drained()
+    assert world.control.is_drained()
     assert {world.job(j).state for j in (first, second)} == {JobState.PAUSED}
     world.restart()
     world.settle(3)
@@ -452,13 +454,13 @@ def test_a_write_that_fails_changes_nothing_and_is_tried_again(world: World) -> 
 
 
 def test_everything_may_be_told_twice(world: World) -> None:
-    tell = world.control.hear
+    tell = world.control.receive
 
     def twice(*said: object) -> None:
         tell(*said)
         tell(*said)
 
-    world.control.hear = twice
+    world.control.receive = twice
     job_id = world.submit(max_tasks=3)
     world.settle(3)
     assert len(world.members(job_id)) == 3
@@ -469,7 +471,7 @@ def test_everything_may_be_told_twice(world: World) -> None:
 def test_a_newcomer_that_never_joined_is_dismissed_when_the_job_completes(world: World) -> None:
     job_id = world.submit(max_tasks=1)
     world.links.obedient = False
-    world.control.change(job_id, JobPatch(max_tasks=2))
+    world.control.requests.change(job_id, JobPatch(max_tasks=2))
     world.settle(0.1)
     world.say("job-1.2", Hello(task_id=TaskId("job-1.2"), pid=7))
     world.say("job-1.2", Ready(host="h", port=1, virtual_workers=8))

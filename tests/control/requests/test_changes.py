@@ -25,7 +25,7 @@ def submit(world: World, files: dict[str, str], **changes: Any) -> Any:
             info = tarfile.TarInfo(name)
             info.size = len(text.encode())
             tar.addfile(info, io.BytesIO(text.encode()))
-    return world.control.submit(spec(**changes), archive, "ann")
+    return world.control.requests.submit(spec(**changes), archive, "ann")
 
 
 def refused(world: World, files: dict[str, str], **changes: Any) -> dict[str, str]:

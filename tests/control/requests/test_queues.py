@@ -102,14 +102,14 @@ def test_a_job_can_be_moved_while_it_runs(world: World) -> None:
     world.settle(2.0)
     assert slots(world, job_id) == [8]
 
-    moved = world.control.change(job_id, JobPatch(queue="a"))
+    moved = world.control.requests.change(job_id, JobPatch(queue="a"))
     world.settle(2.0)
 
     assert moved.queue == "a"
     assert slots(world, job_id) == [2]
     assert world.said(EventKind.JOB_CHANGED)[-1].endswith("queue default → a")
     with pytest.raises(InvalidInput, match="there is no queue 'b'; there are a, default"):
-        world.control.change(job_id, JobPatch(queue="b"))
+        world.control.requests.change(job_id, JobPatch(queue="b"))
 
 
 def test_a_queue_with_jobs_stays_and_names_them(world: World) -> None:
@@ -204,14 +204,14 @@ def test_the_queue_says_what_its_jobs_run_in_and_as(world: World) -> None:
     job_id = world.submit(queue="a")
     world.settle(1.0)
 
-    lodging = world.cluster.orders[-1].lodging
-    assert lodging is not None
-    assert lodging.user == "nobody"
+    run_as = world.cluster.orders[-1].run_as
+    assert run_as is not None
+    assert run_as.user == "nobody"
     root = world.control.settings.folders(job_id).root
-    assert set(lodging.owns) == {str(root / "code"), str(root / "result"), str(root / "state")}
-    assert lodging.passes == (str(world.home), str(root.parent), str(root))
+    assert set(run_as.owns) == {str(root / "code"), str(root / "result"), str(root / "state")}
+    assert run_as.passes == (str(world.home), str(root.parent), str(root))
     with pytest.raises(Conflict, match="its files are not the other's"):
-        world.control.change(job_id, JobPatch(queue="default"))
+        world.control.requests.change(job_id, JobPatch(queue="default"))
     with pytest.raises(Conflict, match="make another queue"):
         world.control.queues.change_queue("a", {"run_as": None}, None, "ada")
 

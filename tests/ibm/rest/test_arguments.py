@@ -1,12 +1,14 @@
 """The grammar of `args`: every option, and what goes to the program."""
 
+import shlex
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ibm.rest.conftest import outcome
 
 from pliant.core.errors import InvalidInput
-from pliant.ibm.rest.translate.arguments import HIDDEN, Arguments, pairs, parse, variables
+from pliant.ibm.rest.translate.arguments import HIDDEN, MAX_CHARACTERS, Arguments, pairs, parse, split_words, variables
 from pliant.ibm.rest.translate.flags import FLAGS, Flag, Support, Takes
 
 
@@ -120,3 +122,65 @@ def test_pairs_and_variables() -> None:
     with pytest.raises(InvalidInput) as error:
         variables(("A", "1B=2", "OK=1"), field="--msd-env")
     assert len(error.value.problems) == 2
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ()),
+        ("  \t\n ", ()),
+        ("a b", ("a", "b")),
+        ("'a b' c", ("a b", "c")),
+        ('"a b"c', ("a bc",)),
+        ("''", ("",)),
+        ("a'' b", ("a", "b")),
+        (r"a\ b", ("a b",)),
+        (r"'a\b'", (r"a\b",)),
+        (r'"a\"b\\c\$d\`e\f"', (r'a"b\c$d`e\f',)),
+        ("a \\\n b", ("a", "b")),
+        ("a\\\nb", ("ab",)),
+        ("a\\\r\nb", ("ab",)),
+        ('"a\\\nb"', ("ab",)),
+        ("$HOME `date` $(date) ~ *.py a;b|c>d&e #f", ("$HOME", "`date`", "$(date)", "~", "*.py", "a;b|c>d&e", "#f")),
+        ("--x _QUOTE_a b_QUOTE_", ("--x", "a b")),
+        ("ä ö", ("ä", "ö")),
+        ("a\u00a0b", ("a\u00a0b",)),
+    ],
+)
+def test_text_is_split_as_a_shell_would(text: str, words: tuple[str, ...]) -> None:
+    assert split_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a 'b", "the quote at character 3 is not closed"),
+        ('"', "the quote at character 1"),
+        ('"a\\"', "the quote at character 1"),
+        ("a\\", "ends with a backslash"),
+        ("a _QUOTE_b", "not closed"),
+        ("a\0b", "NUL"),
+        ("a" * (MAX_CHARACTERS + 1), f"{MAX_CHARACTERS} are the most"),
+    ],
+)
+def test_what_cannot_be_split_is_told(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        split_words(text)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=20)))
+def test_what_a_shell_would_quote_comes_back(words: list[str]) -> None:
+    if not any("_QUOTE_" in word for word in words):
+        assert split_words(shlex.join(words)) == tuple(words)
+
+
+@given(st.text(max_size=200) | st.text(alphabet="ab '\"\\\n_QUOTE-=", max_size=60))
+def test_splitting_raises_nothing_else(text: str) -> None:
+    found = outcome(split_words, text)
+    if isinstance(found, InvalidInput):
+        assert [problem.field for problem in found.problems] == ["args"]
+    else:
+        assert all(isinstance(word, str) for word in found)

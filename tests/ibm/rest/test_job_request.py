@@ -13,11 +13,11 @@ from pliant.ibm.rest.translate.arguments import parse
 from pliant.ibm.rest.translate.flags import FLAGS
 from pliant.ibm.rest.translate.frameworks import BUILT_IN
 from pliant.ibm.rest.translate.hardware import Submission, read_sources, read_submission
-from pliant.ibm.rest.translate.job_request import Here, queue_of, request_of
+from pliant.ibm.rest.translate.job_request import SubmissionContext, find_queue, to_job_request
 from pliant.ibm.rest.translate.program import RUNNER, Program, of_words, program_of
 
 FRAMEWORKS = {framework.name: framework for framework in BUILT_IN}
-HERE = Here(
+HERE = SubmissionContext(
     user="ada",
     python_version="3.11",
     queues=("default", "night", "training"),
@@ -29,7 +29,7 @@ HERE = Here(
 
 def wanted(text: str, framework: str = "edtPyTorch", **submission: Any) -> tuple[JobRequest, tuple[str, ...]]:
     arguments = parse(f"--exec-start {framework} --model-main t.py {text}")
-    return request_of(
+    return to_job_request(
         arguments, FRAMEWORKS[framework], program_of(arguments), Submission.model_validate(submission), HERE
     )
 
@@ -177,9 +177,9 @@ def test_what_is_no_program(text: str) -> None:
 
 
 def test_queues_by_their_own_name_first() -> None:
-    assert queue_of("a/b", ("b", "a/b"), field="f") == "a/b"
+    assert find_queue("a/b", ("b", "a/b"), field="f") == "a/b"
     with pytest.raises(InvalidInput, match=r"Instance group name x not found.*there are a, b"):
-        queue_of("x", ("b", "a"), field="f")
+        find_queue("x", ("b", "a"), field="f")
 
 
 _JSON = st.recursive(

@@ -15,9 +15,9 @@ from pliant.core.job import Job, JobId, JobSpec, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.ibm.rest.logs import leaders
 from pliant.ibm.rest.translate import generator, hyper, ids, states
-from pliant.ibm.rest.translate.frameworks import BUILT_IN, Kind, load
-from pliant.ibm.rest.translate.listing import Listing, listed
-from pliant.ibm.rest.translate.package import packed
+from pliant.ibm.rest.translate.frameworks import BUILT_IN, FrameworkKind, load
+from pliant.ibm.rest.translate.listing import ListOptions, sort_and_cut
+from pliant.ibm.rest.translate.package import pack_upload
 from pliant.ibm.rest.translate.program import RUNNER, Program
 
 
@@ -71,12 +71,12 @@ def test_what_is_no_name_is_not_found(name: str) -> None:
 def test_every_state_has_a_word() -> None:
     assert set(states.STATES) == set(JobState)
     assert set(states.EXECUTOR_STATES) == set(TaskState)
-    assert states.asked_states(None) is None
-    assert states.asked_states("") is None
-    assert states.asked_states("finished, KILLED") == frozenset({"FINISHED", "KILLED"})
-    assert states.asked_states("NEW") == frozenset()
-    assert states.asked_states("FAILED") == frozenset({"ERROR"})
-    assert states.asked_states("whatever") == frozenset({"WHATEVER"})
+    assert states.parse_states(None) is None
+    assert states.parse_states("") is None
+    assert states.parse_states("finished, KILLED") == frozenset({"FINISHED", "KILLED"})
+    assert states.parse_states("NEW") == frozenset()
+    assert states.parse_states("FAILED") == frozenset({"ERROR"})
+    assert states.parse_states("whatever") == frozenset({"WHATEVER"})
 
 
 # Lists
@@ -84,13 +84,13 @@ def test_every_state_has_a_word() -> None:
 
 def test_lists_are_sorted_and_cut() -> None:
     rows = [{"id": f"wmla-{n}", "at": at} for n, at in ((9, 3), (10, None), (2, 1))]
-    names = [one["id"] for one in listed(rows, Listing.of_sort_by("id:desc", length=2))]
+    names = [one["id"] for one in sort_and_cut(rows, ListOptions.from_sort_by("id:desc", length=2))]
     assert names == ["wmla-10", "wmla-9"]
-    assert [one["at"] for one in listed(rows, Listing.of_sort("-at", None, 0, None))] == [3, 1, None]
-    assert [one["at"] for one in listed(rows, Listing.of_sort("at", "asc", 1, 1))] == [3]
+    assert [one["at"] for one in sort_and_cut(rows, ListOptions.from_sort("-at", None, 0, None))] == [3, 1, None]
+    assert [one["at"] for one in sort_and_cut(rows, ListOptions.from_sort("at", "asc", 1, 1))] == [3]
     with pytest.raises(InvalidInput):
-        listed(rows, Listing.of_sort_by("colour", length=None))
-    assert listed([], Listing.of_sort_by("colour", length=None)) == []
+        sort_and_cut(rows, ListOptions.from_sort_by("colour", length=None))
+    assert sort_and_cut([], ListOptions.from_sort_by("colour", length=None)) == []
 
 
 # Frameworks
@@ -113,8 +113,8 @@ def test_plug_ins_are_read_anew_and_broken_ones_say_why(tmp_path: Path) -> None:
     (tmp_path / "a b.conf").write_text("{}")
     found = load(tmp_path)
     good, single = found.get("Good"), found.get("Single")
-    assert (good.desc, good.kind, good.max_workers, good.num_workers) == (("one", "two"), Kind.FIXED, 4, 1)
-    assert (single.kind, single.desc, single.plugged_in) == (Kind.SINGLE, ("text",), True)
+    assert (good.desc, good.kind, good.max_workers, good.num_workers) == (("one", "two"), FrameworkKind.FIXED, 4, 1)
+    assert (single.kind, single.desc, single.plugged_in) == (FrameworkKind.SINGLE, ("text",), True)
     assert set(found.broken) == {"PyTorch", "NoScript", "Outside", "Wrong", "NoName", "NoJson", "a b"}
     for name in ("NoScript", "NoJson", "nobody"):
         with pytest.raises(InvalidInput):
@@ -175,7 +175,7 @@ def package(tmp_path: Path, content: bytes | None, program: Program) -> dict[str
     folder.mkdir()
     if content is not None:
         upload.write_bytes(content)
-    return unpacked(packed((upload,) if content is not None else (), program, folder))
+    return unpacked(pack_upload((upload,) if content is not None else (), program, folder))
 
 
 SCRIPT = Program(main="m.py", file="m.py")
@@ -234,7 +234,7 @@ def test_the_driver_is_who_leads() -> None:
 def test_hyperparameters_there_and_back() -> None:
     given: dict[str, object] = {"learningrate": 0.1, "epoch": 3.0, "solvertype": "Adam (Cf, TF and PT)"}
     given |= {"stepvalues": "2,4", "staircase": "true"}
-    changes, notes = hyper.changes_of({**given, "cycle": True}, 16)
+    changes, notes = hyper.from_ibm_names({**given, "cycle": True}, 16)
     assert changes == {
         "batch_size": 16, "learning_rate": 0.1, "epochs": 3, "optimizer": "Adam",
         "lr_milestones": [2, 4], "lr_staircase": True,
@@ -242,6 +242,6 @@ def test_hyperparameters_there_and_back() -> None:
     assert len(notes) == 1
     assert "cycle" in notes[0]
     assert not set(hyper.NAMES) & set(hyper.WITHOUT_EFFECT)
-    told = hyper.described(Hyperparameters(lr_gamma=0.5, lr_milestones=(1, 2)))
+    told = hyper.to_ibm_names(Hyperparameters(lr_gamma=0.5, lr_milestones=(1, 2)))
     assert (told["gamma"], told["stepvalues"], told["learningrate"]) == (0.5, "1,2", 0.01)
     assert "decayrate" not in told

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from pliant.core.job import TaskId
-from pliant.core.link import Broken, Form, Hello, Left, Ready, Switched, ToTask
+from pliant.core.link import Form, Hello, Left, Lost, Ready, Switched, ToTask
 
-Told = Hello | Ready | Switched | Broken | Left
+Told = Hello | Ready | Switched | Lost | Left
 
 
 class Phase(Enum):

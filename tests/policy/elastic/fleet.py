@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from tests.policy.elastic.fake_task import FakeTask, Phase
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Abandon, Broken, Dismiss, Form, Hello, Left, Ready, Switched
+from pliant.core.link import Abandon, Dismiss, Form, Hello, Left, Lost, Ready, Switched
+from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import (
     Abandoned,
     Activated,
     Announced,
     Effect,
+    GenerationView,
     Gone,
-    Group,
-    Heard,
     Membership,
     MembershipEvent,
     Send,
+    TaskMessage,
     Tick,
     Wanted,
-    handle,
     restore,
 )
 
@@ -147,7 +147,7 @@ class Fleet:
         if self.server is not None:
             return
         groups = {
-            record.state: Group(number=number, members=record.members, cause=record.cause)
+            record.state: GenerationView(number=number, members=record.members, cause=record.cause)
             for number, record in self.records.items()
         }
         self.server = restore(
@@ -220,7 +220,7 @@ class Fleet:
         if not keep:
             task.outbox.popleft()
         if task.alive or task.id in self.exits:
-            self.feed(Heard(task_id=task.id, message=message))
+            self.feed(TaskMessage(task_id=task.id, message=message))
 
     def tell(self, task: FakeTask) -> None:
         """Deliver the oldest message to a task."""
@@ -271,7 +271,7 @@ class Fleet:
         self._close(task, number)
         self.started[number].discard(task.id)
         if number not in task.abandoned:
-            task.outbox.append(Broken(generation=number, step=task.step or 0, error="did not connect"))
+            task.outbox.append(Lost(generation=number, step=task.step or 0, error="did not connect"))
 
     def is_broken(self, number: int) -> bool:
         """A collective of this generation fails."""
@@ -319,7 +319,7 @@ class Fleet:
     def _lose(self, task: FakeTask) -> None:
         self._close(task, task.here)
         task.phase = Phase.WAITING
-        task.outbox.append(Broken(generation=task.here, step=task.step or 0, error="lost", trained=task.trained))
+        task.outbox.append(Lost(generation=task.here, step=task.step or 0, error="lost", trained=task.trained))
 
     def enter(self, task: FakeTask) -> None:
         """Stop waiting, if there is reason to."""

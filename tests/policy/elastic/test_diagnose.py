@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,13 +13,13 @@ from pliant.policy.elastic.diagnose import (
     MAX_KEPT,
     BadHost,
     CrashLoop,
-    Death,
-    Loss,
+    NodeHealth,
     NoNewcomer,
     PoisonStep,
+    ProcessFailure,
     Rules,
-    Scene,
     Verdict,
+    WorkerLoss,
     add,
     diagnose,
     explain,
@@ -27,14 +28,14 @@ from pliant.policy.elastic.diagnose import (
 )
 
 RULES = Rules()
-ALONE = Scene()
+ALONE = NodeHealth()
 
 
-def loss(number: int, **facts: object) -> Loss:
+def loss(number: int, **facts: object) -> WorkerLoss:
     """Return the loss of task `number`, from a generation of its own, at step 7 unless told otherwise."""
     node = NodeId(str(facts.pop("node", "a")))
     how = str(facts.pop("how", "was killed by SIGSEGV"))
-    death = Death(task_id=TaskId(f"job-1.{number}"), node_id=node, how=how, signal=facts.pop("signal", 11))  # type: ignore[arg-type]
+    death = ProcessFailure(task_id=TaskId(f"job-1.{number}"), node_id=node, how=how, signal=facts.pop("signal", 11))  # type: ignore[arg-type]
     given_: dict[str, object] = {
         "at": float(number),
         "step": 7,
@@ -43,27 +44,27 @@ def loss(number: int, **facts: object) -> Loss:
         "newest_task": number,
         **facts,
     }
-    return Loss(deaths=(death,), **given_)  # type: ignore[arg-type]
+    return WorkerLoss(deaths=(death,), **given_)  # type: ignore[arg-type]
 
 
-def history(*losses: Loss) -> tuple[Loss, ...]:
-    kept: tuple[Loss, ...] = ()
+def history(*losses: WorkerLoss) -> tuple[WorkerLoss, ...]:
+    kept: tuple[WorkerLoss, ...] = ()
     for one in losses:
         kept = add(kept, one)
     return kept
 
 
-def scene(*dispensable: str, fine: Sequence[str] = ()) -> Scene:
-    return Scene(dispensable=frozenset(map(NodeId, dispensable)), fine=frozenset(map(NodeId, fine)))
+def scene(*dispensable: str, fine: Sequence[str] = ()) -> NodeHealth:
+    return NodeHealth(dispensable=frozenset(map(NodeId, dispensable)), fine=frozenset(map(NodeId, fine)))
 
 
 NODES = st.sampled_from(["a", "b", "c"])
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Loss, ...]:
+def histories(draw: st.DrawFn) -> tuple[WorkerLoss, ...]:
     """Losses of a job as they come about: steps only grow, generations and task numbers too."""
-    kept: tuple[Loss, ...] = ()
+    kept: tuple[WorkerLoss, ...] = ()
     at, reached, generation, newest = 0.0, 0, 1, 3
     for _ in range(draw(st.integers(0, 12))):
         at += draw(st.sampled_from([0.1, 5.0, 200.0]))
@@ -93,7 +94,7 @@ SCENES = st.builds(
 
 @given(histories(), SCENES)
 def test_a_step_committed_since_the_loss_before_proves_that_it_is_no_loop(
-    losses: tuple[Loss, ...], where: Scene
+    losses: tuple[WorkerLoss, ...], where: NodeHealth
 ) -> None:
     verdict = diagnose(losses, where, RULES)
 
@@ -104,7 +105,7 @@ def test_a_step_committed_since_the_loss_before_proves_that_it_is_no_loop(
 
 @given(histories(), SCENES)
 def test_a_host_is_blamed_only_for_what_happened_there_and_if_the_job_can_do_without_it(
-    losses: tuple[Loss, ...], where: Scene
+    losses: tuple[WorkerLoss, ...], where: NodeHealth
 ) -> None:
     verdict = diagnose(losses, where, RULES)
 
@@ -115,12 +116,14 @@ def test_a_host_is_blamed_only_for_what_happened_there_and_if_the_job_can_do_wit
 
 
 @given(histories())
-def test_fewer_losses_than_any_rule_asks_for_prove_nothing(losses: tuple[Loss, ...]) -> None:
+def test_fewer_losses_than_any_rule_asks_for_prove_nothing(losses: tuple[WorkerLoss, ...]) -> None:
     assert diagnose(losses[-2:], scene("a", "b", "c", fine=["a", "b", "c"]), RULES) is None
 
 
 @given(histories(), SCENES)
-def test_every_verdict_names_every_process_and_says_what_to_do(losses: tuple[Loss, ...], where: Scene) -> None:
+def test_every_verdict_names_every_process_and_says_what_to_do(
+    losses: tuple[WorkerLoss, ...], where: NodeHealth
+) -> None:
     verdict = diagnose(losses, where, RULES)
 
     if verdict is not None:
@@ -130,7 +133,7 @@ def test_every_verdict_names_every_process_and_says_what_to_do(losses: tuple[Los
 
 
 @given(histories(), SCENES, st.integers(1, 30))
-def test_a_loop_does_not_go_on_for_ever(losses: tuple[Loss, ...], where: Scene, number: int) -> None:
+def test_a_loop_does_not_go_on_for_ever(losses: tuple[WorkerLoss, ...], where: NodeHealth, number: int) -> None:
     """Whatever was before, so many more losses at one step end the job or exclude a host."""
     last = losses[-1] if losses else loss(1)
     for n in range(1, RULES.max_losses + 1):
@@ -142,8 +145,8 @@ def test_a_loop_does_not_go_on_for_ever(losses: tuple[Loss, ...], where: Scene, 
 
 
 @given(st.lists(histories(), max_size=5))
-def test_only_the_newest_losses_are_kept(several: list[tuple[Loss, ...]]) -> None:
-    kept: tuple[Loss, ...] = ()
+def test_only_the_newest_losses_are_kept(several: list[tuple[WorkerLoss, ...]]) -> None:
+    kept: tuple[WorkerLoss, ...] = ()
     for losses in several:
         for one in losses:
             kept = add(kept, one)
@@ -152,7 +155,7 @@ def test_only_the_newest_losses_are_kept(several: list[tuple[Loss, ...]]) -> Non
 
 
 @given(histories())
-def test_rows_are_ends_of_the_history(losses: tuple[Loss, ...]) -> None:
+def test_rows_are_ends_of_the_history(losses: tuple[WorkerLoss, ...]) -> None:
     for row in (fruitless_row(losses), failed_newcomers(losses)):
         assert row == losses[len(losses) - len(row) :]
 
@@ -186,14 +189,14 @@ def test_a_newcomer_that_dies_after_the_last_member_was_lost_with_it() -> None:
     ],
     ids=["another generation", "a newer process", "later and after more steps"],
 )
-def test_what_was_not_lost_together_is_another_loss(later: Loss) -> None:
+def test_what_was_not_lost_together_is_another_loss(later: WorkerLoss) -> None:
     assert len(history(loss(3, generation=1, newest_task=3), later)) == 2
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------
 
 
-def verdict_of(*losses: Loss, where: Scene = ALONE) -> Verdict | None:
+def verdict_of(*losses: WorkerLoss, where: NodeHealth = ALONE) -> Verdict | None:
     return diagnose(history(*losses), where, RULES)
 
 
@@ -278,14 +281,15 @@ def test_a_host_that_the_job_cannot_do_without_is_not_excluded() -> None:
 @pytest.mark.parametrize(
     ("death", "advised"),
     [
-        (Death(task_id=TaskId("job-1.1"), node_id=NodeId("a"), how="hung", hung=True), "pliant up --lease"),
-        (Death(task_id=TaskId("job-1.1"), node_id=NodeId("a"), how="SIGKILL", signal=9), "want of memory"),
-        (Death(task_id=TaskId("job-1.1"), node_id=NodeId("a"), how="SIGSEGV", signal=11), "native library"),
-        (Death(task_id=TaskId("job-1.1"), node_id=NodeId("a"), how="large", too_large=True), "submit --memory"),
-        (Death(task_id=TaskId("job-1.1"), node_id=NodeId("a"), how="vanished"), "--audit"),
+        ({"how": "hung", "hung": True}, "pliant up --lease"),
+        ({"how": "SIGKILL", "signal": 9}, "want of memory"),
+        ({"how": "SIGSEGV", "signal": 11}, "native library"),
+        ({"how": "large", "too_large": True}, "submit --memory"),
+        ({"how": "vanished"}, "--audit"),
     ],
 )
-def test_the_advice_fits_how_they_died(death: Death, advised: str) -> None:
-    losses = tuple(replace(loss(n), deaths=(death,)) for n in (1, 2, 3))
+def test_the_advice_fits_how_they_died(death: dict[str, Any], advised: str) -> None:
+    failure = ProcessFailure(task_id=TaskId("job-1.1"), node_id=NodeId("a"), **death)
+    losses = tuple(replace(loss(n), deaths=(failure,)) for n in (1, 2, 3))
 
     assert advised in explain(PoisonStep(step=7, losses=losses))

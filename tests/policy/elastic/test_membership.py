@@ -3,21 +3,21 @@
 from collections.abc import Iterable
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Abandon, Broken, Dismiss, Form, Hello, Left, Ready, Switched
+from pliant.core.link import Abandon, Dismiss, Form, Hello, Left, Lost, Ready, Switched
+from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import (
     Abandoned,
     Activated,
     Announced,
     Effect,
+    GenerationView,
     Gone,
-    Group,
-    Heard,
     Membership,
     MembershipEvent,
     Send,
+    TaskMessage,
     Tick,
     Wanted,
-    handle,
     restore,
 )
 
@@ -40,7 +40,7 @@ class Story:
         return self.feed(Wanted(tasks=frozenset(tasks), cause=cause))
 
     def ready(self, task: TaskId) -> tuple[Effect, ...]:
-        return self.feed(Heard(task_id=task, message=Ready(host=f"host-{task}", port=7, virtual_workers=8)))
+        return self.feed(TaskMessage(task_id=task, message=Ready(host=f"host-{task}", port=7, virtual_workers=8)))
 
     def switched(self, *tasks: TaskId, step: int = 0, redone: int = 0) -> tuple[Effect, ...]:
         """The members enter the newest generation, the leader first."""
@@ -54,18 +54,18 @@ class Story:
                 redone_steps=redone,
                 leader=rank == 0,
             )
-            effects += self.feed(Heard(task_id=task, message=message))
+            effects += self.feed(TaskMessage(task_id=task, message=message))
         return tuple(effects)
 
     def left(self, task: TaskId, generation: int, *, saved: bool = False) -> tuple[Effect, ...]:
-        return self.feed(Heard(task_id=task, message=Left(generation=generation, step=9, saved=saved)))
+        return self.feed(TaskMessage(task_id=task, message=Left(generation=generation, step=9, saved=saved)))
 
     def gone(self, task: TaskId, reason: str = "killed") -> tuple[Effect, ...]:
         return self.feed(Gone(task_id=task, reason=reason))
 
     def broken(self, task: TaskId, generation: int, *, trained: int | None = None) -> tuple[Effect, ...]:
-        message = Broken(generation=generation, step=3, error="reset by peer", trained=trained)
-        return self.feed(Heard(task_id=task, message=message))
+        message = Lost(generation=generation, step=3, error="reset by peer", trained=trained)
+        return self.feed(TaskMessage(task_id=task, message=message))
 
     def hello(
         self,
@@ -87,7 +87,7 @@ class Story:
             lost=lost,
             failed=failed,
         )
-        return self.feed(Heard(task_id=task, message=message))
+        return self.feed(TaskMessage(task_id=task, message=message))
 
 
 def training(*tasks: TaskId) -> Story:
@@ -97,7 +97,7 @@ def training(*tasks: TaskId) -> Story:
         story.ready(task)
     story.want(*tasks)
     story.switched(*tasks)
-    assert story.membership.current == Group(number=1, members=tasks, cause="grant")
+    assert story.membership.current == GenerationView(number=1, members=tasks, cause="grant")
     return story
 
 
@@ -131,6 +131,22 @@ def activated(generation: int, *members: TaskId, from_size: int, cause: str, ste
             cause=cause,
         ),
     )
+
+
+def test_the_example_of_membership() -> None:
+    story = training(A)
+    lost = "lost job-1.2 (killed)"
+
+    assert story.want(A, B, C, cause="free slots") == ()
+    assert story.ready(B) == ()
+    assert story.membership.wake_at == 10.3
+    story.now = 10.1
+    assert story.ready(C) == form(2, A, B, C, cause="free slots", to=[A, B, C])
+    assert story.membership.active == (A,), "it trains on meanwhile"
+    assert story.switched(A, B, C, step=40) == activated(2, A, B, C, from_size=1, cause="free slots", step=40)
+    story.now = 12.0
+    assert story.gone(B) == (*abandon(2, lost, A, C), *form(3, A, C, cause=lost, to=[A, C]))
+    assert story.switched(A, C, step=41) == activated(3, A, C, from_size=3, cause=lost, step=41)
 
 
 # -- planned changes --------------------------------------------------------------------------------------------------
@@ -332,7 +348,7 @@ def test_failure_after_an_unheard_switch_ends_the_generation_before_it_too() -> 
     effects = story.broken(A, 2, trained=1)
 
     assert [effect.generation for effect in effects if isinstance(effect, Abandoned)] == [2, 1]
-    assert story.membership.forming == Group(number=3, members=(A, B), cause="job-1.1 reports: reset by peer")
+    assert story.membership.forming == GenerationView(number=3, members=(A, B), cause="job-1.1 reports: reset by peer")
 
 
 def test_generation_that_fails_to_form_again_and_again_is_tried_less_often() -> None:
@@ -340,7 +356,7 @@ def test_generation_that_fails_to_form_again_and_again_is_tried_less_often() -> 
     story.want(A, B)
     story.ready(B)
     story.broken(B, 2)
-    assert story.membership.forming == Group(number=3, members=(A, B), cause="grant")
+    assert story.membership.forming == GenerationView(number=3, members=(A, B), cause="grant")
 
     assert story.broken(B, 3) == abandon(3, "job-1.2 reports: reset by peer", A, B)
     assert story.membership.wake_at == 10.4
@@ -412,7 +428,7 @@ def test_hello_from_a_generation_that_is_over_is_told_so() -> None:
 
 
 def test_restarted_server_goes_on_with_the_generation_that_trains() -> None:
-    group = Group(number=4, members=(A, B))
+    group = GenerationView(number=4, members=(A, B))
     story = Story(restore(JOB, number=4, active=group, forming=None, wanted=frozenset([A, B])))
 
     assert story.membership.active == (A, B)
@@ -422,7 +438,7 @@ def test_restarted_server_goes_on_with_the_generation_that_trains() -> None:
 
 
 def test_restarted_server_announces_nothing_before_it_knows_where_the_members_are() -> None:
-    group = Group(number=4, members=(A, B))
+    group = GenerationView(number=4, members=(A, B))
     story = Story(restore(JOB, number=4, active=group, forming=None, wanted=frozenset([A, B])))
 
     assert story.want(B) == ()
@@ -431,7 +447,7 @@ def test_restarted_server_announces_nothing_before_it_knows_where_the_members_ar
 
 
 def test_restarted_server_repeats_a_forming_generation_once_it_knows_where_it_meets() -> None:
-    active, forming = Group(number=4, members=(A,)), Group(number=5, members=(A, B), cause="more")
+    active, forming = GenerationView(number=4, members=(A,)), GenerationView(number=5, members=(A, B), cause="more")
     story = Story(restore(JOB, number=5, active=active, forming=forming, wanted=frozenset([A, B])))
 
     assert story.hello(B, None, None) == ()
@@ -440,7 +456,7 @@ def test_restarted_server_repeats_a_forming_generation_once_it_knows_where_it_me
 
 
 def test_member_of_a_forming_generation_that_died_while_the_server_was_away_is_not_waited_for() -> None:
-    forming = Group(number=5, members=(A, B), cause="lost job-1.3")
+    forming = GenerationView(number=5, members=(A, B), cause="lost job-1.3")
     story = Story(restore(JOB, number=5, active=None, forming=forming, wanted=frozenset([B])))
     story.hello(B, 4, 50, lost=True)
 
@@ -451,7 +467,7 @@ def test_member_of_a_forming_generation_that_died_while_the_server_was_away_is_n
 
 
 def test_recovery_after_a_restart_waits_for_members_that_are_silent() -> None:
-    group = Group(number=4, members=(A, B, C))
+    group = GenerationView(number=4, members=(A, B, C))
     story = Story(restore(JOB, number=4, active=group, forming=None, wanted=frozenset([A, B, C])))
     story.gone(C)
 
@@ -462,7 +478,7 @@ def test_recovery_after_a_restart_waits_for_members_that_are_silent() -> None:
 
 
 def test_nobody_starts_from_a_checkpoint_while_a_silent_task_may_train() -> None:
-    group = Group(number=4, members=(A, B))
+    group = GenerationView(number=4, members=(A, B))
     story = Story(restore(JOB, number=4, active=group, forming=None, wanted=frozenset([B])))
     story.gone(A)
     story.want(B, C)
@@ -483,7 +499,7 @@ def test_leaving_task_with_a_state_is_remembered_over_a_restart() -> None:
     )
     assert story.membership.forming is None, "job-1.2 may be ahead"
     story.hello(B, 4, 51, lost=True)
-    assert story.membership.forming == Group(number=5, members=(A, B))
+    assert story.membership.forming == GenerationView(number=5, members=(A, B))
 
 
 # -- everything may be told twice -------------------------------------------------------------------------------------
@@ -498,7 +514,7 @@ def test_old_messages_after_a_hello_change_nothing() -> None:
 
     story.hello(A, 2, 9)
     story.feed(
-        Heard(
+        TaskMessage(
             task_id=A,
             message=Switched(generation=1, step=0, size=2, pause_s=0.1, redone_steps=0, leader=True),
         )

@@ -19,7 +19,7 @@ def test_parts_and_partial_sums_are_those_of_a_training(virtual_workers: int, nu
 
     ranges = [cut(range(virtual_workers), num_tasks, rank) for rank in range(num_tasks)]
     assert division.parts == tuple(map(len, ranges))
-    assert division.partials == tree.total(virtual_workers, num_tasks).num_partials
+    assert division.partials == tree.global_sum(virtual_workers, num_tasks).num_partials
     assert division.efficiency == virtual_workers / (num_tasks * max(division.parts))
 
 

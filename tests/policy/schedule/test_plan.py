@@ -42,7 +42,7 @@ ROWS = [
         expected={"a": (8, "8 of 8 slots: all that it can use; nobody else wants slots")},
     ),
     Row(
-        name="an equal arrives",
+        name="the example of grow: an equal arrives",
         jobs=[job("a", 1, on=line(1, range(8))), job("b", 2)],
         expected={
             "a": (4, "4 of 8 slots: shares them with b in the ratio of priorities 5000:5000"),
@@ -153,7 +153,7 @@ ROWS = [
         },
     ),
     Row(
-        name="priority: who comes later is paused only if nothing else helps",
+        name="the example of admit: who comes later is paused only if nothing else helps",
         policy=PolicyName.PRIORITY,
         jobs=[
             job("a", 1, bounds=(4, 4), on=line(1, range(4))),
@@ -232,6 +232,27 @@ def test_the_demo() -> None:
     del world.jobs[job("train-a", 1).id]
     settle()
     assert sizes == [[8], [4, 4], [3, 5], [8]]
+
+
+def test_the_example_of_plan() -> None:
+    world = World(pool(8), [job("a", 1)])
+
+    def step() -> list[tuple[int, int, int, int]]:
+        """Return target, starts, leavers and processes of every job after a decision."""
+        grants = world.decide().grants
+        return [
+            (grant.num_tasks, len(grant.start), len(grant.leave), len(world.jobs[job_id].tasks))
+            for job_id, grant in grants.items()
+        ]
+
+    assert step() == [(8, 1, 0, 1)]
+    assert step() == [(8, 7, 0, 8)]
+    world.put(job("b", 2))
+    assert step() == [(4, 0, 4, 8), (4, 0, 0, 0)]
+    world.exit_leaving(num=1)
+    assert step() == [(4, 0, 0, 7), (4, 1, 0, 1)]
+    world.exit_leaving()
+    assert step() == [(4, 0, 0, 4), (4, 3, 0, 4)]
 
 
 def test_slots_that_leave_for_one_job_are_not_given_to_another() -> None:

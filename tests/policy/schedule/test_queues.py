@@ -94,27 +94,34 @@ def test_a_job_that_holds_its_minimum_is_not_paused_for_another_queue() -> None:
 
 
 def test_a_minimum_beyond_what_its_queue_deserves_waits_until_others_leave_it_room() -> None:
+    """The first example of `admit` between queues."""
     world = QueuedWorld(pool(8), [queue("a"), queue("b")], [into(job("one", 1), "a")])
     world.settle(MAX_ROUNDS)
     world.put(into(job("big", 2, bounds=(5, 8)), "b"))
-    world.settle(MAX_ROUNDS)
+    decision = world.settle(MAX_ROUNDS)[-1]
+    assert decision.deserved == {"a": 4, "b": 4}
     assert world.sizes() == {"one": 8, "big": 0}
 
     world.put(replace(world.jobs[JobId("job-1")], max_tasks=3))
-    world.settle(MAX_ROUNDS)
+    decision = world.settle(MAX_ROUNDS)[-1]
+    assert decision.deserved == {"a": 3, "b": 5}
 
     assert world.sizes() == {"one": 3, "big": 5}
 
 
 def test_slots_that_another_queue_leaves_go_to_whoever_is_first_and_stay_there() -> None:
+    """The second example of `admit` between queues: had `urgent` been served with what is handed on, it would fit."""
     queues = [queue("a", policy=PolicyName.PRIORITY, weight=3), queue("b", policy=PolicyName.FIFO, weight=5)]
     world = QueuedWorld(pool(3), queues, [into(job("runs", 1, bounds=(1, 1), on=[(1, 0)]), "b")])
     world.put(into(job("does not fit", 2, bounds=(3, 8)), "b"))
     world.put(into(job("small", 3, bounds=(1, 1)), "a"))
     world.put(into(job("urgent", 4, priority=10_000, bounds=(2, 8)), "a"))
 
+    decision = world.decide()
     world.settle(MAX_ROUNDS)
 
+    assert decision.deserved == {"a": 1, "b": 2}
+    assert [(p.node_id, p.slots) for p in decision.grants[JobId("job-4")].start] == [("node-1", (1,)), ("node-1", (2,))]
     assert world.sizes() == {"runs": 1, "does not fit": 0, "small": 0, "urgent": 2}
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import product
 
 from hypothesis import given, settings
@@ -10,11 +11,24 @@ from tests.policy.schedule import oracle
 from tests.policy.schedule.world import job
 
 from pliant.core.workload import Workload
-from pliant.policy.schedule.share import Demand, fill, queue
+from pliant.policy.schedule.share import Demand, fill, serve_in_order
 
 
 def demand(view: Workload) -> Demand:
     return Demand(view.priority, view.slots_per_task, view.min_tasks, view.max_tasks)
+
+
+def test_the_example_of_share() -> None:
+    a, b = Demand(1, 1, 1, 8), Demand(2, 1, 1, 8)
+
+    shares = fill([a, b], 8)
+    assert [Fraction(slots, shares.denominator) for slots in (shares.level, *shares.deserved)] == [
+        Fraction(8, 3), Fraction(8, 3), Fraction(16, 3),
+    ]  # fmt: skip
+    assert shares.tasks == [3, 5]
+
+    shares = fill([a._replace(low=4), b], 8)
+    assert [Fraction(slots, shares.denominator) for slots in (shares.level, *shares.deserved)] == [2, 4, 4]
 
 
 def small_cases() -> Iterator[tuple[list[Workload], int]]:
@@ -73,7 +87,7 @@ def test_shares_keep_their_bounds_and_leave_no_slot_that_somebody_could_use(
 ) -> None:
     total = sum(d.low * d.size for d in demands) + more
 
-    shares = (fill if fair else queue)(demands, total)
+    shares = (fill if fair else serve_in_order)(demands, total)
 
     left = total - sum(n * d.size for n, d in zip(shares.tasks, demands, strict=True))
     assert left >= 0
@@ -94,7 +108,7 @@ def test_nobody_gets_less_than_the_whole_tasks_in_what_it_deserves(demands: list
     assert sum(shares.deserved) == min(total, sum(d.high * d.size for d in demands)) * shares.denominator
 
 
-def test_a_queue_serves_the_first_up_to_its_maximum_before_the_next() -> None:
-    assert queue([Demand(1, 1, 1, 5), Demand(9, 1, 1, 5), Demand(9, 1, 1, 5)], 8).tasks == [5, 2, 1]
-    assert queue([Demand(1, 4, 1, 2), Demand(1, 3, 1, 2), Demand(1, 1, 1, 9)], 11).tasks == [1, 2, 1]
-    assert queue([Demand(1, 1, 1, 5), Demand(9, 1, 2, 5)], 2).tasks == [1, 2], "minimums are granted, come what may"
+def test_serving_in_order_gives_to_the_first_up_to_its_maximum_before_the_next() -> None:
+    assert serve_in_order([Demand(1, 1, 1, 5), Demand(9, 1, 1, 5), Demand(9, 1, 1, 5)], 8).tasks == [5, 2, 1]
+    assert serve_in_order([Demand(1, 4, 1, 2), Demand(1, 3, 1, 2), Demand(1, 1, 1, 9)], 11).tasks == [1, 2, 1]
+    assert serve_in_order([Demand(1, 1, 1, 5), Demand(9, 1, 2, 5)], 2).tasks == [1, 2], "minimums are granted"

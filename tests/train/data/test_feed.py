@@ -27,7 +27,8 @@ from torch.utils.data import (
 
 from pliant.train.data.feed import Feed, open_feed
 from pliant.train.data.fetcher import fetches_batches, may_draw
-from pliant.train.data.sharding import Owner, Part, Plan
+from pliant.train.data.loading import LoadSettings
+from pliant.train.data.sharding import Part, ShardingPlan, Worker
 from pliant.train.errors import TrainingError
 
 
@@ -52,21 +53,21 @@ class Batched(Augmented):
         return [self[index] for index in indices]
 
 
-def plan_of(feed: Feed, **changes: Any) -> Plan:
-    return Plan(**{"num_samples": feed.num_samples, "batch_size": 12, "virtual_workers": 4, **changes})
+def plan_of(feed: Feed, **changes: Any) -> ShardingPlan:
+    return ShardingPlan(**{"num_samples": feed.num_samples, "batch_size": 12, "virtual_workers": 4, **changes})
 
 
-def opened(data: Any, **options: Any) -> Feed:
-    return open_feed(data, **{"seed": 3, **options})
+def opened(data: Any, *, seed: int = 3, **options: Any) -> Feed:
+    return open_feed(LoadSettings(data=data, **options), seed=seed)
 
 
-def loaded(feed: Feed, plan: Plan, sizes: Iterable[int]) -> dict[tuple[int, int], Any]:
+def loaded(feed: Feed, plan: ShardingPlan, sizes: Iterable[int]) -> dict[tuple[int, int], Any]:
     """Load step after step as all workers of the size of that step; return the batches by step and first position."""
     found: dict[tuple[int, int], Any] = {}
     for step, size in enumerate(sizes):
         for rank in range(size):
-            owner = Owner(size, rank)
-            feed.aim(step, owner, None)
+            owner = Worker(size, rank)
+            feed.begin_step(step, owner, None)
             for part in plan.parts(step, owner):
                 found[step, part.positions.start] = feed.load(part)
     return found
@@ -80,7 +81,7 @@ def same(one: dict[tuple[int, int], Any], other: dict[tuple[int, int], Any]) -> 
         assert batch["nested"][1][1] == other[key]["nested"][1][1]
 
 
-def bound(data: Any, **options: Any) -> tuple[Feed, Plan]:
+def bound(data: Any, **options: Any) -> tuple[Feed, ShardingPlan]:
     feed = opened(data, **options)
     plan = plan_of(feed)
     feed.bind(plan)
@@ -103,8 +104,8 @@ def test_every_sample_comes_once_an_epoch_for_any_history_of_sizes(
         for step in range(epoch * plan.steps_per_epoch, (epoch + 1) * plan.steps_per_epoch):
             size = data.draw(st.integers(1, 6), label=f"size at step {step}")
             for rank in range(size):
-                feed.aim(step, Owner(size, rank), None)
-                for part in plan.parts(step, Owner(size, rank)):
+                feed.begin_step(step, Worker(size, rank), None)
+                for part in plan.parts(step, Worker(size, rank)):
                     batch = feed.load(part).tolist()
                     assert batch == feed.indices(part)
                     used += batch
@@ -259,7 +260,7 @@ def test_a_data_loader_brings_its_settings() -> None:
     loader = DataLoader(Augmented(), batch_size=12, shuffle=True, collate_fn=len)
     feed, plan = bound(loader)
     plain, _ = bound(Augmented(), collate_fn=len, shuffle=True)
-    part = plan.parts(0, Owner(1, 0))[0]
+    part = plan.parts(0, Worker(1, 0))[0]
 
     assert (feed.batch_size, feed.num_samples) == (12, 30)
     assert feed.indices(part) == plain.indices(part)
@@ -282,7 +283,7 @@ def test_drop_last_leaves_out_other_samples_every_epoch() -> None:
 
     assert feed.num_samples == 24
     epochs = [
-        sorted(i for s in (2 * e, 2 * e + 1) for p in plan.parts(s, Owner(1, 0)) for i in feed.indices(p))
+        sorted(i for s in (2 * e, 2 * e + 1) for p in plan.parts(s, Worker(1, 0)) for i in feed.indices(p))
         for e in (0, 1)
     ]
     assert [len(set(epoch)) for epoch in epochs] == [24, 24]

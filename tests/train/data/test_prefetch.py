@@ -22,8 +22,11 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from pliant.train.data.feed import Feed, open_feed
-from pliant.train.data.prefetch import MAX_DEPTHS, LoaderError
-from pliant.train.data.sharding import Owner, Part, Plan
+from pliant.train.data.fetcher import BatchRequest, Fetcher
+from pliant.train.data.loader_process import LoaderError, LoaderProcesses
+from pliant.train.data.loading import LoadSettings
+from pliant.train.data.prefetch import MAX_DEPTHS, Prefetcher
+from pliant.train.data.sharding import Part, ShardingPlan, Worker
 from pliant.train.errors import TrainingError
 
 PATIENCE_S = 30.0
@@ -73,17 +76,19 @@ class Unportable(Exception):
         super().__init__(f"{one} and {two}")
 
 
-Open = Callable[..., tuple[Feed, Plan]]
+Open = Callable[..., tuple[Feed, ShardingPlan]]
 
 
 @pytest.fixture
 def opened() -> Iterator[Open]:
     feeds: list[Feed] = []
 
-    def open_one(data: Any, *, plan: dict[str, Any] | None = None, **options: Any) -> tuple[Feed, Plan]:
-        feed = open_feed(data, **{"seed": 3, "shuffle": False, "num_workers": 2, **options})
+    def open_one(data: Any, *, plan: dict[str, Any] | None = None, **options: Any) -> tuple[Feed, ShardingPlan]:
+        feed = open_feed(LoadSettings(data=data, **{"shuffle": False, "num_workers": 2, **options}), seed=3)
         feeds.append(feed)
-        bound = Plan(**{"num_samples": feed.num_samples, "batch_size": 16, "virtual_workers": 8, **(plan or {})})
+        bound = ShardingPlan(
+            **{"num_samples": feed.num_samples, "batch_size": 16, "virtual_workers": 8, **(plan or {})}
+        )
         feed.bind(bound)
         return feed, bound
 
@@ -92,8 +97,8 @@ def opened() -> Iterator[Open]:
         feed.close()
 
 
-def step_of(feed: Feed, plan: Plan, step: int, owner: Owner, next_owner: Owner | None = None) -> list[Any]:
-    feed.aim(step, owner, next_owner)
+def step_of(feed: Feed, plan: ShardingPlan, step: int, owner: Worker, next_worker: Worker | None = None) -> list[Any]:
+    feed.begin_step(step, owner, next_worker)
     return [feed.load(part) for part in plan.parts(step, owner)]
 
 
@@ -133,12 +138,12 @@ def test_every_sample_comes_once_an_epoch_for_any_history_of_sizes(
             for step in range(epoch * 3, epoch * 3 + 3):
                 size, announced = data.draw(sizes, label=f"size at {step}"), data.draw(st.none() | sizes)
                 if data.draw(st.booleans(), label=f"step {step} is lost once"):
-                    lost = data.draw(sizes)
-                    for rank in range(lost):
-                        step_of(feeds[rank][0], plan, step, Owner(lost, rank))
+                    size = data.draw(sizes)
+                    for rank in range(size):
+                        step_of(feeds[rank][0], plan, step, Worker(size, rank))
                 for rank in range(size):
-                    coming = Owner(announced, rank) if announced is not None and rank < announced else None
-                    batches = step_of(feeds[rank][0], plan, step, Owner(size, rank), coming)
+                    upcoming = Worker(announced, rank) if announced is not None and rank < announced else None
+                    batches = step_of(feeds[rank][0], plan, step, Worker(size, rank), upcoming)
                     used += [index for batch in batches for index in batch[0].tolist()]
             assert sorted(used) == list(range(NUM_SAMPLES))
 
@@ -151,7 +156,7 @@ def test_augmentation_is_the_same_for_any_number_of_tasks_and_loader_processes(o
         for rank in range(size):
             feed, plan = opened(Recorded(tmp_path / "record"), num_workers=num_workers, shuffle=True)
             for step in range(6):
-                for indices, _, values in step_of(feed, plan, step, Owner(size, rank)):
+                for indices, _, values in step_of(feed, plan, step, Worker(size, rank)):
                     for index, value in zip(indices.tolist(), values.tolist(), strict=True):
                         found[step // 3, index] = value
             feed.close()
@@ -172,30 +177,30 @@ def test_parts_are_loaded_ahead_of_their_use_but_not_without_end(opened: Open, t
     data = Recorded(tmp_path / "record")
     feed, plan = opened(data, prefetch_factor=2)
 
-    step_of(feed, plan, 0, Owner(2, 0))
+    step_of(feed, plan, 0, Worker(2, 0))
 
     wait_for(lambda: sorted(data.fetched()) == sorted([*range(8), *range(16, 24)]))
 
 
 @pytest.mark.parametrize(
-    ("owner", "next_owner", "new"),
+    ("owner", "next_worker", "new"),
     [
-        (Owner(4, 1), Owner(2, 0), [16, 17, 18, 19]),  # shrinks: more parts than before
-        (Owner(2, 1), Owner(3, 1), [22, 23]),  # grows: one part that was another's
-        (Owner(4, 0), Owner(4, 3), [28, 29, 30, 31]),  # changes its place
+        (Worker(4, 1), Worker(2, 0), [16, 17, 18, 19]),  # shrinks: more parts than before
+        (Worker(2, 1), Worker(3, 1), [22, 23]),  # grows: one part that was another's
+        (Worker(4, 0), Worker(4, 3), [28, 29, 30, 31]),  # changes its place
     ],
 )
 def test_parts_of_the_next_owner_are_loaded_before_the_switch(
-    opened: Open, tmp_path: Path, owner: Owner, next_owner: Owner, new: list[int]
+    opened: Open, tmp_path: Path, owner: Worker, next_worker: Worker, new: list[int]
 ) -> None:
     data = Recorded(tmp_path / "record")
     feed, plan = opened(data)
 
-    step_of(feed, plan, 0, owner, next_owner)
+    step_of(feed, plan, 0, owner, next_worker)
 
     wait_for(lambda: set(new) <= set(data.fetched()))
-    loaded = step_of(feed, plan, 1, next_owner)
-    mine = [index for part in plan.parts(1, next_owner) for index in part.positions]
+    loaded = step_of(feed, plan, 1, next_worker)
+    mine = [index for part in plan.parts(1, next_worker) for index in part.positions]
     assert [index for batch in loaded for index in batch[0].tolist()] == mine
     assert all(data.fetched().count(index) == 1 for index in mine)
 
@@ -203,7 +208,7 @@ def test_parts_of_the_next_owner_are_loaded_before_the_switch(
 def test_parts_that_stay_mine_are_not_loaded_again_at_a_switch(opened: Open, tmp_path: Path) -> None:
     data = Recorded(tmp_path / "record")
     feed, plan = opened(data)
-    history = [Owner(2, 0), Owner(2, 0), Owner(1, 0), Owner(2, 0), Owner(3, 0), Owner(2, 0)]
+    history = [Worker(2, 0), Worker(2, 0), Worker(1, 0), Worker(2, 0), Worker(3, 0), Worker(2, 0)]
     feed.stop_at(len(history))
 
     for step, owner in enumerate(history):
@@ -220,7 +225,7 @@ def test_what_is_in_flight_stays_bounded_while_announcements_change(opened: Open
     feed, plan = opened(data, prefetch_factor=1, plan={"num_samples": NUM_SAMPLES})
     useful = 0
     for step in range(30):
-        owner, others = Owner(8, step % 8), [Owner(1, 0), Owner(2, step % 2), Owner(8, 7), None]
+        owner, others = Worker(8, step % 8), [Worker(1, 0), Worker(2, step % 2), Worker(8, 7), None]
         useful += sum(len(batch[0]) for batch in step_of(feed, plan, step, owner, others[step % 4]))
         waste_at_most = (step + 1) * 2 * (2 * MAX_DEPTHS)  # samples of a part × depths of two parts, every step
         assert len(data.fetched()) - useful <= waste_at_most
@@ -238,7 +243,7 @@ def test_nothing_is_loaded_beyond_the_end_of_the_training(opened: Open, tmp_path
     feed, plan = opened(data, order=order, shuffle=None)
     feed.stop_at(plan.steps_per_epoch)
     for step in range(plan.steps_per_epoch):
-        step_of(feed, plan, step, Owner(1, 0))
+        step_of(feed, plan, step, Worker(1, 0))
 
     assert sorted(data.fetched()) == list(range(NUM_SAMPLES))
     assert set(calls) == {0}
@@ -248,9 +253,9 @@ def test_a_worker_without_parts_loads_nothing_and_goes_on_when_it_gets_some(open
     data = Recorded(tmp_path / "record")
     feed, plan = opened(data, plan={"virtual_workers": 2})
 
-    assert [step_of(feed, plan, step, Owner(3, 2)) for step in range(2)] == [[], []]
+    assert [step_of(feed, plan, step, Worker(3, 2)) for step in range(2)] == [[], []]
     assert data.fetched() == []
-    assert step_of(feed, plan, 2, Owner(3, 0))[0][0].tolist() == list(range(32, 40))
+    assert step_of(feed, plan, 2, Worker(3, 0))[0][0].tolist() == list(range(32, 40))
 
 
 # -- processes --------------------------------------------------------------------------------------------------------
@@ -262,7 +267,7 @@ def test_the_same_processes_load_for_the_whole_training(opened: Open, tmp_path: 
     pids = {
         pid
         for step in range(9)
-        for batch in step_of(feed, plan, step, Owner(1 + step % 3, 0))
+        for batch in step_of(feed, plan, step, Worker(1 + step % 3, 0))
         for pid in batch[1].tolist()
     }
 
@@ -300,7 +305,7 @@ def test_a_data_loaders_processes_are_started_as_it_says(opened: Open) -> None:
     )
     feed, plan = opened(loader, num_workers=0)
 
-    seen = {sample for batch in step_of(feed, plan, 0, Owner(1, 0)) for sample in batch}
+    seen = {sample for batch in step_of(feed, plan, 0, Worker(1, 0)) for sample in batch}
 
     assert seen == {(70, 2, 1), (71, 2, 1)}
 
@@ -317,8 +322,8 @@ def test_processes_are_started_before_the_first_part_and_draw_nothing(opened: Op
 
 def test_an_error_in_a_loader_process_is_raised_with_the_users_traceback(opened: Open) -> None:
     feed, plan = opened(Failing(5, KeyError("no such file")))
-    feed.aim(0, Owner(1, 0), None)
-    parts = plan.parts(0, Owner(1, 0))
+    feed.begin_step(0, Worker(1, 0), None)
+    parts = plan.parts(0, Worker(1, 0))
     assert [feed.load(part).tolist() for part in parts[:2]] == [[0, 1], [2, 3]]
 
     with pytest.raises(KeyError, match="no such file") as raised:
@@ -339,14 +344,14 @@ def test_an_error_of_the_worker_init_function_is_raised_as_it_is(opened: Open) -
 
     for step in range(2):
         with pytest.raises(FileNotFoundError, match="no data here"):
-            step_of(feed, plan, step, Owner(1, 0))
+            step_of(feed, plan, step, Worker(1, 0))
 
 
 def test_an_error_that_cannot_travel_is_told_in_words(opened: Open) -> None:
     feed, plan = opened(Failing(0, Unportable(1, 2)))
 
     with pytest.raises(TrainingError, match=r"could not be loaded: .*Unportable: 1 and 2") as raised:
-        step_of(feed, plan, 0, Owner(1, 0))
+        step_of(feed, plan, 0, Worker(1, 0))
 
     assert "raise self.error" in str(raised.value.__cause__)
 
@@ -354,24 +359,24 @@ def test_an_error_that_cannot_travel_is_told_in_words(opened: Open) -> None:
 def test_an_error_in_a_part_that_is_thrown_away_is_nobodys(opened: Open) -> None:
     feed, plan = opened(Failing(21, ValueError("of another worker in the end")))
 
-    step_of(feed, plan, 0, Owner(4, 0), Owner(2, 0))
+    step_of(feed, plan, 0, Worker(4, 0), Worker(2, 0))
     for step in range(1, 3):
-        step_of(feed, plan, step, Owner(4, 0))
+        step_of(feed, plan, step, Worker(4, 0))
 
     with pytest.raises(ValueError, match="of another worker"):
-        step_of(feed, plan, 1, Owner(2, 0))
+        step_of(feed, plan, 1, Worker(2, 0))
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings(r"ignore:Exception ignored[\s\S]*DataLoader worker:pytest.PytestUnraisableExceptionWarning")
 def test_a_killed_loader_process_ends_the_training_with_a_clear_error(opened: Open, tmp_path: Path) -> None:
     feed, plan = opened(Recorded(tmp_path / "record"))
-    victim = step_of(feed, plan, 0, Owner(1, 0))[0][1].tolist()[0]
+    victim = step_of(feed, plan, 0, Worker(1, 0))[0][1].tolist()[0]
 
     def train() -> None:
         os.kill(victim, signal.SIGKILL)
         for step in range(1, 1000):
-            step_of(feed, plan, step, Owner(1, 0))
+            step_of(feed, plan, step, Worker(1, 0))
 
     with pytest.raises(RuntimeError, match=rf"DataLoader worker (\(pid(\(s\))? {victim}\)|was killed)"):
         train()
@@ -385,15 +390,15 @@ def test_a_killed_loader_process_ends_the_training_with_a_clear_error(opened: Op
 def test_a_lock_that_a_killed_loader_process_held_keeps_nobody_from_ending(
     opened: Open, tmp_path: Path, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pliant.train.data.prefetch._LOCK_S", 0.2)
+    monkeypatch.setattr("pliant.train.data.loader_process._LOCK_S", 0.2)
     feed, plan = opened(Recorded(tmp_path / "record"))
-    victim = step_of(feed, plan, 0, Owner(1, 0))[0][1].tolist()[0]
+    victim = step_of(feed, plan, 0, Worker(1, 0))[0][1].tolist()[0]
     lock = feed._prefetch._batches._workers_done_event._event._cond  # type: ignore[attr-defined]
     with lock:  # as held by a process that dies while it looks
         with contextlib.suppress(RuntimeError):  # torch's, wherever this thread is then
             os.kill(victim, signal.SIGKILL)
             for step in range(1, 1000 if is_told else 1):
-                step_of(feed, plan, step, Owner(1, 0))
+                step_of(feed, plan, step, Worker(1, 0))
             wait_for(lambda: not alive(victim))
         feed.close()
     gc.collect()
@@ -401,13 +406,13 @@ def test_a_lock_that_a_killed_loader_process_held_keeps_nobody_from_ending(
 
 def test_ctrl_c_leaves_the_loader_processes_to_the_training_process(opened: Open, tmp_path: Path) -> None:
     feed, plan = opened(Recorded(tmp_path / "record"))
-    pids = {pid for batch in step_of(feed, plan, 0, Owner(1, 0)) for pid in batch[1].tolist()}
+    pids = {pid for batch in step_of(feed, plan, 0, Worker(1, 0)) for pid in batch[1].tolist()}
 
     for pid in pids:
         os.kill(pid, signal.SIGINT)
 
     assert pids == {
-        pid for s in range(1, 6) for batch in step_of(feed, plan, s, Owner(1, 0)) for pid in batch[1].tolist()
+        pid for s in range(1, 6) for batch in step_of(feed, plan, s, Worker(1, 0)) for pid in batch[1].tolist()
     }
 
 
@@ -418,23 +423,24 @@ def test_batches_are_pinned_if_asked(opened: Open, num_workers: int) -> None:
         pytest.skip("no CUDA device")
     feed, plan = opened([torch.ones(3)] * NUM_SAMPLES, num_workers=num_workers, pin_memory=True)
 
-    assert all(batch.is_pinned() for step in range(4) for batch in step_of(feed, plan, step, Owner(1, 0)))
+    assert all(batch.is_pinned() for step in range(4) for batch in step_of(feed, plan, step, Worker(1, 0)))
 
 
 SCRIPT = """
     import os, torch
     from pliant.train.data.feed import open_feed
-    from pliant.train.data.sharding import Owner, Plan
+    from pliant.train.data.loading import LoadSettings
+    from pliant.train.data.sharding import ShardingPlan, Worker
 
     class Pids(torch.utils.data.Dataset):
         def __len__(self): return 48
         def __getitem__(self, index): return os.getpid()
 
-    feed = open_feed(Pids(), seed=0, num_workers=2)
-    plan = Plan(num_samples=48, batch_size=16, virtual_workers=8)
+    feed = open_feed(LoadSettings(data=Pids(), num_workers=2), seed=0)
+    plan = ShardingPlan(num_samples=48, batch_size=16, virtual_workers=8)
     feed.bind(plan)
-    feed.aim(0, Owner(1, 0), None)
-    print(*{pid for part in plan.parts(0, Owner(1, 0)) for pid in feed.load(part).tolist()}, flush=True)
+    feed.begin_step(0, Worker(1, 0), None)
+    print(*{pid for part in plan.parts(0, Worker(1, 0)) for pid in feed.load(part).tolist()}, flush=True)
     input()
 """
 
@@ -456,9 +462,30 @@ def test_loader_processes_die_with_a_killed_task() -> None:
 def test_a_part_can_be_loaded_again(opened: Open, tmp_path: Path) -> None:
     feed, plan = opened(Recorded(tmp_path / "record"))
     part = Part(0, 0, range(2), 16)
-    feed.aim(0, Owner(1, 0), None)
+    feed.begin_step(0, Worker(1, 0), None)
 
     first, again = feed.load(part), feed.load(part)
 
     torch.testing.assert_close(first[2], again[2], rtol=0, atol=0)
-    assert plan.parts(0, Owner(1, 0))[0] == part
+    assert plan.parts(0, Worker(1, 0))[0] == part
+
+
+def test_parts_are_requested_in_the_order_that_the_module_shows() -> None:
+    plan = ShardingPlan(num_samples=48, batch_size=8, virtual_workers=4)
+    requested: list[str] = []
+
+    def request(part: Part) -> BatchRequest:
+        requested.append(f"{part.step}.{part.virtual_worker}")
+        return BatchRequest(0, part.positions.start, list(part.positions))
+
+    fetcher = Fetcher(torch.arange(48), collate_fn=None, seed=0)
+    prefetcher = Prefetcher(fetcher, LoaderProcesses(num_workers=1, prefetch_factor=2), plan, request)
+    try:
+        for step in range(3):
+            prefetcher.begin_step(step, Worker(2, 0), Worker(1, 0))
+            for part in plan.parts(step, Worker(2, 0)):
+                prefetcher.load(part)
+    finally:
+        prefetcher.close()
+
+    assert requested[:8] == ["0.0", "0.1", "1.0", "1.2", "1.1", "1.3", "2.0", "2.2"]

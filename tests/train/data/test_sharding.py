@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.train.data.sharding import Owner, Part, Plan, cut
+from pliant.train.data.sharding import Part, ShardingPlan, Worker, cut
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.integers(1, 60))
@@ -19,7 +19,7 @@ def test_cut_is_consecutive_whole_and_even(start: int, length: int, num_parts: i
 
 
 plans = st.builds(
-    lambda num_samples, batch_size, virtual_workers, accumulate, whole_shares: Plan(
+    lambda num_samples, batch_size, virtual_workers, accumulate, whole_shares: ShardingPlan(
         num_samples=max(num_samples, batch_size),
         batch_size=max(batch_size, virtual_workers),
         virtual_workers=virtual_workers,
@@ -34,12 +34,12 @@ plans = st.builds(
 )
 
 
-def parts_of(plan: Plan, step: int, size: int) -> list[Part]:
-    return [part for rank in range(size) for part in plan.parts(step, Owner(size, rank))]
+def parts_of(plan: ShardingPlan, step: int, size: int) -> list[Part]:
+    return [part for rank in range(size) for part in plan.parts(step, Worker(size, rank))]
 
 
 @given(plans, st.data())
-def test_every_sample_is_used_once_an_epoch_for_any_history_of_sizes(plan: Plan, data: st.DataObject) -> None:
+def test_every_sample_is_used_once_an_epoch_for_any_history_of_sizes(plan: ShardingPlan, data: st.DataObject) -> None:
     used: list[int] = []
     for step in range(plan.steps_per_epoch):
         size = data.draw(st.integers(1, plan.virtual_workers), label=f"size at step {step}")
@@ -49,13 +49,13 @@ def test_every_sample_is_used_once_an_epoch_for_any_history_of_sizes(plan: Plan,
 
 
 @given(plans, st.integers(1, 24), st.integers(0, 30))
-def test_parts_do_not_depend_on_the_number_of_workers(plan: Plan, size: int, step: int) -> None:
+def test_parts_do_not_depend_on_the_number_of_workers(plan: ShardingPlan, size: int, step: int) -> None:
     if not plan.whole_shares:
         assert parts_of(plan, step, size) == parts_of(plan, step, 1)
 
 
 @given(plans, st.integers(1, 24), st.integers(0, 30))
-def test_parts_are_never_empty_and_weigh_together_what_the_batch_has(plan: Plan, size: int, step: int) -> None:
+def test_parts_are_never_empty_and_weigh_together_what_the_batch_has(plan: ShardingPlan, size: int, step: int) -> None:
     parts = parts_of(plan, step, size)
 
     assert all(part.positions for part in parts)
@@ -65,9 +65,9 @@ def test_parts_are_never_empty_and_weigh_together_what_the_batch_has(plan: Plan,
 
 @given(plans, st.integers(1, 24))
 def test_of_a_whole_batch_every_virtual_worker_has_a_part_and_no_worker_has_two_more_than_another(
-    plan: Plan, size: int
+    plan: ShardingPlan, size: int
 ) -> None:
-    shares = [len([part for part in plan.parts(0, Owner(size, rank)) if part.last]) for rank in range(size)]
+    shares = [len([part for part in plan.parts(0, Worker(size, rank)) if part.last]) for rank in range(size)]
 
     if len(plan.batch(0)) == plan.batch_size:
         assert sum(shares) == (min(size, plan.batch_size) if plan.whole_shares else plan.virtual_workers)
@@ -75,21 +75,32 @@ def test_of_a_whole_batch_every_virtual_worker_has_a_part_and_no_worker_has_two_
 
 
 def test_last_batch_of_an_epoch_is_what_is_left_in_parts_of_about_the_usual_size() -> None:
-    plan = Plan(num_samples=21, batch_size=16, virtual_workers=4)
+    plan = ShardingPlan(num_samples=21, batch_size=16, virtual_workers=4)
 
     assert [plan.batch(step) for step in range(3)] == [range(16), range(16, 21), range(16)]
     assert [part.positions for part in parts_of(plan, 1, 4)] == [range(16, 19), range(19, 21)]
-    assert plan.parts(1, Owner(3, 2)) == ()
+    assert plan.parts(1, Worker(3, 2)) == ()
 
 
 def test_pieces_follow_each_other_inside_a_part() -> None:
-    plan = Plan(num_samples=24, batch_size=12, virtual_workers=2, accumulate=3)
+    plan = ShardingPlan(num_samples=24, batch_size=12, virtual_workers=2, accumulate=3)
 
-    assert plan.parts(1, Owner(2, 1)) == tuple(
+    assert plan.parts(1, Worker(2, 1)) == tuple(
         Part(1, 1, range(18 + 2 * piece, 20 + 2 * piece), 12, piece, piece == 2) for piece in range(3)
     )
 
 
 @given(plans, st.integers(0, 100))
-def test_samples_used_are_those_of_the_steps(plan: Plan, num_steps: int) -> None:
+def test_samples_used_are_those_of_the_steps(plan: ShardingPlan, num_steps: int) -> None:
     assert plan.num_used(num_steps) == sum(len(plan.batch(step)) for step in range(num_steps))
+
+
+def test_the_example_of_the_module() -> None:
+    plan = ShardingPlan(num_samples=10, batch_size=6, virtual_workers=4)
+
+    def parts(step: int, size: int) -> list[list[list[int]]]:
+        return [[list(part.positions) for part in plan.parts(step, Worker(size, rank))] for rank in range(size)]
+
+    assert parts(0, 2) == [[[0, 1], [2, 3]], [[4], [5]]]
+    assert parts(0, 3) == [[[0, 1], [2, 3]], [[4]], [[5]]]
+    assert parts(1, 1) == [[[6, 7], [8, 9]]]

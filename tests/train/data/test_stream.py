@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, IterableDataset
 
 from pliant.train.data.feed import Feed, open_feed
-from pliant.train.data.sharding import Owner, Part, Plan
+from pliant.train.data.loading import LoadSettings
+from pliant.train.data.sharding import Part, ShardingPlan, Worker
 from pliant.train.errors import TrainingError
 
 
@@ -68,26 +69,26 @@ class Sharded:
         return ((virtual_worker, k, random.random()) for k in range(self.shard_length))
 
 
-def bound(data: Any, *, plan: dict[str, Any] | None = None, **options: Any) -> tuple[Feed, Plan]:
-    feed = open_feed(data, **{"seed": 3, "collate_fn": list, **options})
-    made = Plan(**{"num_samples": feed.num_samples, "batch_size": 12, "virtual_workers": 4, **(plan or {})})
+def bound(data: Any, *, plan: dict[str, Any] | None = None, **options: Any) -> tuple[Feed, ShardingPlan]:
+    feed = open_feed(LoadSettings(data=data, **{"collate_fn": list, **options}), seed=3)
+    made = ShardingPlan(**{"num_samples": feed.num_samples, "batch_size": 12, "virtual_workers": 4, **(plan or {})})
     feed.bind(made)
     return feed, made
 
 
-def step_of(feed: Feed, plan: Plan, step: int, owner: Owner) -> dict[int, list[Any]]:
+def step_of(feed: Feed, plan: ShardingPlan, step: int, owner: Worker) -> dict[int, list[Any]]:
     """Return the batches of a step by their first position."""
-    feed.aim(step, owner, None)
+    feed.begin_step(step, owner, None)
     return {part.positions.start: feed.load(part) for part in plan.parts(step, owner)}
 
 
-def epoch_of(feeds: list[Feed], plan: Plan, epoch: int, sizes: list[int]) -> list[Any]:
+def epoch_of(feeds: list[Feed], plan: ShardingPlan, epoch: int, sizes: list[int]) -> list[Any]:
     """Return the samples of an epoch in the order of their positions."""
     samples: list[Any] = []
     for step, size in enumerate(sizes, epoch * plan.steps_per_epoch):
         found: dict[int, list[Any]] = {}
         for rank in range(size):
-            found |= step_of(feeds[rank], plan, step, Owner(size, rank))
+            found |= step_of(feeds[rank], plan, step, Worker(size, rank))
         samples += [sample for start in sorted(found) for sample in found[start]]
     return samples
 
@@ -125,7 +126,7 @@ def test_a_task_reads_the_stream_once_an_epoch_and_no_further_than_it_needs() ->
     data = Counted(36)
     feed, plan = bound(data, num_samples=36)
 
-    for step, owner in enumerate([Owner(3, 0), Owner(1, 0), Owner(3, 1)]):
+    for step, owner in enumerate([Worker(3, 0), Worker(1, 0), Worker(3, 1)]):
         step_of(feed, plan, step, owner)
 
     assert (data.num_opened, data.num_read) == (1, 24 + 6 + 3)
@@ -134,34 +135,34 @@ def test_a_task_reads_the_stream_once_an_epoch_and_no_further_than_it_needs() ->
 def test_a_step_that_is_computed_again_needs_no_second_reading_whatever_the_size() -> None:
     data = Counted(36)
     feed, plan = bound(data, num_samples=36)
-    step_of(feed, plan, 0, Owner(1, 0))
-    first = step_of(feed, plan, 1, Owner(2, 1))
+    step_of(feed, plan, 0, Worker(1, 0))
+    first = step_of(feed, plan, 1, Worker(2, 1))
 
-    assert step_of(feed, plan, 1, Owner(2, 1)) == first
+    assert step_of(feed, plan, 1, Worker(2, 1)) == first
     assert data.num_read == 24
-    assert [k for batch in step_of(feed, plan, 1, Owner(1, 0)).values() for _, k, _ in batch] == list(range(12, 24))
+    assert [k for batch in step_of(feed, plan, 1, Worker(1, 0)).values() for _, k, _ in batch] == list(range(12, 24))
     assert (data.num_opened, data.num_read) == (1, 24)
 
 
 def test_going_back_or_joining_late_reads_from_the_beginning_of_the_epoch() -> None:
     data = Counted(36)
     feed, plan = bound(data, num_samples=36)
-    late = step_of(feed, plan, 5, Owner(1, 0))
+    late = step_of(feed, plan, 5, Worker(1, 0))
     assert (data.num_opened, data.num_read) == (1, 36)
 
-    step_of(feed, plan, 3, Owner(1, 0))
+    step_of(feed, plan, 3, Worker(1, 0))
 
     assert (data.num_opened, data.num_read) == (2, 48)
-    assert step_of(feed, plan, 5, Owner(1, 0)) == late
+    assert step_of(feed, plan, 5, Worker(1, 0)) == late
     assert data.num_opened == 2
 
 
 def test_a_stream_that_ends_early_is_told_with_its_length() -> None:
     feed, plan = bound(Counted(20), num_samples=36)
-    step_of(feed, plan, 0, Owner(1, 0))
+    step_of(feed, plan, 0, Worker(1, 0))
 
     with pytest.raises(TrainingError, match=r"epoch 0 ended after 20 samples; an epoch has 36: .*num_samples=20"):
-        step_of(feed, plan, 1, Owner(1, 0))
+        step_of(feed, plan, 1, Worker(1, 0))
 
 
 def test_an_error_of_the_stream_is_raised_as_it_is() -> None:
@@ -173,25 +174,25 @@ def test_an_error_of_the_stream_is_raised_as_it_is() -> None:
     feed, plan = bound(Broken(), num_samples=12)
 
     with pytest.raises(OSError, match="the file is torn"):
-        step_of(feed, plan, 0, Owner(1, 0))
+        step_of(feed, plan, 0, Worker(1, 0))
 
 
 def test_a_data_loader_of_an_iterable_data_set_is_taken_over() -> None:
     loader = DataLoader(Counted(30), batch_size=12, drop_last=True, collate_fn=len)
-    feed = open_feed(loader, seed=0, num_samples=30)
-    plan = Plan(num_samples=feed.num_samples, batch_size=12, virtual_workers=4)
+    feed = open_feed(LoadSettings(data=loader, num_samples=30), seed=0)
+    plan = ShardingPlan(num_samples=feed.num_samples, batch_size=12, virtual_workers=4)
     feed.bind(plan)
 
     assert (feed.batch_size, feed.num_samples) == (12, 24)
     assert feed.indices(Part(1, 0, range(12, 14), 12)) == [12, 13]
-    sizes: dict[int, Any] = step_of(feed, plan, 0, Owner(2, 1))
+    sizes: dict[int, Any] = step_of(feed, plan, 0, Worker(2, 1))
     assert sizes == {6: 3, 9: 3}
 
 
 def test_batches_of_a_stream_are_collated_by_torch_if_nothing_else_is_said() -> None:
     feed, plan = bound(Counted(12), num_samples=12, collate_fn=None)
 
-    epochs, ks, drawn = step_of(feed, plan, 0, Owner(1, 0))[3]
+    epochs, ks, drawn = step_of(feed, plan, 0, Worker(1, 0))[3]
 
     assert (epochs.tolist(), ks.tolist()) == ([0, 0, 0], [3, 4, 5])
     assert len(set(drawn.tolist())) == 3
@@ -223,22 +224,22 @@ def test_only_the_shards_of_a_tasks_virtual_workers_are_opened() -> None:
     data = Sharded(36, 9)
     feed, plan = bound(data)
 
-    for step, owner in enumerate([Owner(2, 0), Owner(2, 0), Owner(1, 0)]):
+    for step, owner in enumerate([Worker(2, 0), Worker(2, 0), Worker(1, 0)]):
         step_of(feed, plan, step, owner)
 
     assert data.opened == [0, 1, 2, 3]
-    assert step_of(feed, plan, 2, Owner(2, 1)).keys() == {30, 33}
+    assert step_of(feed, plan, 2, Worker(2, 1)).keys() == {30, 33}
     assert data.opened == [0, 1, 2, 3]
 
 
 def test_a_shard_that_ends_early_is_told() -> None:
     feed, plan = bound(Sharded(36, 8))
-    step_of(feed, plan, 0, Owner(1, 0))
-    step_of(feed, plan, 1, Owner(1, 0))
+    step_of(feed, plan, 0, Worker(1, 0))
+    step_of(feed, plan, 1, Worker(1, 0))
 
     message = r"shard\(0, 4\) of epoch 0 ended after 8 samples; this virtual worker computes 9 of the 36"
     with pytest.raises(TrainingError, match=message):
-        step_of(feed, plan, 2, Owner(1, 0))
+        step_of(feed, plan, 2, Worker(1, 0))
 
 
 def test_shards_are_not_used_where_a_part_is_a_tasks_whole_share() -> None:

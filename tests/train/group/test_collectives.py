@@ -16,8 +16,9 @@ import torch
 
 from pliant.train.errors import GenerationLost
 from pliant.train.group import collectives
-from pliant.train.group.collectives import Group, Rendezvous, Seat, connect, stuck_groups
-from pliant.train.group.staged import Staged
+from pliant.train.group.collectives import Group, GroupSpec, connect, num_closing_groups
+from pliant.train.group.rendezvous import RendezvousServer
+from pliant.train.group.staged import StagedBackend
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 30.0
@@ -67,12 +68,12 @@ def patient_gloo() -> Iterator[None]:
 @contextmanager
 def groups_of(*hosts: str, number: int = 1) -> Iterator[list[Group]]:
     """Connect one member for every host, at a rendezvous of the first."""
-    rendezvous = Rendezvous(hosts[0])
+    rendezvous = RendezvousServer(hosts[0])
     address = (rendezvous.host, rendezvous.port)
 
     def member(rank: int) -> Callable[[], Group]:
-        seat = Seat(number=number, rank=rank, size=len(hosts), host=hosts[rank])
-        return lambda: connect(seat, address=address, prefix=f"job-1/{number}")
+        spec = GroupSpec(number=number, rank=rank, size=len(hosts), host=hosts[rank])
+        return lambda: connect(spec, address=address, prefix=f"job-1/{number}")
 
     with patient_gloo():
         made = together([member(rank) for rank in range(len(hosts))])
@@ -80,7 +81,7 @@ def groups_of(*hosts: str, number: int = 1) -> Iterator[list[Group]]:
     yield made
     for group in made:
         group.drop()
-    wait_until(lambda: stuck_groups() == 0, "all groups are gone")
+    wait_until(lambda: num_closing_groups() == 0, "all groups are gone")
 
 
 def has_ipv6() -> bool:
@@ -113,10 +114,10 @@ def test_every_collective_gives_every_member_what_it_should(hosts: tuple[str, ..
             pieces, exchanged = torch.arange(6.0) + 10 * rank, torch.empty(2 * (rank + 1) + rank + 1)
             received, sent = [rank + 1] * 3, [1, 2, 3]
             work = group.start_all_to_all(exchanged, pieces, received=received, sent=sent)
-            group.wait_for(work, lost=never)
+            group.wait_for(work, is_lost=never)
             copied = torch.full((2,), float(rank))
             group.start_broadcast(copied, 1)
-            group.wait(lost=never)
+            group.wait(is_lost=never)
             passed = torch.zeros(3)
             if rank == 0:
                 group.send(torch.tensor([7.0, 8.0, 9.0]), 2)
@@ -139,11 +140,11 @@ def test_every_collective_gives_every_member_what_it_should(hosts: tuple[str, ..
 
 
 def test_a_group_of_one_does_nothing_and_needs_no_rendezvous() -> None:
-    group = connect(Seat(number=4, rank=0, size=1, host="127.0.0.1"), address=("", 0), prefix="job-1/4")
+    group = connect(GroupSpec(number=4, rank=0, size=1, host="127.0.0.1"), address=("", 0), prefix="job-1/4")
     tensor = torch.ones(2)
 
-    group.wait_for(group.start_all_reduce(tensor), lost=never)
-    group.wait(lost=never)
+    group.wait_for(group.start_all_reduce(tensor), is_lost=never)
+    group.wait(is_lost=never)
     group.abort()
     group.drop()
 
@@ -156,7 +157,7 @@ def test_two_generations_live_side_by_side() -> None:
         tensors = [torch.ones(1) for _ in range(5)]
         together(
             [
-                lambda group=group, tensor=tensor: group.all_reduce([tensor], lost=never)  # type: ignore[misc]
+                lambda group=group, tensor=tensor: group.all_reduce([tensor], is_lost=never)  # type: ignore[misc]
                 for group, tensor in zip([*old, *new], tensors, strict=True)
             ]
         )
@@ -168,7 +169,7 @@ def test_who_waits_for_a_member_that_left_is_told() -> None:
     with groups_of(*THREE[:2]) as (leaver, waiter):
         leaver.drop()
         with pytest.raises(GenerationLost):
-            waiter.all_reduce([torch.ones(1)], lost=never)
+            waiter.all_reduce([torch.ones(1)], is_lost=never)
 
 
 def test_what_was_dropped_cannot_be_used() -> None:
@@ -178,7 +179,7 @@ def test_what_was_dropped_cannot_be_used() -> None:
             lambda: first.start_all_reduce(torch.ones(1)),
             lambda: first.send(torch.ones(1), 1),
             lambda: first.receive(torch.ones(1), 1),
-            lambda: first.wait(lost=never),
+            lambda: first.wait(is_lost=never),
         ]
         for use in uses:
             with pytest.raises(GenerationLost):
@@ -186,17 +187,17 @@ def test_what_was_dropped_cannot_be_used() -> None:
 
 
 def test_a_rendezvous_that_died_is_noticed_while_forming() -> None:
-    rendezvous = Rendezvous("127.0.0.1")
-    seat = Seat(number=3, rank=1, size=2, host="127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1")
+    spec = GroupSpec(number=3, rank=1, size=2, host="127.0.0.1")
     connecting = threading.Event()
 
-    def given_up() -> bool:
+    def is_cancelled() -> bool:
         connecting.set()
         return False
 
     def form() -> str:
         with pytest.raises(GenerationLost) as lost:
-            connect(seat, address=(rendezvous.host, rendezvous.port), prefix="job-1/3", given_up=given_up)
+            connect(spec, address=(rendezvous.host, rendezvous.port), prefix="job-1/3", is_cancelled=is_cancelled)
         return str(lost.value)
 
     def die() -> str:
@@ -212,16 +213,16 @@ def test_a_rendezvous_that_died_is_noticed_while_forming() -> None:
 
 
 def test_an_address_that_is_not_this_machines_is_named_with_what_to_do() -> None:
-    rendezvous = Rendezvous("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1")
     right, wrong = (
-        Seat(number=1, rank=rank, size=2, host=host) for rank, host in enumerate(("127.0.0.1", "192.0.2.7"))
+        GroupSpec(number=1, rank=rank, size=2, host=host) for rank, host in enumerate(("127.0.0.1", "192.0.2.7"))
     )
-    given_up = threading.Event()
+    is_cancelled = threading.Event()
 
-    def form(seat: Seat) -> str:
+    def form(spec: GroupSpec) -> str:
         with pytest.raises(GenerationLost) as lost:
-            connect(seat, address=(rendezvous.host, rendezvous.port), prefix="1", given_up=given_up.is_set)
-        given_up.set()
+            connect(spec, address=(rendezvous.host, rendezvous.port), prefix="1", is_cancelled=is_cancelled.is_set)
+        is_cancelled.set()
         return str(lost.value)
 
     _, message = together([lambda: form(right), lambda: form(wrong)])
@@ -235,14 +236,14 @@ def test_an_address_that_is_not_this_machines_is_named_with_what_to_do() -> None
 
 PEER = """
 import sys, torch
-from pliant.train import collectives
-from pliant.train.group.collectives import Seat, connect
+from pliant.train.group import collectives
+from pliant.train.group.collectives import GroupSpec, connect
 
 collectives._MESH_TIMEOUT_S = float(sys.argv[2])
 print("here", flush=True)
-seat = Seat(number=1, rank=1, size=2, host="127.0.0.1")
-group = connect(seat, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
-group.all_reduce([torch.ones(1)], lost=lambda: False)
+spec = GroupSpec(number=1, rank=1, size=2, host="127.0.0.1")
+group = connect(spec, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
+group.all_reduce([torch.ones(1)], is_lost=lambda: False)
 group.receive(torch.ones(1), 0)
 print("connected", flush=True)
 sys.stdin.read()
@@ -252,22 +253,22 @@ sys.stdin.read()
 @contextmanager
 def stopped_peer() -> Iterator[Group]:
     """Yield a group whose other member is a process that was stopped in it."""
-    rendezvous = Rendezvous("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1")
     command = [sys.executable, "-c", PEER, str(rendezvous.port), str(PATIENCE_S)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as peer:
         try:
             assert peer.stdout is not None
             assert peer.stdout.readline() == "here\n"  # who connects does not wait long for one that still imports
-            seat = Seat(number=1, rank=0, size=2, host="127.0.0.1")
+            spec = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1")
             with patient_gloo():
-                group = connect(seat, address=("127.0.0.1", rendezvous.port), prefix="1")
-            group.all_reduce([torch.ones(1)], lost=never)
+                group = connect(spec, address=("127.0.0.1", rendezvous.port), prefix="1")
+            group.all_reduce([torch.ones(1)], is_lost=never)
             group.send(torch.ones(1), 1)
             assert peer.stdout.readline() == "connected\n"
             peer.send_signal(signal.SIGSTOP)
             yield group
             group.drop()
-            wait_until(lambda: stuck_groups() == 0, "the group is gone while its peer still stands")
+            wait_until(lambda: num_closing_groups() == 0, "the group is gone while its peer still stands")
             assert peer.poll() is None
         finally:
             peer.kill()
@@ -287,7 +288,7 @@ def lost_in(action: Callable[[], object]) -> threading.Thread:
 @pytest.mark.parametrize(
     "use",
     [
-        pytest.param(lambda group, tensor: group.all_reduce([tensor], lost=never), id="all-reduce"),
+        pytest.param(lambda group, tensor: group.all_reduce([tensor], is_lost=never), id="all-reduce"),
         pytest.param(lambda group, tensor: group.receive(tensor, 1), id="receive"),
         pytest.param(lambda group, tensor: group.send(tensor, 1), id="send to one that takes no more"),
     ],
@@ -310,11 +311,11 @@ def test_nothing_is_written_any_more_once_a_lost_group_is_gone() -> None:
     with stopped_peer() as group:
         tensor = torch.ones(1 << 20)
         with pytest.raises(GenerationLost):
-            group.all_reduce([tensor], lost=lambda: True)
+            group.all_reduce([tensor], is_lost=lambda: True)
 
         group.drop()
 
-        wait_until(lambda: stuck_groups() == 0, "the group is gone")
+        wait_until(lambda: num_closing_groups() == 0, "the group is gone")
         before = tensor.clone()
     assert torch.equal(tensor, before)  # the peer was killed meanwhile
 
@@ -335,13 +336,13 @@ def test_an_abort_touches_no_connection_of_anybody_else() -> None:
         tensors = [torch.ones(1), torch.ones(1)]
         together(
             [
-                lambda rank=rank: others[rank].all_reduce([tensors[rank]], lost=never)  # type: ignore[misc]
+                lambda rank=rank: others[rank].all_reduce([tensors[rank]], is_lost=never)  # type: ignore[misc]
                 for rank in range(2)
             ]
         )
         assert [tensor.item() for tensor in tensors] == [2.0, 2.0]
         with pytest.raises(GenerationLost):
-            group.all_reduce([torch.ones(1)], lost=never)
+            group.all_reduce([torch.ones(1)], is_lost=never)
 
 
 @pytest.mark.timeout(120)
@@ -351,7 +352,7 @@ import subprocess, sys, threading
 sys.path.insert(0, "tests/train")
 from tests.train.group.test_collectives import GenerationLost, lost_in, never, stopped_peer, torch
 with stopped_peer() as group:
-    thread = lost_in(lambda: group.all_reduce([torch.ones({1 << 20})], lost=never))
+    thread = lost_in(lambda: group.all_reduce([torch.ones({1 << 20})], is_lost=never))
     group.abort()
     thread.join({PATIENCE_S})
 """
@@ -371,7 +372,7 @@ def test_staged_collectives_equal_plain_ones() -> None:
 
         def member(group: Group) -> list[list[float]]:
             assert group.backend is not None
-            group.device_backend = staged = Staged(group.backend, rank=group.rank, number=1)
+            group.device_backend = staged = StagedBackend(group.backend, rank=group.rank, number=1)
             summed, copied = torch.full((2,), float(group.rank)), torch.full((2,), float(group.rank))
             pieces, exchanged = torch.arange(3.0) + 10 * group.rank, torch.zeros(3)
             operations = [
@@ -393,7 +394,7 @@ def test_staged_collectives_equal_plain_ones() -> None:
 def test_staged_collective_of_a_dropped_group_is_lost_and_leaves_its_tensor_alone() -> None:
     with groups_of(*THREE[:2]) as (first, second):
         assert first.backend is not None
-        first.device_backend = staged = Staged(first.backend, rank=0, number=1)
+        first.device_backend = staged = StagedBackend(first.backend, rank=0, number=1)
         tensor = torch.ones(2)
         second.drop()
         operation = staged.all_reduce(tensor)

@@ -9,23 +9,28 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pliant.train.errors import GenerationLost, TrainingError
-from pliant.train.group.rendezvous import Meeting, Rendezvous
+from pliant.train.group.rendezvous import RendezvousServer, pack, unpack
+from pliant.train.group.rendezvous_client import RendezvousClient
 
 PROMPT_S = 5.0
 """Generous for a busy machine; what it replaces took 20 s and more."""
 
 
 @pytest.fixture
-def rendezvous() -> Iterator[Rendezvous]:
-    made = Rendezvous("127.0.0.1")
+def rendezvous() -> Iterator[RendezvousServer]:
+    made = RendezvousServer("127.0.0.1")
     yield made
     made.close()
 
 
 def meet(
-    at: Rendezvous, *, prefix: str = "g1", timeout_s: float = 30.0, given_up: Callable[[], bool] = lambda: False
-) -> Meeting:
-    return Meeting((at.host, at.port), prefix=prefix, timeout_s=timeout_s, given_up=given_up)
+    at: RendezvousServer,
+    *,
+    prefix: str = "g1",
+    timeout_s: float = 30.0,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> RendezvousClient:
+    return RendezvousClient((at.host, at.port), prefix=prefix, timeout_s=timeout_s, is_cancelled=is_cancelled)
 
 
 def lost_in(action: Callable[[], object]) -> tuple[str, float]:
@@ -50,7 +55,7 @@ def in_thread(action: Callable[[], object]) -> tuple[threading.Thread, list[obje
     return thread, results
 
 
-def test_a_value_is_waited_for_until_somebody_sets_it(rendezvous: Rendezvous) -> None:
+def test_a_value_is_waited_for_until_somebody_sets_it(rendezvous: RendezvousServer) -> None:
     with meet(rendezvous) as first, meet(rendezvous) as second, meet(rendezvous, prefix="g2") as other:
         other.set("b", b"of another generation")
         second.set("a", b"\x00\xff" * 1000)
@@ -71,7 +76,7 @@ def test_an_answer_that_does_not_fit_into_the_connection_at_once_comes_whole(mon
 
     monkeypatch.setattr("pliant.train.group.rendezvous._listen", narrow)
     keys = [f"member {number}" for number in range(40)]
-    rendezvous = Rendezvous("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1")
     with meet(rendezvous) as waiting, meet(rendezvous) as meeting:
         thread, results = in_thread(lambda: waiting.get(*keys))
         for number, key in enumerate(keys):
@@ -84,7 +89,7 @@ def test_an_answer_that_does_not_fit_into_the_connection_at_once_comes_whole(mon
 
 
 def test_a_rendezvous_that_nobody_listens_at_is_an_error_at_once() -> None:
-    gone = Rendezvous("127.0.0.1")
+    gone = RendezvousServer("127.0.0.1")
     gone.close()
 
     message, took_s = lost_in(lambda: meet(gone))
@@ -93,7 +98,7 @@ def test_a_rendezvous_that_nobody_listens_at_is_an_error_at_once() -> None:
     assert took_s < PROMPT_S
 
 
-def test_who_waits_notices_that_the_rendezvous_ends(rendezvous: Rendezvous) -> None:
+def test_who_waits_notices_that_the_rendezvous_ends(rendezvous: RendezvousServer) -> None:
     with meet(rendezvous) as meeting:
         meeting.set("a", b"1")
         assert meeting.get("a") == [b"1"]  # it is connected now, and not only in the kernel's queue
@@ -107,7 +112,7 @@ def test_who_waits_notices_that_the_rendezvous_ends(rendezvous: Rendezvous) -> N
 
 
 def test_one_that_is_forgotten_stops_listening() -> None:
-    forgotten = Rendezvous("127.0.0.1")
+    forgotten = RendezvousServer("127.0.0.1")
     port = forgotten.port
     thread = next(t for t in threading.enumerate() if t.name == f"pliant-rendezvous-{port}")
 
@@ -118,18 +123,18 @@ def test_one_that_is_forgotten_stops_listening() -> None:
 
 
 def test_one_that_listens_and_says_nothing_is_given_up_when_the_generation_is() -> None:
-    given_up = threading.Event()
+    is_cancelled = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = silent.getsockname()
-        with Meeting(address, prefix="g1", timeout_s=60, given_up=given_up.is_set) as meeting:
+        with RendezvousClient(address, prefix="g1", timeout_s=60, is_cancelled=is_cancelled.is_set) as meeting:
             thread, results = in_thread(lambda: meeting.get("a"))
-            given_up.set()
+            is_cancelled.set()
             thread.join(PROMPT_S)
 
     assert [str(result) for result in results] == ["the coordinator gave this generation up"]
 
 
-def test_a_member_that_does_not_come_is_told_with_the_address_and_what_to_check(rendezvous: Rendezvous) -> None:
+def test_a_member_that_does_not_come_is_told_with_the_address_and_what_to_check(rendezvous: RendezvousServer) -> None:
     with meet(rendezvous, timeout_s=0.2) as meeting:
         message, _ = lost_in(lambda: meeting.get("a"))
 
@@ -138,7 +143,7 @@ def test_a_member_that_does_not_come_is_told_with_the_address_and_what_to_check(
     assert "PLIANT_HOST" in message
 
 
-def test_what_a_failed_try_set_is_forgotten_and_what_a_successful_one_set_is_kept(rendezvous: Rendezvous) -> None:
+def test_what_a_failed_try_set_is_forgotten_and_what_a_successful_one_set_is_kept(rendezvous: RendezvousServer) -> None:
     with meet(rendezvous) as meeting:
         meeting.set("kept", b"1")
     with contextlib.suppress(ConnectionError), meet(rendezvous) as meeting:
@@ -162,7 +167,7 @@ def test_what_a_failed_try_set_is_forgotten_and_what_a_successful_one_set_is_kep
     ],
     ids=["nothing", "HTTP", "a huge frame", "an unknown request", "half a length"],
 )
-def test_strangers_that_knock_disturb_nobody(rendezvous: Rendezvous, nonsense: bytes) -> None:
+def test_strangers_that_knock_disturb_nobody(rendezvous: RendezvousServer, nonsense: bytes) -> None:
     with socket.create_connection((rendezvous.host, rendezvous.port), timeout=PROMPT_S) as stranger:
         stranger.sendall(nonsense)
         with meet(rendezvous) as meeting:
@@ -174,9 +179,17 @@ def test_the_address_of_another_machine_cannot_be_listened_at() -> None:
     with pytest.raises(
         TrainingError, match=r"cannot listen at 192\.0\.2\.7: this machine has no such address.*PLIANT_HOST"
     ):
-        Rendezvous("192.0.2.7")
+        RendezvousServer("192.0.2.7")
 
 
 def test_a_name_that_means_nothing_cannot_be_listened_at() -> None:
     with pytest.raises(TrainingError, match=r"cannot listen at no host at all: .*PLIANT_HOST"):
-        Rendezvous("no host at all")
+        RendezvousServer("no host at all")
+
+
+def test_a_frame_is_its_length_and_its_parts_each_after_its_own() -> None:
+    frame = pack([b"set", b"a", b"xy"])
+
+    assert frame == b"\0\0\0\x12\0\0\0\x03set\0\0\0\x01a\0\0\0\x02xy"
+    assert len(frame) == 22
+    assert unpack(frame[4:]) == [b"set", b"a", b"xy"]

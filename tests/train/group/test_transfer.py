@@ -18,7 +18,7 @@ PATIENCE_S = 30.0
 def pair() -> Iterator[tuple[Channels, Channels]]:
     first, second = Channels(rank=0, host="127.0.0.1"), Channels(rank=1, host="127.0.0.1")
     for one in (first, second):
-        one.meet([first.address, second.address])
+        one.set_peers([first.address, second.address])
     yield first, second
     first.close()
     second.close()

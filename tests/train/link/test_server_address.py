@@ -10,13 +10,13 @@ import pytest
 from pliant.api.trust import Trust
 from pliant.core.errors import InvalidInput
 from pliant.entry.tls import Tls, TlsSettings, prepare
-from pliant.train.link.server_address import Whereabouts, websocket
+from pliant.train.link.server_address import ServerAddress, websocket
 
 GIVEN = "http://127.0.0.1:7311"
 
 
 def test_without_a_file_it_is_where_the_task_was_told() -> None:
-    assert Whereabouts(GIVEN).url() == GIVEN
+    assert ServerAddress(GIVEN).url() == GIVEN
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '{"url": 3}', '{"url": "ftp://x"}', "{}"])
@@ -24,12 +24,12 @@ def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path, content: str |
     file = tmp_path / "server.json"
     if content is not None:
         file.write_text(content)
-    assert Whereabouts(GIVEN, file).url() == GIVEN
+    assert ServerAddress(GIVEN, file).url() == GIVEN
 
 
 def test_the_newest_file_counts_and_the_last_one_after_it_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "server.json"
-    where = Whereabouts(GIVEN, file)
+    where = ServerAddress(GIVEN, file)
     for port in (1001, 1002):
         draft = tmp_path / "draft"
         draft.write_text(json.dumps({"url": f"https://127.0.0.1:{port}", "pid": 1}))
@@ -47,7 +47,7 @@ def test_links_speak_over_the_same_address() -> None:
 def test_the_certificate_is_the_one_that_goes_with_the_address(tmp_path: Path) -> None:
     first, second = (_made(tmp_path / name) for name in ("one", "two"))
     file = tmp_path / "server.json"
-    where = Whereabouts("https://127.0.0.1:1", file, Trust(certificate=first.trusted, server_name="localhost"))
+    where = ServerAddress("https://127.0.0.1:1", file, Trust(certificate=first.trusted, server_name="localhost"))
     assert where.server_name() == "localhost"
     assert [_believes(where, tls) for tls in (first, second)] == [True, False]
     file.write_text(json.dumps({"url": "https://127.0.0.1:2", "certificate": str(second.trusted)}))
@@ -58,7 +58,7 @@ def test_the_certificate_is_the_one_that_goes_with_the_address(tmp_path: Path) -
     second.trusted.unlink()
     with pytest.raises(InvalidInput, match="PLIANT_CA"):
         where.tls()
-    plain = Whereabouts(GIVEN, None, Trust(certificate=first.trusted, server_name="localhost"))
+    plain = ServerAddress(GIVEN, None, Trust(certificate=first.trusted, server_name="localhost"))
     assert (plain.tls(), plain.server_name()) == (None, None)
 
 
@@ -67,7 +67,7 @@ def _made(home: Path) -> Tls:
     return prepare(TlsSettings(), home, now=time.time())
 
 
-def _believes(where: Whereabouts, tls: Tls) -> bool:
+def _believes(where: ServerAddress, tls: Tls) -> bool:
     """Shake hands in memory with a server that has this certificate."""
     theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     theirs.load_cert_chain(tls.certificate, tls.key)

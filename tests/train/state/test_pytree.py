@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.train.errors import TrainingError
-from pliant.train.state.pytree import flatten, shapes, unflatten
+from pliant.train.state.pytree import digest, flatten, shapes, unflatten
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 keys = st.text(max_size=8) | st.integers() | st.tuples(st.integers(), st.text(max_size=3))
@@ -104,3 +104,28 @@ def test_what_cannot_travel_is_named_with_its_place(tree: Any, where: str, what:
         f"state at {where} is a {what}, which cannot travel to another task; "
         f"state_dict() may hold tensors, numbers, strings, lists, tuples and dicts"
     )
+
+
+def test_a_digest_tells_bits_shapes_types_and_names_apart() -> None:
+    zero = torch.zeros(2)
+    trees: list[Any] = [
+        {"a": zero},
+        {"b": zero},
+        {"a": -zero},
+        {"a": zero.double()},
+        {"a": zero.reshape(1, 2)},
+        {"a": [zero]},
+        {"a": [zero, zero]},
+        {"a": zero.to(torch.complex64)},
+        {"a": 0.0},
+    ]
+
+    assert len({digest(tree) for tree in trees}) == len(trees)
+    assert digest({"a": torch.zeros(2)}) == digest({"a": zero})
+
+
+def test_the_example_of_the_module() -> None:
+    skeleton, tensors = flatten({"step": 3, "w": torch.tensor([1.0, 2.0])})
+
+    assert skeleton == '{"d": [["step", 3], ["w", {"t": ["float32", [2]]}]]}'
+    assert [tensor.nbytes for tensor in tensors] == [8]

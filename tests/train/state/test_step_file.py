@@ -6,13 +6,13 @@ import signal
 from pathlib import Path
 
 from pliant.files import step_file
-from pliant.train.state.step_file import Position
+from pliant.train.state.step_file import StepFile
 
 
 def train_until_killed(folder: Path) -> None:
-    noted = Position(folder)
+    noted = StepFile(folder)
     for step in range(1, 8):
-        noted.note(step)
+        noted.write(step)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -26,9 +26,9 @@ def test_the_step_of_a_task_outlives_its_kill(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_step_is_kept(tmp_path: Path) -> None:
-    noted = Position(tmp_path)
+    noted = StepFile(tmp_path)
     for step in (1_000_000, 3):
-        noted.note(step)
+        noted.write(step)
     noted.close()
 
     assert step_file.read(tmp_path) == 3
@@ -44,8 +44,8 @@ def test_a_task_that_never_committed_has_no_position(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_does_not_stop_the_training(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a file where the folder should be")
 
-    noted = Position(tmp_path / "log")
-    noted.note(1)
+    noted = StepFile(tmp_path / "log")
+    noted.write(1)
     noted.close()
 
     assert step_file.read(tmp_path / "log") is None

@@ -8,7 +8,7 @@ import torch
 from tests.train.loops import NUM_EPOCHS, STEPS_PER_EPOCH, Points, make, mlp, surrounded, train
 from torch import nn
 
-from pliant.train.sum.running import Running, unsaved
+from pliant.train.sum.running import RunningBuffers, unsaved_buffers
 
 
 @pytest.fixture(autouse=True)
@@ -69,8 +69,8 @@ def test_statistics_of_batch_norm_are_those_of_the_first_part() -> None:
 
 
 def test_buffers_that_are_not_saved_travel_to_newcomers_all_the_same() -> None:
-    assert unsaved(Counting(persistent=True)) == {}
-    assert set(unsaved(Counting(persistent=False))) == set(BUFFERS)
+    assert unsaved_buffers(Counting(persistent=True)) == {}
+    assert set(unsaved_buffers(Counting(persistent=False))) == set(BUFFERS)
 
 
 class Growing(nn.Module):
@@ -117,7 +117,7 @@ def test_a_large_buffer_may_not_change_where_results_are_to_be_exact(changes: bo
 def test_what_is_written_is_read_to_the_bit() -> None:
     model, other = Counting(), Counting()
     model(torch.zeros(1, 6))
-    source, target = Running(model), Running(other)
+    source, target = RunningBuffers(model), RunningBuffers(other)
     values = torch.zeros(source.num_elements)
     source.write(values)
     target.read(values)

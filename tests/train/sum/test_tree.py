@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.train.data.sharding import cut
-from pliant.train.sum.tree import share, total
+from pliant.train.sum.tree import LocalSum, global_sum, local_sum
 
 leaf_counts = st.integers(1, 70)
 
@@ -13,7 +13,7 @@ def expression(num_leaves: int, size: int) -> str:
     """Return the sum as `size` workers compute it, as text."""
     partials: list[str] = []
     for rank in range(size):
-        mine, program = cut(range(num_leaves), size, rank), share(num_leaves, size, rank)
+        mine, program = cut(range(num_leaves), size, rank), local_sum(num_leaves, size, rank)
         stack: list[str] = []
         for virtual_worker, num_additions in zip(mine, program.additions, strict=True):
             stack.append(str(virtual_worker))
@@ -22,7 +22,7 @@ def expression(num_leaves: int, size: int) -> str:
                 stack.append(f"({stack.pop()}+{right})")
         assert len(stack) == program.num_partials
         partials += stack
-    for into, source in total(num_leaves, size).merges:
+    for into, source in global_sum(num_leaves, size).merges:
         partials[into] = f"({partials[into]}+{partials[source]})"
     return partials[0]
 
@@ -41,7 +41,7 @@ def test_every_leaf_is_in_the_sum_once_in_order(num_leaves: int) -> None:
 
 @given(leaf_counts, st.integers(1, 80), st.data())
 def test_memory_grows_with_the_logarithm_of_a_share(num_leaves: int, size: int, data: st.DataObject) -> None:
-    additions = share(num_leaves, size, data.draw(st.integers(0, size - 1))).additions
+    additions = local_sum(num_leaves, size, data.draw(st.integers(0, size - 1))).additions
 
     depths = [number + 1 - sum(additions[:number]) for number in range(len(additions))]
     assert max(depths, default=0) <= 2 * len(additions).bit_length()
@@ -52,7 +52,7 @@ def test_shares_that_are_powers_of_two_are_single_nodes() -> None:
 
     for num_leaves, sizes in aligned.items():
         for size in sizes:
-            assert total(num_leaves, size).num_partials == (1,) * size, (num_leaves, size)
+            assert global_sum(num_leaves, size).num_partials == (1,) * size, (num_leaves, size)
 
 
 def test_the_tree_of_five() -> None:
@@ -60,5 +60,14 @@ def test_the_tree_of_five() -> None:
 
 
 def test_workers_without_a_leaf_have_no_partial_sum() -> None:
-    assert share(2, 3, 2).additions == ()
-    assert total(2, 3).num_partials == (1, 1, 0)
+    assert local_sum(2, 3, 2).additions == ()
+    assert global_sum(2, 3).num_partials == (1, 1, 0)
+
+
+def test_three_workers_share_eight_leaves_as_the_module_says() -> None:
+    assert [local_sum(8, 3, rank) for rank in range(3)] == [
+        LocalSum((0, 1, 0), 2),
+        LocalSum((0, 0, 1), 2),
+        LocalSum((0, 1), 1),
+    ]
+    assert global_sum(8, 3) == GlobalSum((2, 2, 1), ((1, 2), (0, 1), (3, 4), (0, 3)))

@@ -26,7 +26,7 @@ from pliant.core.access import Principal, Sight
 from pliant.core.errors import Conflict, InvalidInput, Problem, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
-from pliant.core.preparation import Broken, Preparation, Ready, Waiting
+from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.core.registry import Kept, Registry
 
 _NUM_SHOWN: Final = 30
@@ -95,17 +95,17 @@ class EnvironmentCatalog:
             first = job.id not in self._keys
             build = self._builds.ask(self._work_for(job, code), first=first)
         except (EnvironmentNotFound, InvalidInput) as error:
-            return Broken(why=f"its environment {job.spec.environment!r} cannot be used any more: {error}")
+            return Unpreparable(why=f"its environment {job.spec.environment!r} cannot be used any more: {error}")
         except OSError as error:
-            return Broken(why=f"its environment cannot be kept: {error.strerror}; make room and submit it again")
+            return Unpreparable(why=f"its environment cannot be kept: {error.strerror}; make room and submit it again")
         if build.state is BuildState.BUILDING:
-            return Waiting(why=self._builds.progress(build))
+            return Preparing(why=self._builds.progress(build))
         if build.state is BuildState.FAILED:
             headline = f"its environment {job.spec.environment!r} failed, and no slot was taken: {build.reason}"
-            return Broken(why="\n".join((headline, *build.output[-_NUM_SHOWN:])))
+            return Unpreparable(why="\n".join((headline, *build.output[-_NUM_SHOWN:])))
         self._builds.note_used(build.name)
         del self._work[job.id]
-        return Ready(python=build.python)
+        return Prepared(python=build.python)
 
     def _work_for(self, job: Job, code: str) -> BuildRequest:
         if job.id not in self._work:

@@ -9,21 +9,20 @@ from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
 from pliant.core.size import size
 
-WEIGH_S: Final = 0.25
-"""How often tasks are looked at."""
+CHECK_EVERY_S: Final = 0.25
 
 
-class Scales:
-    """Finds the tasks that use more than they may."""
+class MemoryCheck:
+    """Compares every now and then what tasks use with their limits."""
 
     def __init__(self) -> None:
         self._next_at = 0.0
 
-    def too_heavy(self, tasks: Iterable[Record]) -> Iterator[tuple[TaskId, str]]:
-        """Yield the tasks that are over their limit, with what to say of each; nothing before it is time again."""
+    def over_limit(self, tasks: Iterable[Record]) -> Iterator[tuple[TaskId, str]]:
+        """Yield the tasks that are over their limit, with why they are ended; nothing before it is time again."""
         if time.monotonic() < self._next_at:
             return
-        self._next_at = time.monotonic() + WEIGH_S
+        self._next_at = time.monotonic() + CHECK_EVERY_S
         for task in tasks:
             if task.memory_bytes is None or task.pid is None:
                 continue

@@ -1,4 +1,4 @@
-"""Whether an order can be carried out on this node, and what it becomes for the zygote. Pure."""
+"""Whether a node can carry out an order, and the launch that the zygote gets for it. Pure."""
 
 import os
 import re
@@ -6,21 +6,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pliant.cluster.agent.devices import Devices, confine
-from pliant.cluster.settings import LocalSettings
 from pliant.cluster.zygote.messages import Launch
 from pliant.cluster.zygote.run_as import with_memory
-from pliant.core.job import TaskId
+from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
 
 _TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
-def check(order: StartOrder, settings: LocalSettings, num_slots: int, holders: Mapping[int, TaskId]) -> None:
-    """Do nothing if the order can be carried out.
+def check(order: StartOrder, node_id: NodeId, num_slots: int, holders: Mapping[int, TaskId]) -> None:
+    """Refuse an order that cannot be carried out.
 
     Args:
         order: what is asked for.
-        settings: of this node.
+        node_id: the node.
         num_slots: how many the node has.
         holders: who holds which slot now.
 
@@ -29,8 +28,8 @@ def check(order: StartOrder, settings: LocalSettings, num_slots: int, holders: M
     """
     if not _TASK_ID.fullmatch(order.task_id):
         raise ValueError(f"task id {order.task_id!r} cannot name a file; use letters, digits, '.', '_' and '-'")
-    if order.node_id != settings.node_id:
-        raise ValueError(f"there is no node {order.node_id!r}; the only one here is {settings.node_id!r}")
+    if order.node_id != node_id:
+        raise ValueError(f"there is no node {order.node_id!r}; the only one here is {node_id!r}")
     if not order.slots or len(set(order.slots)) < len(order.slots):
         raise ValueError(f"task {order.task_id} is given slots {order.slots}; name at least one, and none twice")
     for slot in order.slots:
@@ -50,10 +49,10 @@ def launch_of(
     """Return what the zygote is asked for: the order, its environment completed by what only this node knows."""
     env = {"PYTHONUNBUFFERED": "1", **order.env, "PLIANT_HOST": host, **confine(devices, order.slots, order.sees)}
     job_id = order.env.get("PLIANT_JOB_ID", "")
-    lodging = order.lodging
+    run_as = order.run_as
     if _TASK_ID.fullmatch(job_id) and (memory := memory_of(job_id)) is not None:
         env["PLIANT_MEMORY_DIR"] = str(memory)
-        lodging = None if lodging is None else with_memory(lodging, memory)
+        run_as = None if run_as is None else with_memory(run_as, memory)
     paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
     if paths:
         env["PYTHONPATH"] = os.pathsep.join(paths)
@@ -65,6 +64,6 @@ def launch_of(
         cwd=order.cwd,
         log_dir=order.log_dir,
         python=order.python,
-        lodging=lodging,
+        run_as=run_as,
         read_only=order.read_only,
     )

@@ -7,6 +7,7 @@ zygote. Knows no training: what it runs is an argument.
 
 import atexit
 import importlib
+import importlib.metadata  # what `invalidate_caches` would import too late: after the task became another user
 import io
 import logging
 import os
@@ -23,57 +24,57 @@ from typing import NoReturn
 from pliant.cluster import process
 from pliant.cluster.zygote.messages import Launch
 from pliant.cluster.zygote.read_only import make_read_only
-from pliant.cluster.zygote.run_as import move_in, open_up
+from pliant.cluster.zygote.run_as import grant_access, switch_user
 
 _log = logging.getLogger(__name__)
 
 CANNOT_START = 127
-"""Exit code of a child that could not become its task; it has said why through its gate."""
+"""Exit code of a child that could not become its task; it has sent the reason to the zygote."""
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def become(launch: Launch, entry: str, gate: socket.socket) -> NoReturn:
-    """Become the task as soon as the zygote opens the gate; end at once if it dies before.
+def become(launch: Launch, entry: str, handshake: socket.socket) -> NoReturn:
+    """Become the task as soon as the zygote says so; end at once if the zygote dies before.
 
     Args:
         launch: what to become.
         entry: `module:function`; called with the arguments in this process, or run as a program by another interpreter.
-        gate: lets the child pass once its record is written, and takes the reason back if it cannot start.
+        handshake: the zygote sends a byte once the record is written; the child sends why it could not start.
     """
     code = CANNOT_START
     try:
         os.setsid()
-        if gate.recv(1):
-            code = _pass(launch, entry, gate)
+        if handshake.recv(1):
+            code = _run_task(launch, entry, handshake)
     finally:
         os._exit(code)
 
 
-def _pass(launch: Launch, entry: str, gate: socket.socket) -> int:
-    error = _prepare(launch, gate)
+def _run_task(launch: Launch, entry: str, handshake: socket.socket) -> int:
+    error = _prepare(launch, handshake)
     if not error and launch.python is not None:
-        error = _replace(launch, launch.python, entry)
+        error = _run_other_python(launch, launch.python, entry)
     if error:
-        gate.sendall(error.encode())
+        handshake.sendall(error.encode())
         return CANNOT_START
-    gate.close()
-    _settle_in(launch, entry)
+    handshake.close()
+    _set_up_interpreter(launch, entry)
     return _run(entry, launch.argv)
 
 
-def _prepare(launch: Launch, gate: socket.socket) -> str:
+def _prepare(launch: Launch, handshake: socket.socket) -> str:
     """Take the task's signals, files, folder and environment; return why that is impossible, or nothing."""
     try:
         _restore_signals(to_exec=launch.python is not None)
-        if launch.lodging is not None:
-            open_up(launch.lodging)
-        _protect(launch)
-        home = {} if launch.lodging is None else move_in(launch.lodging)
+        if launch.run_as is not None:
+            grant_access(launch.run_as)
+        _mount_read_only(launch)
+        home = {} if launch.run_as is None else switch_user(launch.run_as)
     except OSError as error:
         return f"it cannot run as another user ({error}); see who runs this machine"
     try:
         _open_logs(Path(launch.log_dir))
-        process.close_files(but=gate.fileno())
+        process.close_files(but=handshake.fileno())
         os.environ.update({**home, **launch.env})
     except OSError as error:
         return f"its log folder {launch.log_dir} cannot be used ({error}); make room there, or let Pliant write there"
@@ -86,7 +87,7 @@ def _prepare(launch: Launch, gate: socket.socket) -> str:
     return ""
 
 
-def _protect(launch: Launch) -> None:
+def _mount_read_only(launch: Launch) -> None:
     """Keep the task from writing where it shall only read; where that is refused, the modes of the files remain."""
     try:
         make_read_only(launch.read_only)
@@ -95,7 +96,7 @@ def _protect(launch: Launch) -> None:
             _log.warning("task %s can write in %s: %s", launch.task_id, ", ".join(launch.read_only), error)
 
 
-def _replace(launch: Launch, python: str, entry: str) -> str:
+def _run_other_python(launch: Launch, python: str, entry: str) -> str:
     """Become another interpreter; return why that is impossible."""
     try:
         os.execvp(python, [python, "-m", entry.partition(":")[0], *launch.argv])
@@ -121,7 +122,7 @@ def _open_logs(log_dir: Path) -> None:
         os.dup2(os.open(log_dir / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), target)
 
 
-def _settle_in(launch: Launch, entry: str) -> None:
+def _set_up_interpreter(launch: Launch, entry: str) -> None:
     """Make the running interpreter what a fresh one with this environment, folder and arguments would be."""
     paths = os.environ.get("PYTHONPATH", "")
     front = [launch.cwd, *(str(Path(path).absolute()) for path in paths.split(os.pathsep) if path)]
@@ -157,7 +158,7 @@ def _run(entry: str, argv: tuple[str, ...]) -> int:
         try:
             stream.flush()
         except (OSError, ValueError):
-            code = code or 120  # what Python itself exits with if its last words are lost
+            code = code or 120  # what Python itself exits with if its last output is lost
     return code & 0xFF
 
 

@@ -1,4 +1,4 @@
-"""The agent's end of a zygote: starts the process, sends it orders, hears it, and sees it end. Knows no slots."""
+"""The agent's end of a zygote: starts the process, sends it orders, receives what it sends. Knows no slots."""
 
 import logging
 import os
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from pliant.cluster import process
-from pliant.cluster.settings import Readiness
-from pliant.cluster.zygote.messages import Inbox, Launch, Message, Warm, encode
+from pliant.cluster.json_lines import LineSocket, decode, encode
+from pliant.cluster.zygote.messages import KINDS, Launch, Warm, ZygoteMessage
 from pliant.cluster.zygote.zygote import ZygoteSettings
 
 _log = logging.getLogger(__name__)
@@ -26,41 +26,34 @@ class ZygoteProcess:
 
     def __init__(self, settings: ZygoteSettings, env: Mapping[str, str]) -> None:
         self.log_path = settings.state_dir / _LOG_NAME
-        self.channel, theirs = socket.socketpair()
+        self._channel, theirs = socket.socketpair()
         with theirs:
-            self.channel.setblocking(False)
+            self._channel.setblocking(False)
             self.pid = _spawn(_command(settings), env, theirs.fileno(), str(self.log_path))
         self.stamp = process.stamp(self.pid)
         self.warm: Warm | None = None
-        self._inbox = Inbox(self.channel)
-        self._unsent = b""
+        self._lines = LineSocket(self._channel)
+
+    def fileno(self) -> int:
+        return self._channel.fileno()
 
     def order(self, launch: Launch) -> None:
-        """Queue an order; `flush` sends it."""
-        self._unsent += encode(launch)
+        """Queue an order; `flush` sends it.
+
+        Raises:
+            ValueError: it is too long.
+        """
+        self._lines.put(encode(launch))
 
     def flush(self) -> bool:
         """Send what the socket takes; return whether something is left."""
-        while self._unsent:
-            try:
-                sent = self.channel.send(self._unsent)
-            except BlockingIOError:
-                return True
-            except (BrokenPipeError, ConnectionResetError):
-                self._unsent = b""  # its end is heard as well
-                return False
-            self._unsent = self._unsent[sent:]
-        return False
+        return self._lines.flush()
 
-    def hear(self) -> list[Message] | None:
-        """Return what it has said; None if it has ended."""
-        try:
-            heard = self._inbox.read()
-        except BlockingIOError:
-            return []
-        if heard is None:
+    def receive(self) -> list[ZygoteMessage] | None:
+        """Return what it has sent; None if it has ended."""
+        if (lines := self._lines.receive()) is None:
             return None
-        messages = list(heard)
+        messages = [decode(line, KINDS) for line in lines]
         for message in messages:
             if isinstance(message, Warm):
                 self.warm = message
@@ -68,18 +61,9 @@ class ZygoteProcess:
                     _log.warning("%s could not be imported before the first task, tasks do it: %s", module, why)
         return messages
 
-    def readiness(self) -> Readiness:
-        """Return how ready it is."""
-        warm = self.warm
-        if warm is None:
-            return Readiness(pid=self.pid, warm=False)
-        return Readiness(
-            pid=self.pid, warm=True, warm_up_s=warm.seconds, missing=warm.missing, num_threads=warm.num_threads
-        )
-
     def end(self, timeout_s: float, *, force: bool) -> bool:
         """Hang up and wait for its end, forced by SIGKILL (its children survive that); return whether it ended."""
-        self.channel.close()
+        self._channel.close()
         if force:
             os.kill(self.pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
         deadline = time.monotonic() + timeout_s

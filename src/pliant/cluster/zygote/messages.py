@@ -1,15 +1,12 @@
-"""What agent and zygote say to each other: one JSON object per line, told apart by `kind`. Shapes only, no logic."""
+"""What agent and zygote say to each other, as `pliant.cluster.json_lines`. Shapes only, no logic."""
 
-import json
-import socket
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
+from pliant.cluster.json_lines import by_kind
 from pliant.core.job import TaskId
-from pliant.core.ports import Lodging
-
-_CHUNK = 1 << 16
+from pliant.core.ports import RunAs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +22,7 @@ class Launch:
     log_dir: str
     python: str | None
     """Another interpreter; the task is started cold."""
-    lodging: Lodging | None = None
+    run_as: RunAs | None = None
     """Another user of the operating system to run as."""
     read_only: tuple[str, ...] = ()
     """Folders that the task shall read and not write."""
@@ -66,44 +63,6 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-Message = Launch | Warm | Started | Ended
+ZygoteMessage = Launch | Warm | Started | Ended
 
-_KINDS: Final[Mapping[str, type[Message]]] = {"launch": Launch, "warm": Warm, "started": Started, "ended": Ended}
-
-
-def encode(message: Message) -> bytes:
-    """Return the line of a message."""
-    return json.dumps(asdict(message)).encode() + b"\n"
-
-
-def decode(line: bytes) -> Message:
-    """Return the message in a line."""
-    fields: dict[str, Any] = json.loads(line)
-    fields |= {name: tuple(fields[name]) for name in ("slots", "argv", "read_only") if name in fields}
-    if fields.get("lodging") is not None:
-        given: dict[str, Any] = fields["lodging"]
-        fields["lodging"] = Lodging(**{name: tuple(value) for name, value in given.items()} | {"user": given["user"]})
-    return _KINDS[fields["kind"]](**fields)
-
-
-class Inbox:
-    """Cuts what comes out of a socket into messages."""
-
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
-        self._rest = b""
-
-    def read(self) -> Iterator[Message] | None:
-        """Return the messages that one read completes; None at the end of the stream.
-
-        Raises:
-            BlockingIOError: nothing is there, on a socket that does not wait.
-        """
-        try:
-            chunk = self._channel.recv(_CHUNK)
-        except ConnectionResetError:
-            return None
-        if not chunk:
-            return None
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        return map(decode, lines)
+KINDS: Final[Mapping[str, type[ZygoteMessage]]] = by_kind((Launch, Warm, Started, Ended))

@@ -25,6 +25,10 @@ class Record:
     slots: tuple[int, ...]
     memory_bytes: int | None = None
     """It is ended when it uses more."""
+    log_dir: str | None = None
+    result_dir: str | None = None
+    model: str | None = None
+    """As in its order: where what it leaves behind is found."""
     pid: int | None = None
     """None until the process exists."""
     stamp: str | None = None
@@ -38,7 +42,7 @@ class Record:
     error: str = ""
     """Why it could not be started, if it never ran."""
     reported: bool = False
-    """Its exit was told to the listener."""
+    """The listener has its exit."""
 
 
 def path_of(state_dir: Path, task_id: TaskId) -> Path:
@@ -64,12 +68,12 @@ def write(state_dir: Path, record: Record) -> None:
 
 
 def begin(state_dir: Path, record: Record, *, term: int) -> bool:
-    """Write a task's first record, unless a later agent has begun and read the records; tell whether it was written.
+    """Write a task's first record, unless a later agent has begun and read the records; return whether it was written.
 
     Raises:
         OSError: it could not be written; the record is as it was.
     """
-    with held_term(state_dir) as newest:
+    with locked_term(state_dir) as newest:
         if newest <= term:
             write(state_dir, record)
         return newest <= term
@@ -114,15 +118,15 @@ def term(state_dir: Path) -> int | None:
 
 
 @contextmanager
-def held_term(state_dir: Path) -> Iterator[int]:
-    """Hold the term as it is while the block runs, and give its number."""
+def locked_term(state_dir: Path) -> Iterator[int]:
+    """Keep other agents from beginning while the block runs, and give the newest one's number."""
     with _locked(state_dir) as file:
         yield _number(file)
 
 
 @contextmanager
 def _locked(state_dir: Path) -> Iterator[int]:
-    """Give the term's file under its lock; it is held for the length of a fork or of a write at most."""
+    """Give the term's file under its lock. Nobody holds the lock longer than a fork or a write takes."""
     file = os.open(state_dir / "term", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)

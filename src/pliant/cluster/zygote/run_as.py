@@ -1,10 +1,11 @@
-"""Tasks that run as another user of the operating system: what stands against it, what is opened to them, the change.
+"""Tasks that run as another user of the operating system: whether they can, what they may read, and the switch.
 
-The state folder stays closed to everybody else: folders on the way are opened to one group that only such tasks have
-(a number that no group of the machine has), for passing through and not for listing. What a job owns becomes the
-user's. All of that is done by the task's process itself while it still is root; afterwards it cannot go back.
+The state folder stays closed to everybody else. The folders on the way to a job's files are opened to one group that
+only such tasks are in (its number is one that no group of the machine has): they can pass through, not list. The
+folders that the job owns become the user's. The task's own process does all this while it is still root, and then
+gives up root for good.
 
-Knows no jobs. Invariant: nothing outside the folders that are named is touched, and no link is followed.
+Knows no jobs. Invariant: touches only the folders that are named, and follows no link.
 """
 
 import ctypes
@@ -18,15 +19,15 @@ from pathlib import Path
 from typing import Final
 
 import pliant
-from pliant.core.ports import Lodging
+from pliant.core.ports import RunAs
 
-_FIRST_GATE: Final = 64_700
-_NUM_GATES: Final = 100
+_FIRST_GROUP: Final = 64_700
+_NUM_GROUPS: Final = 100
 _SET_DUMPABLE: Final = 4
 
 
 def refusal(user: str, home: str | Path) -> str:
-    """Return why no process can run as this user here, in words; empty if they can.
+    """Return why no process of this machine can run as this user, in words; empty if they can.
 
     Args:
         user: a name of the user database.
@@ -77,48 +78,48 @@ def _name(uid: int) -> str:
         return str(uid)
 
 
-def gate_group() -> int:
+def access_group() -> int:
     """Return the number of the group that opens the way to such tasks: one that no group of this machine has.
 
     Raises:
         OSError: there is none.
     """
-    for number in range(_FIRST_GATE, _FIRST_GATE + _NUM_GATES):
+    for number in range(_FIRST_GROUP, _FIRST_GROUP + _NUM_GROUPS):
         try:
             grp.getgrgid(number)
         except KeyError:
             return number
-    raise OSError(f"groups {_FIRST_GATE} to {_FIRST_GATE + _NUM_GATES - 1} are all in use; Pliant needs one")
+    raise OSError(f"groups {_FIRST_GROUP} to {_FIRST_GROUP + _NUM_GROUPS - 1} are all in use; Pliant needs one")
 
 
-def open_up(lodging: Lodging) -> None:
-    """Open what the task needs to its user.
+def grant_access(run_as: RunAs) -> None:
+    """Give the user access to what the task needs.
 
     Raises:
         OSError: something cannot be opened, or there is no such user.
     """
-    user = _user(lodging.user)
-    gate = gate_group()
-    if lodging.passes:
-        _close(Path(lodging.passes[0]), gate)
-    for folder in lodging.passes:
-        _open_way(Path(folder), gate)
-    home = Path(lodging.passes[0]) if lodging.passes else None
-    for name in lodging.reads:
+    user = _user(run_as.user)
+    group = access_group()
+    if run_as.passes:
+        _close_to_others(Path(run_as.passes[0]), group)
+    for folder in run_as.passes:
+        _let_pass(Path(folder), group)
+    home = Path(run_as.passes[0]) if run_as.passes else None
+    for name in run_as.reads:
         if home is not None:
-            _open_to_read(Path(name), home, gate)
-    for folder in lodging.owns:
-        _hand_over(Path(folder), user.pw_uid, user.pw_gid)
+            _let_read(Path(name), home, group)
+    for folder in run_as.owns:
+        _give_folder(Path(folder), user.pw_uid, user.pw_gid)
 
 
-def move_in(lodging: Lodging) -> dict[str, str]:
+def switch_user(run_as: RunAs) -> dict[str, str]:
     """Become the task's user for good; return the user's environment.
 
     Raises:
         OSError: that is refused, or there is no such user.
     """
-    user = _user(lodging.user)
-    os.setgroups([*os.getgrouplist(user.pw_name, user.pw_gid), gate_group()])
+    user = _user(run_as.user)
+    os.setgroups([*os.getgrouplist(user.pw_name, user.pw_gid), access_group()])
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)  # or /proc/self would be root's
@@ -132,51 +133,51 @@ def _user(name: str) -> pwd.struct_passwd:
         raise OSError(f"there is no user {name!r} on this machine any more") from error
 
 
-def _close(home: Path, gate: int) -> None:
+def _close_to_others(home: Path, group: int) -> None:
     """Take from others what lies openly in a folder that was closed, before a way leads into it."""
     for entry in os.scandir(home):
         facts = entry.stat(follow_symlinks=False)
-        if facts.st_mode & 0o077 and facts.st_gid != gate and facts.st_uid == os.geteuid() and not entry.is_symlink():
+        if facts.st_mode & 0o077 and facts.st_gid != group and facts.st_uid == os.geteuid() and not entry.is_symlink():
             os.chmod(entry.path, stat.S_IMODE(facts.st_mode) & 0o700)
 
 
-def _open_way(folder: Path, gate: int) -> None:
-    """Let the gate's group pass through a folder of ours."""
+def _let_pass(folder: Path, group: int) -> None:
+    """Let the tasks' group pass through a folder of ours, without listing it."""
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
         raise OSError(f"{folder} is not a folder of the server's user")
-    if facts.st_gid != gate:
-        os.chown(folder, -1, gate, follow_symlinks=False)
+    if facts.st_gid != group:
+        os.chown(folder, -1, group, follow_symlinks=False)
     if stat.S_IMODE(facts.st_mode) & 0o077 != 0o010:
         folder.chmod(stat.S_IMODE(facts.st_mode) & 0o700 | 0o010)
 
 
-def _open_to_read(path: Path, home: Path, gate: int) -> None:
-    """Let the gate's group read something of ours inside `home`, and pass to it; anything else is left as it is."""
+def _let_read(path: Path, home: Path, group: int) -> None:
+    """Let the tasks' group read a file or folder of ours inside `home`, and the way to it; leave anything else."""
     real = path.resolve()
     if not real.is_relative_to(home.resolve()) or real == home.resolve() or not real.exists():
         return
     for folder in reversed([parent for parent in real.parents if parent.is_relative_to(home.resolve())]):
-        _open_way(folder, gate)
-    if real.stat().st_gid == gate:
+        _let_pass(folder, group)
+    if real.stat().st_gid == group:
         return
     if real.is_dir():
         for _, folders, files, at in os.fwalk(real, topdown=False, follow_symlinks=False):
             for name in (*folders, *files):
-                _open_one(name, gate, at)
-    _open_one(str(real), gate, None)
+                _let_read_one(name, group, at)
+    _let_read_one(str(real), group, None)
 
 
-def _open_one(name: str, gate: int, at: int | None) -> None:
+def _let_read_one(name: str, group: int, at: int | None) -> None:
     facts = os.stat(name, dir_fd=at, follow_symlinks=False)
     if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.geteuid():
         return
     owners = stat.S_IMODE(facts.st_mode) & 0o700
     os.chmod(name, owners | (owners & 0o500) >> 3, dir_fd=at)
-    os.chown(name, -1, gate, dir_fd=at, follow_symlinks=False)
+    os.chown(name, -1, group, dir_fd=at, follow_symlinks=False)
 
 
-def _hand_over(folder: Path, uid: int, gid: int) -> None:
+def _give_folder(folder: Path, uid: int, gid: int) -> None:
     """Give a folder of ours to a user, with all that is in it; what is the user's already is not looked at again."""
     facts = folder.lstat()
     if facts.st_uid == uid:
@@ -190,13 +191,13 @@ def _hand_over(folder: Path, uid: int, gid: int) -> None:
     os.chown(folder, uid, gid, follow_symlinks=False)
 
 
-def with_memory(lodging: Lodging, memory: Path) -> Lodging:
-    """Return a lodging in which a job also owns its folder in shared memory."""
-    return Lodging(
-        user=lodging.user,
-        owns=_with(lodging.owns, [memory]),
-        passes=_with(lodging.passes, [memory.parent.parent, memory.parent]),
-        reads=lodging.reads,
+def with_memory(run_as: RunAs, memory: Path) -> RunAs:
+    """Return `run_as`, with the job's folder in shared memory among the folders that the user owns."""
+    return RunAs(
+        user=run_as.user,
+        owns=_with(run_as.owns, [memory]),
+        passes=_with(run_as.passes, [memory.parent.parent, memory.parent]),
+        reads=run_as.reads,
     )
 
 

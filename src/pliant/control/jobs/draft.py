@@ -142,7 +142,7 @@ class Draft:
 
     def results(self) -> Mapping[JobId, LiveJob | None]:
         """Return what memory shall hold once all is written; None for a job that is over."""
-        return {job_id: _kept(live) for job_id, live in self._after.items()}
+        return {job_id: _remaining(live) for job_id, live in self._after.items()}
 
     def _changed(self, live: LiveJob) -> bool:
         old = self._before.get(live.id)
@@ -157,7 +157,7 @@ class Draft:
         return tuple(points)
 
 
-def _kept(live: LiveJob) -> LiveJob | None:
+def _remaining(live: LiveJob) -> LiveJob | None:
     tasks = {task.id: task for task in live.running}
     if live.job.ended and not tasks:
         return None
@@ -169,6 +169,6 @@ def _kept(live: LiveJob) -> LiveJob | None:
         joined={task_id: step for task_id, step in live.joined.items() if task_id in tasks},
         kill_at={task_id: at for task_id, at in live.kill_at.items() if task_id in tasks},
         killed={task_id: why for task_id, why in live.killed.items() if task_id in tasks},
-        fenced=live.fenced & tasks.keys(),
+        fenced={task_id: loss for task_id, loss in live.fenced.items() if task_id in tasks},
         raised={task_id: error for task_id, error in live.raised.items() if task_id in tasks},
     )

@@ -11,67 +11,67 @@ from pliant.core.ports import TaskExit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """A task said something."""
+class Received:
+    """A message of a task."""
 
     task_id: TaskId
     message: FromTask
     number: int = 0
     """Counted over the life of the task; 0 if it has none."""
     stored: Callable[[], None] | None = None
-    """To be called when it need not be said again."""
+    """To be called when it need not be sent again."""
 
     @property
-    def only_tells(self) -> bool:
-        """Nothing is decided because of it."""
+    def is_news(self) -> bool:
+        """People read it, and nothing is decided because of it."""
         return isinstance(self.message, Report | EpochFinished | Saved | SaveFailed | Note)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
-    """The link of a task was closed, and everything that it said was delivered before."""
+class Disconnected:
+    """The link of a task was closed, and everything that came over it was delivered before."""
 
     task_id: TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hung:
+class LeaseEnded:
     """A task gave no sign of life for as long as its lease."""
 
     task_id: TaskId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slept:
+class Stalled:
     """The server stood still."""
 
     seconds: float
 
 
-Item = Heard | Silent | Hung | Slept | TaskExit
+Item = Received | Disconnected | LeaseEnded | Stalled | TaskExit
 
 
-class Inbox:
-    """A queue and a bell."""
+class ControlInbox:
+    """A queue whose reader can sleep until something is put in."""
 
     def __init__(self) -> None:
-        self._bell = threading.Condition()
+        self._changed = threading.Condition()
         self._items: deque[Item] = deque()
-        self._rung = False
+        self._woken = False
 
     def put(self, item: Item) -> None:
         """Add what happened and wake who sleeps."""
-        with self._bell:
+        with self._changed:
             self._items.append(item)
-            self._bell.notify_all()
+            self._changed.notify_all()
 
     def put_back(self, *items: Item) -> None:
         """Put what could not be dealt with in front again, in this order."""
-        with self._bell:
+        with self._changed:
             self._items.extendleft(reversed(items))
 
     def __len__(self) -> int:
-        with self._bell:
+        with self._changed:
             return len(self._items)
 
     def take(self) -> Item:
@@ -80,26 +80,26 @@ class Inbox:
         Raises:
             IndexError: there is nothing.
         """
-        with self._bell:
+        with self._changed:
             return self._items.popleft()
 
-    def take_told(self, most: int) -> tuple[Heard, ...]:
-        """Return what was heard before anything else, so many at most, as long as it is only told to people."""
-        with self._bell:
-            told: list[Heard] = []
-            while len(told) < most and self._items and isinstance(item := self._items[0], Heard) and item.only_tells:
-                told.append(item)
+    def take_news(self, most: int) -> tuple[Received, ...]:
+        """Return the oldest items as long as they are news, so many at most."""
+        with self._changed:
+            news: list[Received] = []
+            while len(news) < most and self._items and isinstance(item := self._items[0], Received) and item.is_news:
+                news.append(item)
                 self._items.popleft()
-            return tuple(told)
+            return tuple(news)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake who sleeps, or who is about to."""
-        with self._bell:
-            self._rung = True
-            self._bell.notify_all()
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep until something is put in or the bell is rung, no longer than this."""
-        with self._bell:
-            self._bell.wait_for(lambda: self._rung or bool(self._items), seconds)
-            self._rung = False
+        """Sleep until something is put in or `wake` is called, no longer than this."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._woken or bool(self._items), seconds)
+            self._woken = False

@@ -1,11 +1,21 @@
 """Leases: who has shown a sign of life lately. Whoever has not is taken as hung.
 
-A lease runs on *listened time*: the time that the server has spent reading the control links, told by whoever reads
-them (`listen`, a few times a second). While nobody reads, as when the server was stopped, the machine slept or a long
-computation held it up, listened time stands still, so that no task is blamed for what the server did not hear. If
-nobody ever listens, as in the simulator, no lease ends.
+Theory of operation. A lease runs on *listened time*: the time in which the server has read the control links. Whoever
+reads them calls `listen` a few times a second. While nobody reads, because the server was stopped, the machine slept or
+a long computation held it up, listened time stands still, so that no task is blamed for what the server did not hear.
+Between two calls at most a quarter of a lease counts. With leases of 2 s:
 
-A task has a lease from its first message on. It knows no store, scheduler or process; safe to call from any thread.
+    time      call                 listened time
+    100.0 s   listen               0.0 s
+    100.3 s   listen               0.3 s      0.3 s have passed, all of it counts
+    100.4 s   renew(job-1.1)       0.3 s      its lease ends at 2.3 s of listened time
+              the machine sleeps for an hour
+    3700.4 s  listen               0.8 s      3600.1 s have passed, 0.5 s count; the server stood still for 3599.6 s
+    3701.9 s  listen (15 later)    2.3 s      job-1.1 has been silent for 2 s: its lease ends now
+
+Had job-1.1 been read in the second after the sleep, its lease would have been renewed. A task has a lease from its
+first message on. If nobody ever listens, as in the simulator, no lease ends. It knows no store, scheduler or process;
+safe to call from any thread.
 """
 
 import threading
@@ -16,17 +26,17 @@ from pliant.core.job import TaskId
 from pliant.core.link import FromTask, Hello, Ready
 
 STARTING_FACTOR: Final = 15.0
-"""A task that is not ready yet, or has said goodbye, has a lease this much longer: imports and exit handlers may hold
-Python's interpreter lock."""
+"""A task that is not ready yet, or has closed its link itself, has a lease this much longer: imports and exit handlers
+may hold Python's interpreter lock."""
 _MOST_PART: Final = 0.25
 """At most this part of a lease counts as listened between two calls of `listen`."""
-_SLEPT_S: Final = 1.0
+_STALLED_S: Final = 1.0
 """Standing still for less is no reason to move other deadlines."""
 
 
 @dataclass(slots=True)
 class _Lease:
-    heard_at: float
+    renewed_at: float
     """In listened time."""
     length_s: float
 
@@ -35,10 +45,10 @@ class _Lease:
 class Listened:
     """What the time since the call of `listen` before has brought."""
 
-    silent: tuple[TaskId, ...] = ()
-    """Tasks whose lease has ended; each is told once."""
-    slept_s: float = 0.0
-    """The server stood still for this long, seconds; 0 if it did not to speak of."""
+    ended: tuple[TaskId, ...] = ()
+    """Tasks whose lease has ended; each is named once."""
+    stalled_s: float = 0.0
+    """The server stood still for this long, seconds; 0 if for less than a second."""
 
 
 class Leases:
@@ -54,21 +64,21 @@ class Leases:
         self._lock = threading.Lock()
         self._listened_s = 0.0
         self._listened_at: float | None = None
-        self._caught_up_at: float | None = None
+        self._delivered_at: float | None = None
 
-    def heard(self, task_id: TaskId, message: FromTask) -> None:
+    def renew(self, task_id: TaskId, message: FromTask) -> None:
         """Renew the lease of a task that said something; one that is ready has the short lease from then on."""
         ready = isinstance(message, Ready) or (isinstance(message, Hello) and message.ready)
         with self._lock:
             lease = self._held.get(task_id)
             if lease is None:
                 lease = self._held[task_id] = _Lease(self._listened_s, self.lease_s * STARTING_FACTOR)
-            lease.heard_at = self._listened_s
+            lease.renewed_at = self._listened_s
             if ready:
                 lease.length_s = self.lease_s
 
-    def parted(self, task_id: TaskId) -> None:
-        """Give a task that said goodbye the time to end."""
+    def extend(self, task_id: TaskId) -> None:
+        """Give a task that has closed its link itself the time to end."""
         with self._lock:
             if (lease := self._held.get(task_id)) is not None:
                 lease.length_s = self.lease_s * STARTING_FACTOR
@@ -79,27 +89,27 @@ class Leases:
             self._held.pop(task_id, None)
 
     def listen(self, now: float) -> Listened:
-        """Let the time pass in which the links were read; return who was silent for too long."""
+        """Count the time in which the links were read; return who was silent for too long."""
         with self._lock:
             passed_s = 0.0 if self._listened_at is None else max(0.0, now - self._listened_at)
             counted_s = min(passed_s, self.lease_s * _MOST_PART)
             self._listened_at = now
             self._listened_s += counted_s
-            ended = [t for t, lease in self._held.items() if self._listened_s - lease.heard_at >= lease.length_s]
+            ended = [t for t, lease in self._held.items() if self._listened_s - lease.renewed_at >= lease.length_s]
             for task_id in ended:
                 del self._held[task_id]
-        slept_s = passed_s - counted_s
-        return Listened(silent=tuple(ended), slept_s=slept_s if slept_s >= _SLEPT_S else 0.0)
+        stalled_s = passed_s - counted_s
+        return Listened(ended=tuple(ended), stalled_s=stalled_s if stalled_s >= _STALLED_S else 0.0)
 
-    def lives(self, task_id: TaskId) -> bool:
-        """Tell whether a task has a lease: it was heard since one of its leases ended, if one did."""
+    def has_lease(self, task_id: TaskId) -> bool:
+        """Tell whether a task has a lease; one whose lease has ended has a new one if it said something since."""
         with self._lock:
             return task_id in self._held
 
-    def caught_up(self, now: float) -> None:
-        """Take note that everything `listen` returned was passed on."""
-        self._caught_up_at = now
+    def note_delivered(self, now: float) -> None:
+        """Take note that what `listen` returned is in the inbox."""
+        self._delivered_at = now
 
-    def deaf(self, now: float) -> bool:
+    def is_behind(self, now: float) -> bool:
         """Tell whether the links were not read just before, so that what tasks have said may still be unread."""
-        return self._caught_up_at is not None and now - self._caught_up_at > _SLEPT_S
+        return self._delivered_at is not None and now - self._delivered_at > _STALLED_S

@@ -1,7 +1,17 @@
 """What control remembers, and the one way to change it: write a draft to the store, remember it, then act on it.
 
-Invariants: memory never runs ahead of the store; nothing is done that is not written; a draft that cannot be written
-has changed nothing. Callers hold the lock.
+Theory of operation. A server may die between any two lines. What is written but not done, the next server sees in the
+store and does; what is done but not written, nobody would ever know of. So `commit` writes first, in one transaction;
+then memory takes over what was written; then come the actions, each of which may be done twice without harm.
+
+    draft      job-1 leaves state pending (revision 6 → 7); task job-1.3 starts on slot 2; one event
+    write      all three rows, or none: if the disk is full nothing has happened, and the loop decides again
+    remember   memory now shows revision 7, and slot 2 as taken
+    act        the cluster is asked to start job-1.3; if it refuses, that is an exit of job-1.3 in the inbox
+
+Dies the server before `act`, the next one finds job-1.3 in the store and no process, and loses the task to nobody's
+blame. Invariants: memory never runs ahead of the store; nothing is done that is not written; a draft that cannot be
+written has changed nothing. Callers hold the lock.
 """
 
 import logging
@@ -10,7 +20,8 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from pliant.control.jobs.draft import Action, Draft, DrainTask, KillTask, SendMessage, StartTask
-from pliant.control.jobs.inbox import Inbox
+from pliant.control.jobs.inbox import ControlInbox
+from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import InternalError
@@ -24,11 +35,22 @@ class Ledger:
     """Memory in front of the store, and the hands of control."""
 
     def __init__(
-        self, *, store: Store, cluster: Cluster, links: Links, clock: Clock, settings: ControlSettings, inbox: Inbox
+        self,
+        *,
+        store: Store,
+        cluster: Cluster,
+        links: Links,
+        clock: Clock,
+        settings: ControlSettings,
+        kinds: Kinds,
+        inbox: ControlInbox,
     ) -> None:
+        self.kinds = kinds
         self.lock = threading.RLock()
         self.dirty = True
         """Something changed that the scheduler sees."""
+        self.draining = False
+        """The server goes down: no job is taken, and no task started, any more."""
         self._store = store
         self._cluster = cluster
         self._links = links
@@ -64,7 +86,7 @@ class Ledger:
         )
 
     def commit(self, draft: Draft) -> None:
-        """Write a decision, remember it, act on it, and tell listeners if there are events."""
+        """Write a decision, remember it, act on it, and call the listeners if there are events."""
         writes = draft.writes()
         try:
             events = self._store.write(writes) if writes is not None else ()
@@ -78,7 +100,7 @@ class Ledger:
         for action in draft.actions:
             self._perform(action)
         if self.dirty:
-            self._inbox.ring()
+            self._inbox.wake()
         if events:
             for listener in self._listeners:
                 listener()
@@ -95,12 +117,17 @@ class Ledger:
         return unsubscribe
 
     def _remember(self, job_id: JobId, live: LiveJob | None) -> None:
-        if _seen_by_scheduler(live) != _seen_by_scheduler(self._jobs.get(job_id)):
+        if self._seen_by_scheduler(live) != self._seen_by_scheduler(self._jobs.get(job_id)):
             self.dirty = True
         if live is None:
             self._jobs.pop(job_id, None)
         else:
             self._jobs[job_id] = live
+
+    def _seen_by_scheduler(self, live: LiveJob | None) -> object:
+        if live is None:
+            return None
+        return live.competes, live.unprepared, live.proven, self.kinds.of(live.job).view(live)
 
     def _perform(self, action: Action) -> None:
         try:
@@ -120,7 +147,3 @@ class Ledger:
                 self._inbox.put(TaskExit(task_id=action.order.task_id, exit_code=None, error=str(error)))
             else:
                 log.warning("%s for %s failed: %s", type(action).__name__, action.task_id, error)
-
-
-def _seen_by_scheduler(live: LiveJob | None) -> object:
-    return (live.competes, live.unprepared, live.proven, live.view()) if live is not None else None

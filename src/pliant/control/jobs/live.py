@@ -8,12 +8,28 @@ from dataclasses import dataclass, field
 
 from pliant.core.job import Generation, Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
-from pliant.core.workload import TaskView, Workload
-from pliant.policy.elastic.diagnose import Loss
+from pliant.core.ports import ExitFacts
+from pliant.policy.elastic.diagnose import WorkerLoss
 from pliant.policy.elastic.membership import Membership
 
 COMPETING = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.PAUSED)
 """Jobs in these states are scheduled; those in others only give slots back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """A job has failed and its processes were killed; what they left behind comes with their exits and is quoted."""
+
+    reason: str
+    """Why it has failed, without the quotation."""
+    blamed: Task
+    """The process whose fault it was."""
+    first_raised: bool
+    """Quote the process that raised first, also if another one is blamed."""
+    ended: tuple[tuple[Task, ExitFacts], ...]
+    """Its processes that have ended, in this order, and what they left behind."""
+    until: float
+    """The reason is final then, whoever has not ended yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +49,10 @@ class LiveJob:
     trained: bool = False
     """A generation of it has trained, in this life of the server or before."""
     step: int = 0
-    """Steps committed, as far as anybody has told."""
+    """Steps committed, as far as is known."""
     resized_at: float | None = None
     held_until: float | None = None
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[WorkerLoss, ...] = ()
     """The newest losses of its tasks, oldest first."""
     joined: Mapping[TaskId, int] = field(default_factory=dict)
     """At which step a running task became a member of a generation for the first time."""
@@ -45,8 +61,11 @@ class LiveJob:
     kill_at: Mapping[TaskId, float] = field(default_factory=dict)
     killed: Mapping[TaskId, str] = field(default_factory=dict)
     """Running tasks that Pliant has sent a SIGKILL, and why, in words that follow the task's name."""
-    fenced: frozenset[TaskId] = frozenset()
-    """Those of them that are lost already as far as their job is concerned; only their slots are not free yet."""
+    fenced: Mapping[TaskId, WorkerLoss | None] = field(default_factory=dict)
+    """Those of them that are lost already as far as their job is concerned; only their slots are not free yet. With
+    each stands the loss that is counted when its exit says at which step it was; None if nobody is to blame."""
+    failing: Failing | None = None
+    """It has failed; that becomes its state when its processes are gone and what they wrote can be quoted."""
     raised: Mapping[TaskId, str] = field(default_factory=dict)
     """Running tasks whose program raised, which the others survive: the error's last line."""
     recovers_until: float | None = None
@@ -54,7 +73,7 @@ class LiveJob:
     raised_at: int | None = None
     """The step that was being computed when a worker last ended by its own fault; the next one there ends the job."""
     virtual_workers: int | None = None
-    """V as the script told, if it did."""
+    """V as the script uses it, once that is known."""
     finished: frozenset[TaskId] = frozenset()
     """Tasks that said that all epochs are trained; of a fixed job, those that ended with exit code 0."""
     restarting: bool = False
@@ -80,7 +99,7 @@ class LiveJob:
 
     @property
     def staying(self) -> tuple[Task, ...]:
-        """Its processes that nobody has told to leave."""
+        """Its processes that nobody has asked to leave."""
         return tuple(task for task in self.running if task.state is not TaskState.LEAVING)
 
     @property
@@ -103,36 +122,12 @@ class LiveJob:
 
     @property
     def competes(self) -> bool:
-        return self.job.state in COMPETING
+        return self.job.state in COMPETING and self.failing is None
 
-    def view(self) -> Workload:
-        """Return what the scheduler sees of it."""
-        fixed = self.job.spec.fixed
-        num_done = len(self.finished) if fixed else 0
-        return Workload(
-            id=self.job.id,
-            name=self.job.spec.name,
-            priority=self.job.priority,
-            min_tasks=self.job.min_tasks - num_done if self.competes else 0,
-            max_tasks=self.job.max_tasks - num_done if self.competes else 0,
-            slots_per_task=self.job.spec.slots_per_task,
-            submitted_at=self.job.submitted_at,
-            tasks=tuple(
-                TaskView(
-                    id=task.id,
-                    node_id=task.node_id,
-                    slots=task.slots,
-                    leaving=task.state is TaskState.LEAVING or not self.competes,
-                )
-                for task in self.running
-            ),
-            resized_at=self.resized_at,
-            held_until=self.held_until,
-            excluded=self.excluded,
-            queue=self.job.queue,
-            owner=self.job.owner,
-            pinned=fixed and self.competes and (self.restarting or bool(self.running)),
-        )
+    @property
+    def over(self) -> bool:
+        """It has ended, or has failed and waits for its processes to be gone; nothing that they say matters now."""
+        return self.job.ended or self.failing is not None
 
 
 def task_number(task_id: TaskId) -> int:

@@ -1,13 +1,14 @@
 """The only places where a job, a task or a generation changes state, each by the table of `core.lifecycle`.
 
-All functions note what they do in a draft. None performs anything.
+All functions note what they do in a draft. None performs anything. They are the same for every kind of workload; one
+without generations has an empty membership.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import assert_never
 
 from pliant.control.jobs.draft import Draft, DrainTask, KillTask, SendMessage
+from pliant.control.jobs.kind import Kind
 from pliant.control.jobs.live import LiveJob
 from pliant.core.event import EventKind
 from pliant.core.job import Generation, JobId, Task, TaskId
@@ -25,16 +26,6 @@ from pliant.core.lifecycle import (
     is_final,
 )
 from pliant.core.link import Dismiss
-from pliant.policy.elastic.membership import (
-    Abandoned,
-    Activated,
-    Announced,
-    Effect,
-    MembershipEvent,
-    Send,
-    Wanted,
-    handle,
-)
 
 KILL_AGAIN_S = 5.0
 """A process that is still there so long after a SIGKILL is sent another."""
@@ -51,7 +42,7 @@ WORDS: Mapping[JobState, str] = {
 
 
 def job_event(draft: Draft, live: LiveJob, event: JobEvent, reason: str) -> LiveJob:
-    """Move a job along its lifecycle and tell people if its state is another now."""
+    """Move a job along its lifecycle, and note an event if its state is another now."""
     old, new = live.job.state, advance(JOB_LIFECYCLE, live.job.state, event)
     if old is new:
         return live
@@ -91,26 +82,18 @@ def kill_later(draft: Draft, live: LiveJob, task_id: TaskId, at: float) -> LiveJ
 
 
 def kill(draft: Draft, live: LiveJob, task_id: TaskId, how: str) -> LiveJob:
-    """Kill a process, and remember why: `how` follows the task's name when its end is told. It may be killed twice."""
+    """Kill a process, perhaps once more; the reason of the first time, in words that follow its name, is kept."""
     draft.act(KillTask(task_id=task_id))
     killed = {**live.killed, task_id: live.killed.get(task_id, how)}
     kill_at = {**live.kill_at, task_id: draft.now + KILL_AGAIN_S}
     return draft.put(replace(live, killed=killed, kill_at=kill_at))
 
 
-def leave(draft: Draft, live: LiveJob, task_ids: tuple[TaskId, ...], cause: str) -> LiveJob:
-    """Tell tasks to leave at their next step boundary; those that never trained go at once."""
+def leave(draft: Draft, kind: Kind, live: LiveJob, task_ids: tuple[TaskId, ...], cause: str) -> LiveJob:
+    """Ask tasks to leave, each at its next step boundary; those that have nothing to hand over go at once."""
     for task_id in task_ids:
         live = task_event(draft, live, task_id, TaskEvent.LEAVE, cause)
-    return want(draft, live, cause)
-
-
-def want(draft: Draft, live: LiveJob, cause: str) -> LiveJob:
-    """Tell the coordinator whom the scheduler wants; a fixed job has none."""
-    if live.job.spec.fixed:
-        return release_leavers(draft, live)
-    live = feed(draft, live, Wanted(tasks=frozenset(task.id for task in live.staying), cause=cause))
-    return release_leavers(draft, live)
+    return release_leavers(draft, kind.regroup(draft, live, cause))
 
 
 def release_leavers(draft: Draft, live: LiveJob) -> LiveJob:
@@ -127,146 +110,29 @@ def release_leavers(draft: Draft, live: LiveJob) -> LiveJob:
     return live
 
 
-def feed(draft: Draft, live: LiveJob, event: MembershipEvent) -> LiveJob:
-    """Feed the coordinator of a job and carry its effects into the draft."""
-    membership, effects = handle(live.membership, event, draft.now)
-    live = draft.put(replace(live, membership=membership))
-    for effect in effects:
-        live = _effect(draft, live, effect)
-    return live
+def put_generation(draft: Draft, live: LiveJob, generation: Generation, event: GenerationEvent) -> LiveJob:
+    """Move a generation along its lifecycle."""
+    moved = replace(generation, state=advance(GENERATION_LIFECYCLE, generation.state, event))
+    return draft.put(replace(live, generations={**live.generations, moved.number: moved}))
 
 
-def _effect(draft: Draft, live: LiveJob, effect: Effect) -> LiveJob:
-    match effect:
-        case Send():
-            draft.act(SendMessage(task_id=effect.task_id, message=effect.message))
-            return live
-        case Announced():
-            return _announced(draft, live, effect)
-        case Activated():
-            return _activated(draft, live, effect)
-        case Abandoned():
-            return _abandoned(draft, live, effect)
-        case _:
-            assert_never(effect)
-
-
-def _announced(draft: Draft, live: LiveJob, effect: Announced) -> LiveJob:
-    live = _end_generations(draft, live, GenerationState.FORMING, GenerationEvent.ABANDON)
-    generation = Generation(
-        job_id=live.id,
-        number=effect.generation,
-        members=effect.members,
-        state=GenerationState.FORMING,
-        announced_at=draft.now,
-        cause=effect.cause,
-    )
-    size = len(effect.members)
-    what = (
-        f"{size} task{'s connect' if size != 1 else ' connects'}" if size else "all tasks leave and the state is saved"
-    )
-    draft.say(
-        EventKind.GENERATION_FORMING,
-        f"{live.label}: generation {effect.generation} forms, {what}" + (f" ({effect.cause})" if effect.cause else ""),
-        job_id=live.id,
-        data={"generation": effect.generation, "size": size},
-    )
-    job = replace(live.job, generation=effect.generation)
-    return draft.put(
-        replace(live, job=job, generations={**live.generations, generation.number: generation}),
-    )
-
-
-def _activated(draft: Draft, live: LiveJob, effect: Activated) -> LiveJob:
-    live = _end_generations(draft, live, GenerationState.ACTIVE, GenerationEvent.RETIRE)
-    forming = live.generations[effect.generation]
-    generation = replace(
-        forming,
-        state=advance(GENERATION_LIFECYCLE, forming.state, GenerationEvent.SWITCH),
-        switched_at=draft.now,
-        step=effect.step,
-        pause_s=effect.pause_s,
-        redone_steps=effect.redone_steps,
-    )
-    job = replace(live.job, num_redone_steps=live.job.num_redone_steps + effect.redone_steps)
-    live = draft.put(
-        replace(
-            live,
-            job=job,
-            trained=True,
-            step=max(live.step, effect.step),
-            generations={**live.generations, generation.number: generation},
-        )
-    )
-    _say_switched(draft, live, effect)
-    live = _join(draft, live, effect.members)
-    if live.competes or live.job.state is JobState.STOPPING:
-        live = job_event(draft, live, JobEvent.TRAIN, "")
-    return live
-
-
-def _say_switched(draft: Draft, live: LiveJob, effect: Activated) -> None:
-    size, pause_ms = len(effect.members), round(effect.pause_s * 1000, 1)
-    redone = f", {effect.redone_steps} step computed again" if effect.redone_steps else ""
-    change = f" (was {effect.from_size}); it stood still for {pause_ms:g} ms{redone}" if effect.from_size else ""
-    draft.say(
-        EventKind.GENERATION_SWITCHED,
-        f"{live.label} trains on {size} task{'s' * (size != 1)} from step {effect.step} on{change}",
-        job_id=live.id,
-        data={
-            "generation": effect.generation,
-            "size": size,
-            "from_size": effect.from_size,
-            "step": effect.step,
-            "pause_ms": pause_ms,
-            "redone_steps": effect.redone_steps,
-        },
-    )
-
-
-def _join(draft: Draft, live: LiveJob, members: tuple[TaskId, ...]) -> LiveJob:
-    """Members train; live tasks that were left out have nothing left to do."""
-    for task in live.running:
-        if task.id in members:
-            if task.state is TaskState.STARTING:
-                live = task_event(draft, live, task.id, TaskEvent.READY)
-            live = task_event(draft, live, task.id, TaskEvent.JOIN)
-            live = draft.put(replace(live, joined={task.id: live.step, **live.joined}))
-        elif task.state is TaskState.LEAVING:
-            live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    return live
-
-
-def _abandoned(draft: Draft, live: LiveJob, effect: Abandoned) -> LiveJob:
-    generation = live.generations.get(effect.generation)
-    if generation is None or is_final(GENERATION_LIFECYCLE, generation.state):
-        return live
-    if generation.members:
-        draft.say(
-            EventKind.GENERATION_ABANDONED,
-            f"{live.label}: generation {effect.generation} is given up: {effect.reason}",
-            job_id=live.id,
-            data={"generation": effect.generation},
-        )
-    return _put_generation(draft, live, generation, GenerationEvent.ABANDON)
-
-
-def _put_generation(draft: Draft, live: LiveJob, generation: Generation, event: GenerationEvent) -> LiveJob:
-    ended = replace(generation, state=advance(GENERATION_LIFECYCLE, generation.state, event))
-    return draft.put(replace(live, generations={**live.generations, ended.number: ended}))
-
-
-def _end_generations(draft: Draft, live: LiveJob, state: GenerationState, event: GenerationEvent) -> LiveJob:
+def end_generations(draft: Draft, live: LiveJob, state: GenerationState, event: GenerationEvent) -> LiveJob:
+    """Move the generations of a job that are in this state along their lifecycle."""
     for generation in live.generations.values():
         if generation.state is state:
-            live = _put_generation(draft, live, generation, event)
+            live = put_generation(draft, live, generation, event)
     return live
 
 
-def end_generations(draft: Draft, live: LiveJob) -> LiveJob:
+def _end_all_generations(draft: Draft, live: LiveJob) -> LiveJob:
     """Close what is open of a job's generations; it has ended or holds no slots any more."""
-    live = _end_generations(draft, live, GenerationState.ACTIVE, GenerationEvent.RETIRE)
-    return _end_generations(draft, live, GenerationState.FORMING, GenerationEvent.ABANDON)
+    live = end_generations(draft, live, GenerationState.ACTIVE, GenerationEvent.RETIRE)
+    return end_generations(draft, live, GenerationState.FORMING, GenerationEvent.ABANDON)
+
+
+def kill_late(draft: Draft, live: LiveJob, task_id: TaskId) -> LiveJob:
+    """Kill a process that was to be gone by now."""
+    return kill(draft, live, task_id, "did not end in time, was killed by Pliant")
 
 
 def complete(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
@@ -278,7 +144,7 @@ def complete(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
             draft.act(SendMessage(task_id=task.id, message=Dismiss(reason="the training has completed")))
             draft.act(DrainTask(task_id=task.id))
         live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    return end_generations(draft, live)
+    return _end_all_generations(draft, live)
 
 
 def fail(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
@@ -286,23 +152,23 @@ def fail(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
     live = job_event(draft, live, JobEvent.FAIL, reason)
     for task in live.running:
         live = kill(draft, live, task.id, "was killed by Pliant because its job has failed")
-    return end_generations(draft, live)
+    return _end_all_generations(draft, live)
 
 
-def stop(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
+def stop(draft: Draft, kind: Kind, live: LiveJob, reason: str) -> LiveJob:
     """End a job because a person asked: at the next step boundary, at once if it holds no slots."""
     live = job_event(draft, live, JobEvent.STOP, reason)
     if not live.running:
         return live
-    live = leave(draft, live, tuple(task.id for task in live.staying), reason)
+    live = leave(draft, kind, live, tuple(task.id for task in live.staying), reason)
     for task in live.running:
         live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.stop_s)
     return live
 
 
-def vacated(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
-    """The last process of a job is gone."""
-    live = end_generations(draft, live)
+def vacate(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
+    """Take note that the last process of a job is gone."""
+    live = _end_all_generations(draft, live)
     if live.job.state is JobState.STOPPING:
         return job_event(draft, live, JobEvent.VANISH, live.job.reason)
     if live.job.state in (JobState.STARTING, JobState.RUNNING):

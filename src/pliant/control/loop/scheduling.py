@@ -1,32 +1,47 @@
-"""Between the scheduler and the jobs: what it sees (`snapshot`), and its plan carried into a draft (`apply_plan`)."""
+"""Between the scheduler and the jobs: what it sees (`snapshot`), and its plan carried into a draft (`apply_plan`).
+
+What a job wants and how its tasks start is decided by its kind. Example: an elastic job with bounds 1..4 is granted 4
+tasks and has slots for all of them; as long as no generation of it has trained it starts one, and the other three slots
+stay granted to it. A fixed job of 4 starts when it has slots for all 4, and not before.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pliant.control.jobs import fixed
 from pliant.control.jobs.draft import Draft, StartTask
+from pliant.control.jobs.kind import Kinds, TaskStart
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.orders import Seat, lodged, start_order
-from pliant.control.jobs.transitions import job_event, leave, put_task, want
+from pliant.control.jobs.orders import start_order, with_run_as
+from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
 from pliant.core.event import EventKind
 from pliant.core.job import NodeId, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskState
-from pliant.core.plan import Grant, NodeView, Placement, Plan, QueueView, Snapshot
+from pliant.core.plan import Grant, NodeView, Plan, QueueView, Snapshot
 from pliant.core.ports import Observation
 
 
-def snapshot(jobs: Sequence[LiveJob], observed: Observation, queues: tuple[QueueView, ...] = ()) -> Snapshot:
+def observe(draft: Draft, kinds: Kinds, observed: Observation) -> None:
+    """Let the kinds take note of which processes exist now."""
+    pids = {task.task_id: task.pid for task in observed.tasks if task.pid is not None}
+    for live in draft.jobs():
+        if live.competes:
+            kinds.of(live.job).observe(draft, live, pids)
+
+
+def snapshot(
+    jobs: Sequence[LiveJob], kinds: Kinds, observed: Observation, queues: tuple[QueueView, ...] = ()
+) -> Snapshot:
     """Return what the scheduler shall see.
 
-    A job that has ended or is stopping wants nothing, but holds its slots until its processes are gone. One whose
-    environment is not ready wants nothing before it is. Slots that are
-    held by a process that nobody knows are left out: nobody can have them.
+    A job whose environment is not ready wants nothing. Slots held by a process that belongs to no job are left out:
+    nobody can have them.
     """
     known = {task.id for live in jobs for task in live.running}
     strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
+    shown = [live for live in jobs if (live.competes and not live.unprepared) or live.running]
     return Snapshot(
         nodes=_without(observed.nodes, strange),
-        workloads=tuple(live.view() for live in jobs if (live.competes and not live.unprepared) or live.running),
+        workloads=tuple(kinds.of(live.job).view(live) for live in shown),
         queues=queues,
     )
 
@@ -37,69 +52,50 @@ def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[
     )
 
 
-RunAs = Callable[[LiveJob], str | None]
+UserOf = Callable[[LiveJob], str | None]
 """Which user of the operating system a job's processes run as; None for the server's own."""
 
 
-def apply_plan(draft: Draft, plan: Plan, run_as: RunAs) -> None:
+def apply_plan(draft: Draft, kinds: Kinds, plan: Plan, user_of: UserOf) -> None:
     """Carry a plan into the draft; what is so already stays as it is."""
     for job_id, grant in plan.grants.items():
         live = draft.job(job_id)
         if live is not None and live.competes:
-            _apply_grant(draft, live, grant, plan.reasons.get(job_id, ""), run_as(live))
+            live = _note_decision(draft, live, grant, plan.reasons.get(job_id, ""))
+            _apply_grant(draft, kinds, live, grant, user_of(live))
 
 
-def _apply_grant(draft: Draft, live: LiveJob, grant: Grant, reason: str, user: str | None) -> None:
+def _note_decision(draft: Draft, live: LiveJob, grant: Grant, reason: str) -> LiveJob:
     if reason and reason != live.job.why:
         live = draft.put(replace(live, job=replace(live.job, why=reason)))
-    if grant.num_tasks != live.target:
-        draft.say(
-            EventKind.DECISION,
-            reason,
-            job_id=live.id,
-            data={
-                "from": live.target,
-                "to": grant.num_tasks,
-                "num_slots": grant.num_tasks * live.job.spec.slots_per_task,
-            },
-        )
-        live = draft.put(replace(live, target=grant.num_tasks))
-    leaving = tuple(t for t in grant.leave if t in live.tasks and live.tasks[t].state is not TaskState.LEAVING)
-    if live.job.spec.fixed:
-        _apply_fixed(draft, live, grant, leaving, reason, user)
-        return
-    starts = grant.start if live.proven else grant.start[: max(0, live.job.min_tasks - len(live.staying))]
-    starts = () if live.unprepared else starts
-    for placement in starts:
-        live = _start(draft, live, placement, user)
+    if grant.num_tasks == live.target:
+        return live
+    data = {"from": live.target, "to": grant.num_tasks, "num_slots": grant.num_tasks * live.job.spec.slots_per_task}
+    draft.say(EventKind.DECISION, reason, job_id=live.id, data=data)
+    return draft.put(replace(live, target=grant.num_tasks))
+
+
+def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: str | None) -> None:
+    kind, reason = kinds.of(live.job), live.job.why
+    leave_now = tuple(t for t in grant.leave if t in live.tasks and live.tasks[t].state is not TaskState.LEAVING)
+    leaving = kind.leavers(live, leave_now)
+    starts = () if live.unprepared else kind.starts(draft, live, grant.start)
+    for start in starts:
+        live = _start(draft, live, start, user)
     if starts or leaving:
         live = draft.put(replace(live, resized_at=draft.now))
     if leaving:
-        leave(draft, live, leaving, reason)
+        leave(draft, kind, live, leaving, reason)
     elif starts:
-        want(draft, live, reason)
+        release_leavers(draft, kind.regroup(draft, live, reason))
 
 
-def _apply_fixed(
-    draft: Draft, live: LiveJob, grant: Grant, leaving: tuple[TaskId, ...], reason: str, user: str | None
-) -> None:
-    """Start all processes or none; if one has to leave, because its slot is gone, all do."""
-    placements = fixed.startable(live, grant.start)
-    if leaving:
-        leave(draft, live, tuple(task.id for task in live.staying), reason)
-    elif placements and not live.unprepared:
-        meeting = draft.free_address(placements[0].node_id)
-        for placement, seat in zip(placements, fixed.seats(placements, meeting), strict=True):
-            live = _start(draft, live, placement, user, seat)
-        draft.put(replace(live, resized_at=draft.now, restarting=False))
-
-
-def _start(draft: Draft, live: LiveJob, placement: Placement, user: str | None, seat: Seat | None = None) -> LiveJob:
+def _start(draft: Draft, live: LiveJob, start: TaskStart, user: str | None) -> LiveJob:
     task = Task(
         id=TaskId(f"{live.id}.{draft.next_id(f'task:{live.id}')}"),
         job_id=live.id,
-        node_id=placement.node_id,
-        slots=placement.slots,
+        node_id=start.placement.node_id,
+        slots=start.placement.slots,
         state=TaskState.STARTING,
         started_at=draft.now,
     )
@@ -111,10 +107,10 @@ def _start(draft: Draft, live: LiveJob, placement: Placement, user: str | None, 
     draft.say(
         EventKind.TASK_STARTED,
         f"{task.id} starts on slot{'s' * (len(task.slots) != 1)} {slots} of {task.node_id}"
-        + (f" as rank {seat.rank} of {seat.size}" if seat else ""),
+        + (f" {start.note}" if start.note else ""),
         job_id=live.id,
         task_id=task.id,
     )
-    order = start_order(live.job, task, draft.settings, seat, python=live.python)
-    draft.act(StartTask(order=order if user is None else lodged(order, live.job, draft.settings, user)))
+    order = start_order(live.job, task, draft.settings, start, python=live.python)
+    draft.act(StartTask(order=order if user is None else with_run_as(order, live.job, draft.settings, user)))
     return put_task(draft, live, task)

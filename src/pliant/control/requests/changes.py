@@ -2,20 +2,21 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pliant.api.jobs import JobPatch
+from pliant.control.jobs import transitions
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.fixed import refuse_resize
+from pliant.control.jobs.inputs import CheckCode
+from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.transitions import leave, stop
-from pliant.control.requests.submission import problems_of_bounds, problems_of_code, problems_of_spec
+from pliant.control.requests.submission import problems_of_code, problems_of_spec
 from pliant.control.settings import JobFolders
-from pliant.core.errors import Conflict, InvalidInput, Problem, Stale, Unavailable
+from pliant.core.errors import Conflict, InvalidInput, Stale, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
@@ -26,14 +27,12 @@ from pliant.policy.elastic.membership import Membership
 NEW_PREFIX = ".new-"
 """Folders of submissions that are being checked begin with this; whatever a crash leaves of them is removed."""
 
-MoreProblems = Callable[[str], tuple[Problem, ...]]
-
 
 @contextmanager
-def unpacked(spec: JobSpec, archive: Path, jobs: Path, more: MoreProblems) -> Iterator[Path]:
-    """Check a submission and yield a folder with its code, on the same disk as the jobs; moved away or removed after.
+def unpack_code(spec: JobSpec, archive: Path, jobs: Path, kinds: Kinds, check: CheckCode) -> Iterator[Path]:
+    """Check a submission and yield a folder with its code, on the same disk as the jobs.
 
-    `more` returns what else is wrong, given the folder of the code.
+    Whoever keeps the code moves it away; what is left after the block is removed. `check` finds out what else is wrong.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
@@ -48,33 +47,33 @@ def unpacked(spec: JobSpec, archive: Path, jobs: Path, more: MoreProblems) -> It
     try:
         code = folder / "code"
         code.mkdir()
-        _check(spec, archive, code, more)
+        _unpack(spec, archive, code, kinds, check)
         yield code
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check(spec: JobSpec, archive: Path, code: Path, more: MoreProblems) -> None:
-    problems = problems_of_spec(spec)
+def _unpack(spec: JobSpec, archive: Path, code: Path, kinds: Kinds, check: CheckCode) -> None:
+    problems = problems_of_spec(spec, kinds)
     try:
         unpack(archive, code)
     except InvalidInput as error:
         raise InvalidInput(*error.problems, *problems) from error
     except OSError as error:
         raise disk_error(code.parent.parent, error) from error
-    problems += problems_of_code(spec, code) + more(str(code))
+    problems += problems_of_code(spec, code) + check(str(code))
     if problems:
         raise InvalidInput(*problems)
 
 
 def clean(jobs: Path) -> None:
-    """Remove what a server that was killed has left of submissions that it was checking."""
+    """Remove what is left of submissions that a server was checking when it was killed."""
     for folder in jobs.glob(f"{NEW_PREFIX}*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def close_folders(jobs: Path) -> None:
-    """Take from others what they could see of the folders of jobs, before a way leads to these.
+    """Close the folders of jobs to other users, before these may pass through the folder above.
 
     Raises:
         Unavailable: that is not possible.
@@ -88,7 +87,7 @@ def close_folders(jobs: Path) -> None:
 
 
 @contextmanager
-def kept(code: Path, folders: JobFolders) -> Iterator[None]:
+def place_code(code: Path, folders: JobFolders) -> Iterator[None]:
     """Make the folders of a job and move its code to its place; nothing of it stays if the block raises.
 
     Raises:
@@ -107,7 +106,7 @@ def kept(code: Path, folders: JobFolders) -> Iterator[None]:
         raise
 
 
-def submitted(draft: Draft, job_id: JobId, spec: JobSpec, owner: str, notes: Sequence[str] = ()) -> Job:
+def submit(draft: Draft, kinds: Kinds, job_id: JobId, spec: JobSpec, owner: str, notes: Sequence[str] = ()) -> Job:
     """Note a new job, and what its owner has to know of it."""
     job = Job(
         id=job_id,
@@ -121,9 +120,7 @@ def submitted(draft: Draft, job_id: JobId, spec: JobSpec, owner: str, notes: Seq
         submitted_at=draft.now,
     )
     live = draft.put(LiveJob(job=job, membership=Membership(job_id=job_id), adopted_at=draft.now))
-    size = f"{spec.min_tasks} to {spec.max_tasks} tasks" if spec.max_tasks > 1 else "1 task"
-    if spec.fixed:
-        size = f"fixed at {spec.max_tasks}"
+    size = kinds.of(job).size(spec)
     draft.say(
         EventKind.JOB_SUBMITTED,
         f"{live.label} was submitted by {owner}: {size}, priority {spec.priority}"
@@ -136,12 +133,12 @@ def submitted(draft: Draft, job_id: JobId, spec: JobSpec, owner: str, notes: Seq
     return job
 
 
-def changed(draft: Draft, live: LiveJob, patch: JobPatch, revision: int | None) -> None:
+def change(draft: Draft, kinds: Kinds, live: LiveJob, patch: JobPatch, revision: int | None) -> None:
     """Note a person's change of a job.
 
     Raises:
-        InvalidInput: the limits would not fit each other or V.
-        Conflict: the job has ended, or is fixed and would be resized.
+        InvalidInput: the job cannot have such bounds.
+        Conflict: the job has ended, or would be resized and is of a kind that cannot be.
         Stale: it was changed since `revision`.
     """
     job = live.job
@@ -159,33 +156,31 @@ def changed(draft: Draft, live: LiveJob, patch: JobPatch, revision: int | None) 
     changes = {name: value for name, value in asked.items() if value != getattr(job, name)}
     if not changes:
         return
-    if job.spec.fixed and changes.keys() & {"min_tasks", "max_tasks"}:
-        refuse_resize(job)
     new = replace(job, **changes)
-    limit = min(job.spec.virtual_workers, live.virtual_workers or job.spec.virtual_workers)
-    if problems := problems_of_bounds(new.min_tasks, new.max_tasks, limit):
-        raise InvalidInput(*problems)
+    if changes.keys() & {"min_tasks", "max_tasks"}:
+        kinds.of(job).check_resize(live, new.min_tasks, new.max_tasks)
     words = ", ".join(f"{name} {getattr(job, name)} → {value}" for name, value in changes.items())
     draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=changes)
     draft.put(replace(live, job=new))
 
 
-def stopped(draft: Draft, live: LiveJob, who: str) -> None:
+def stop(draft: Draft, kinds: Kinds, live: LiveJob, who: str) -> None:
     """Note that a person wants a job to end.
 
     Raises:
         Conflict: it has ended.
     """
     refuse_ended(live.job)
-    stop(draft, live, f"{who} stopped it")
+    transitions.stop(draft, kinds.of(live.job), live, f"{who} stopped it")
 
 
-def drained(draft: Draft, cause: str) -> None:
+def drain(draft: Draft, kinds: Kinds, cause: str) -> None:
     """Note that the server goes down: all jobs save their state and leave their slots at a step boundary."""
     draft.say(EventKind.SERVER_STOPPING, f"the server stops ({cause}); jobs save their state and are paused")
     for live in draft.jobs():
         if live.competes and live.staying:
-            leave(draft, live, tuple(task.id for task in live.staying), cause)
+            staying = tuple(task.id for task in live.staying)
+            transitions.leave(draft, kinds.of(live.job), live, staying, cause)
 
 
 def refuse_ended(job: Job) -> None:

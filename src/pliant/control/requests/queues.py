@@ -130,7 +130,7 @@ class Queues:
 
     # Submissions and moves
 
-    def admitted(self, spec: JobSpec) -> JobSpec:
+    def admit(self, spec: JobSpec) -> JobSpec:
         """Return a submission with what its queue adds to it.
 
         Raises:
@@ -185,7 +185,7 @@ class Queues:
         with self._ledger.lock:
             _refuse_taken(self._groups, group.name, "resource group")
             kept = self._groups[group.name] = self._registry.add(group, at=self._now())
-            self._tell(f"resource group {group.name} was made by {who}: {self._extent(group)}", group.name, who)
+            self._note_change(f"resource group {group.name} was made by {who}: {self._extent(group)}", group.name, who)
             return kept
 
     def change_group(
@@ -203,7 +203,7 @@ class Queues:
                 raise Conflict(f"the group {name!r} is all slots there are, always; make another group for fewer")
             group = replace(kept.noun, **changes)  # type: ignore[arg-type]
             self._groups[name] = kept = self._write(kept, group, revision)
-            self._tell(f"resource group {name} was changed by {who}: {self._extent(group)}", name, who)
+            self._note_change(f"resource group {name} was changed by {who}: {self._extent(group)}", name, who)
             return kept
 
     def remove_group(self, name: str, revision: int | None, who: str) -> None:
@@ -225,7 +225,7 @@ class Queues:
                 )
             self._registry.remove(ResourceGroup, name, revision=revision)
             del self._groups[name]
-            self._tell(f"resource group {name} was removed by {who}", name, who)
+            self._note_change(f"resource group {name} was removed by {who}", name, who)
 
     def add_queue(self, queue: Queue, who: str) -> Kept[Queue]:
         """Make a queue.
@@ -238,7 +238,7 @@ class Queues:
             _refuse_taken(self._queues, queue.name, "queue")
             self._check(queue)
             kept = self._queues[queue.name] = self._registry.add(queue, at=self._now())
-            self._tell(f"queue {queue.name} was made by {who}: {_words(queue)}", queue.name, who)
+            self._note_change(f"queue {queue.name} was made by {who}: {_words(queue)}", queue.name, who)
             return kept
 
     def change_queue(self, name: str, changes: Mapping[str, object], revision: int | None, who: str) -> Kept[Queue]:
@@ -259,7 +259,7 @@ class Queues:
                 )
             self._check(queue)
             self._queues[name] = kept = self._write(kept, queue, revision)
-            self._tell(f"queue {name} was changed by {who}: {_words(queue)}", name, who)
+            self._note_change(f"queue {name} was changed by {who}: {_words(queue)}", name, who)
             return kept
 
     def remove_queue(self, name: str, revision: int | None, who: str) -> None:
@@ -280,7 +280,7 @@ class Queues:
                 )
             self._registry.remove(Queue, name, revision=revision)
             del self._queues[name]
-            self._tell(f"queue {name} was removed by {who}", name, who)
+            self._note_change(f"queue {name} was removed by {who}", name, who)
 
     def _check(self, queue: Queue) -> None:
         problems = []
@@ -302,8 +302,8 @@ class Queues:
             raise Stale(f"{noun.name!r} is at revision 0, not {revision}; read it again and repeat the change")
         return self._registry.add(noun, at=self._now())
 
-    def _tell(self, message: str, name: str, who: str) -> None:
-        """Let people and the scheduler know; what is told is written already."""
+    def _note_change(self, message: str, name: str, who: str) -> None:
+        """Note the event of a change that is written already, and let the scheduler decide anew."""
         draft = self._ledger.draft()
         draft.say(EventKind.QUEUE_CHANGED, message, data={"name": name, "who": who})
         self._ledger.dirty = True

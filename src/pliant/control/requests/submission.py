@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from pliant.control.jobs.kind import Kinds
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
@@ -17,11 +18,11 @@ from pliant.core.job import JobId, JobSpec
 _JOB = re.compile(r"job-[0-9]+")
 
 
-def resolved(spec: JobSpec, settings: ControlSettings, sees: Callable[[str], bool]) -> JobSpec:
-    """Return what was asked for with jobs that it starts from turned into the paths of their files.
+def resolve_jobs(spec: JobSpec, settings: ControlSettings, sees: Callable[[str], bool]) -> JobSpec:
+    """Return what was asked for with the jobs that it starts from turned into the paths of their files.
 
-    A job that the person does not see, or that there is not, stays as it was named, and so is no file or folder here;
-    its files named by their paths are turned into names that are none either.
+    The name of a job that does not exist, or that the person does not see, stays a name: no file here is called so, and
+    the submission is refused. A path into the folder of such a job is made relative, and refused for the same reason.
     """
     weights, resume_from = spec.weights, spec.resume_from
     if weights is not None and _JOB.fullmatch(weights) and sees(weights):
@@ -48,36 +49,15 @@ def _visible(path: str | None, jobs: Path, sees: Callable[[str], bool]) -> str |
     return path if inside.parts and sees(inside.parts[0]) else os.path.join(*inside.parts, "")
 
 
-def problems_of_spec(spec: JobSpec) -> tuple[Problem, ...]:
+def problems_of_spec(spec: JobSpec, kinds: Kinds) -> tuple[Problem, ...]:
     """Return what is wrong with what was asked for, whatever the code is."""
-    return (*problems_of_bounds(spec.min_tasks, spec.max_tasks, spec.virtual_workers), *_other_problems(spec))
+    return (*kinds.of_spec(spec).problems(spec), *_other_problems(spec))
 
 
 def problems_of_code(spec: JobSpec, code: Path) -> tuple[Problem, ...]:
     """Return what keeps the script from being run out of this folder."""
     message = _script_problem(spec.script, code)
     return (Problem(field="script", message=message),) if message else ()
-
-
-def problems_of_bounds(min_tasks: int, max_tasks: int, virtual_workers: int) -> tuple[Problem, ...]:
-    """Return what is wrong with these limits of a job's size."""
-    problems = []
-    if min_tasks > max_tasks:
-        problems.append(
-            Problem(
-                field="min_tasks",
-                message=f"{min_tasks} is above max_tasks {max_tasks}; lower the one or raise the other",
-            )
-        )
-    if max_tasks > virtual_workers:
-        problems.append(
-            Problem(
-                field="max_tasks",
-                message=f"{max_tasks} is above virtual_workers {virtual_workers}: the global batch cannot be cut finer "
-                f"than that; lower max_tasks",
-            )
-        )
-    return tuple(problems)
 
 
 def _other_problems(spec: JobSpec) -> Iterator[Problem]:

@@ -41,7 +41,7 @@ class ELog:
     ) -> None:
         """Append the metrics of a training batch; `loss` may be a mapping of metrics, as 5.0 gives them."""
         counts = f"Global steps: {global_steps},\tIteration: {iteration}"
-        self.recordText(f"{title},\tTimestamp: {_now_ms()},\t{counts}{_told(loss, accuracy)}")
+        self.recordText(f"{title},\tTimestamp: {_now_ms()},\t{counts}{_format(loss, accuracy)}")
 
     def recordTest(
         self,
@@ -51,7 +51,7 @@ class ELog:
         worker: int = 0,  # noqa: ARG002 (IBM's signature)
     ) -> None:
         """Append the metrics of a validation; `loss` may be a mapping of metrics, as 5.0 gives them."""
-        self.recordText(f"{title},\tTimestamp: {_now_ms()}{_told(loss, accuracy)}")
+        self.recordText(f"{title},\tTimestamp: {_now_ms()}{_format(loss, accuracy)}")
 
     def close(self) -> None:
         if self.f is not None:
@@ -70,13 +70,13 @@ def _now_ms() -> int:
     return round(time.time() * 1000)
 
 
-def _told(loss: Values, accuracy: float | None) -> str:
+def _format(loss: Values, accuracy: float | None) -> str:
     if isinstance(loss, Mapping):
         named = {name.capitalize(): value for name, value in loss.items()}
     else:
         named = {"Loss": loss} | ({} if accuracy is None else {"Accuracy": accuracy})
-    return "".join(f",\t{name}: {_rounded(value)}" for name, value in named.items())
+    return "".join(f",\t{name}: {_round(value)}" for name, value in named.items())
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{float(value):.5f}")

@@ -65,8 +65,8 @@ class EMetrics:
         line = {
             "meta": meta,
             "grouplabel": group,
-            "etimes": {"iteration": _typed(iteration), "time_stamp": _typed(stamp)},
-            "values": {name: _typed(value) for name, value in values.items()},
+            "etimes": {"iteration": _add_type(iteration), "time_stamp": _add_type(stamp)},
+            "values": {name: _add_type(value) for name, value in values.items()},
         }
         self.f.write(json.dumps(line) + "\n")
         self.f.flush()
@@ -88,7 +88,7 @@ class EMetrics:
         self.close()
 
 
-def _typed(value: object) -> dict[str, int | str]:
+def _add_type(value: object) -> dict[str, int | str]:
     match value:
         case int():
             return {"type": INTEGER, "value": str(value)}

@@ -40,7 +40,7 @@ def schedule(optimizer: torch.optim.Optimizer, found: Found) -> LRScheduler:
     return make(optimizer, found)
 
 
-def _scaled(factor: Callable[[Found], Callable[[int], float]]) -> Make:
+def _scale_by(factor: Callable[[Found], Callable[[int], float]]) -> Make:
     """Return what makes a schedule that multiplies the first learning rate by a function of the epoch."""
     return lambda optimizer, found: LambdaLR(optimizer, factor(found))
 
@@ -107,18 +107,18 @@ def _plateau(optimizer: torch.optim.Optimizer, found: Found) -> LRScheduler:
 
 
 _MAKE: Final[Mapping[str, Make]] = {
-    "fixed": _scaled(_fixed),
+    "fixed": _scale_by(_fixed),
     "step": lambda optimizer, found: StepLR(optimizer, step_size=_steps(found), gamma=_rate(found)),
     "multistep": lambda optimizer, found: MultiStepLR(
         optimizer, milestones=numbers(int, found, "lr_milestones"), gamma=_rate(found)
     ),
     "exp": lambda optimizer, found: ExponentialLR(optimizer, gamma=_rate(found)),
-    "inv": _scaled(_inv),
-    "poly": _scaled(_poly),
-    "sigmoid": _scaled(_sigmoid),
-    "exponential": _scaled(_exponential),
-    "inversetime": _scaled(_inversetime),
-    "naturalexp": _scaled(_naturalexp),
+    "inv": _scale_by(_inv),
+    "poly": _scale_by(_poly),
+    "sigmoid": _scale_by(_sigmoid),
+    "exponential": _scale_by(_exponential),
+    "inversetime": _scale_by(_inversetime),
+    "naturalexp": _scale_by(_naturalexp),
     "piecewise": _piecewise,
     "polynomial": _polynomial,
     "cosineannealing": lambda optimizer, found: CosineAnnealingLR(optimizer, T_max=_period(found), eta_min=_end(found)),

@@ -14,7 +14,7 @@ T = TypeVar("T", int, float)
 
 
 def settings() -> dict[str, str]:
-    """Return what the first `ps.conf` on the way says; empty if there is none.
+    """Return the keys and values of the first `ps.conf` that exists; empty if there is none.
 
     Raises:
         InvalidInput: a line of it is not `key=value`.
@@ -41,14 +41,14 @@ def places(name: str = FILE_NAME) -> list[Path]:
 
 
 def text(found: Mapping[str, str], key: str) -> str:
-    """Return what stands behind a key."""
+    """Return the text of a key."""
     if not found.get(key):
         raise missing(key)
     return found[key]
 
 
 def number(kind: type[T], found: Mapping[str, str], key: str) -> T:
-    """Return the number behind a key."""
+    """Return the number of a key."""
     said = text(found, key)
     try:
         return kind(said)
@@ -57,7 +57,7 @@ def number(kind: type[T], found: Mapping[str, str], key: str) -> T:
 
 
 def numbers(kind: type[T], found: Mapping[str, str], key: str) -> list[T]:
-    """Return the numbers behind a key, which commas part."""
+    """Return the numbers of a key, separated by commas."""
     return [number(kind, {key: part.strip()}, key) for part in text(found, key).split(",")]
 
 

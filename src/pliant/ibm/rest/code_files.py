@@ -19,7 +19,7 @@ def names_in(folder: Path, owner: str) -> list[str]:
     return sorted(f"{owner}/{name}" for _, name in walk(folder))
 
 
-def text_of(folder: Path, name: str) -> str:
+def read_text(folder: Path, name: str) -> str:
     """Return what is in a file of a folder.
 
     Raises:
@@ -34,7 +34,7 @@ def text_of(folder: Path, name: str) -> str:
     return found[name].read_text(encoding="utf-8", errors="replace")
 
 
-def parted(name: str) -> tuple[str, str]:
+def split_name(name: str) -> tuple[str, str]:
     """Return whose file a name means, and its path there.
 
     Raises:

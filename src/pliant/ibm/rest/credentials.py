@@ -1,8 +1,9 @@
-"""Who asks IBM's routes: as everywhere, or by the cookie of a logon.
+"""The credentials of IBM's routes: those of every route, or the cookie of a logon.
 
-A cookie is sent by a browser whoever made it ask, so it opens changes only to pages of this server itself.
+A browser sends a cookie along whoever made it ask, so a cookie opens changes only to pages of this server itself.
 """
 
+from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -11,17 +12,18 @@ from starlette.concurrency import run_in_threadpool
 
 from pliant.core.access import Principal
 from pliant.core.errors import Forbidden
-from pliant.people.gate import Admitted
+from pliant.people.authenticator import Identity
 from pliant.server.context import context_of
-from pliant.server.middleware import access, auth
+from pliant.server.middleware import authentication
 from pliant.server.middleware.audit import trace_of
+from pliant.server.middleware.authorisation import Needs, authorise
 
 COOKIE: Final = "platform.rest.token"
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
 def cookie_of(request: Request) -> str | None:
-    """Return the token in the cookie of a request that shows nothing else.
+    """Return the token in the cookie of a request that has no other credentials.
 
     Raises:
         Forbidden: it came with a change that a page of another server asked for.
@@ -29,43 +31,53 @@ def cookie_of(request: Request) -> str | None:
     if "authorization" in request.headers or "x-auth-token" in request.headers:
         return None
     cookie = request.cookies.get(COOKIE)
-    if cookie and request.method not in _SAFE and not _own_page(request):
+    if cookie and request.method not in _SAFE and not _is_own_page(request):
         raise Forbidden("a page of another server asked for this; ask from one of this server, or send a token")
     return cookie or None
 
 
-def _own_page(request: Request) -> bool:
+def _is_own_page(request: Request) -> bool:
     origin = request.headers.get("origin")
     return origin is None or urlsplit(origin).netloc == request.headers.get("host")
 
 
-async def admitted(request: Request) -> Admitted:
-    """Return who sent a request, and how they showed it.
+async def authenticate(request: Request) -> Identity:
+    """Return who sent a request, and what they authenticated with.
 
     Raises:
-        Unauthorized: no credentials, or wrong ones.
-        TooMany: wrong ones too often.
-        Forbidden: see `cookie_of`.
+        Unauthorized: the request has no credentials, or wrong ones.
+        TooMany: too many attempts have failed.
+        Forbidden: as `cookie_of`.
     """
     cookie = cookie_of(request)
     if cookie is None:
-        return await auth.admitted(request)
-    found = await run_in_threadpool(context_of(request).people.gate.by_token, cookie)
-    trace_of(request).who = found.principal.name
-    return found
+        return await authentication.authenticate(request)
+    identity = await run_in_threadpool(context_of(request).people.authenticator.authenticate_token, cookie)
+    trace_of(request).who = identity.principal.name
+    return identity
 
 
-InAdmitted = Annotated[Admitted, Depends(admitted)]
+InIdentity = Annotated[Identity, Depends(authenticate)]
 
 
-async def allowed(request: Request, found: InAdmitted) -> Principal:
-    """Let in who may use the route that was asked for.
-
-    Raises:
-        Forbidden: they may not.
-    """
-    return await access.allowed(request, found.principal)
+async def authenticate_caller(identity: InIdentity) -> Principal:
+    """Return who sent a request."""
+    return identity.principal
 
 
-Caller = Annotated[Principal, Depends(allowed)]
-"""Who asks, already let in."""
+Caller = Annotated[Principal, Depends(authenticate_caller)]
+"""Who asks; their permission has been checked."""
+
+
+@dataclass(frozen=True)
+class IbmNeeds(Needs):
+    """The dependency of a route of IBM's that needs a permission."""
+
+    async def __call__(self, request: Request, caller: Caller) -> None:
+        """Refuse whoever lacks the permission.
+
+        Raises:
+            Unauthorized, TooMany: the caller is not authenticated.
+            Forbidden: they lack it.
+        """
+        authorise(request, caller)

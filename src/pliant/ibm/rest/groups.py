@@ -16,7 +16,7 @@ def queue_names(context: Context) -> tuple[str, ...]:
     return tuple(sorted({DEFAULT_QUEUE, *(kept.noun.name for kept in context.registry.list(Queue))}))
 
 
-def groups_of(context: Context, caller: Principal) -> list[dict[str, Any]]:
+def list_groups(context: Context, caller: Principal) -> list[dict[str, Any]]:
     """Return the descriptions of all instance groups, for clients of every route that lists them."""
     url = context.control.settings.url
     return [
@@ -34,13 +34,13 @@ def groups_of(context: Context, caller: Principal) -> list[dict[str, Any]]:
     ]
 
 
-def group_of(context: Context, caller: Principal, name: str) -> dict[str, Any]:
+def find_group(context: Context, caller: Principal, name: str) -> dict[str, Any]:
     """Return an instance group.
 
     Raises:
         NotFound: there is none.
     """
-    for group in groups_of(context, caller):
+    for group in list_groups(context, caller):
         if group["id"] == name:
             return group
     raise NotFound(f"Instance group name {name} not found: there is no such queue")

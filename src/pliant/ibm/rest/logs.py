@@ -11,11 +11,13 @@ from typing import Final
 from starlette.responses import StreamingResponse
 
 from pliant.api.jobs import JobDetail
+from pliant.control.kinds import KINDS
+from pliant.control.kinds.fixed import Fixed
 from pliant.control.requests.queries import Queries
 from pliant.core.errors import NotFound
 from pliant.core.job import Task
-from pliant.ibm.rest.answers import TEXT
-from pliant.server.tail import offset_of_tail, read_at, size_of
+from pliant.ibm.rest.errors import TEXT
+from pliant.server.log_file import find_tail, read_at, size_of
 
 STREAMS: Final = ("stdout", "stderr")
 LAUNCHER: Final = "launcherlog"
@@ -27,7 +29,7 @@ Text = Iterator[bytes]
 
 def leaders(detail: JobDetail) -> tuple[Task, ...]:
     """Return the tasks that led, in order; the first of all if none has led yet."""
-    if detail.job.spec.fixed:
+    if KINDS.of(detail.job).name == Fixed.name:
         return detail.tasks[:: detail.job.max_tasks]
     tasks = {task.id: task for task in detail.tasks}
     led = dict.fromkeys(generation.members[0] for generation in detail.generations if generation.members)
@@ -35,7 +37,7 @@ def leaders(detail: JobDetail) -> tuple[Task, ...]:
     return found or detail.tasks[:1]
 
 
-def text_of(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], last_lines: int | None = None) -> Text:
+def read_log(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], last_lines: int | None = None) -> Text:
     """Yield what tasks have written to some streams; a line says whose it is if there are several.
 
     Args:
@@ -52,13 +54,13 @@ def text_of(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], las
                 yield f"==> {stream} of {task.id} on {task.node_id} <==\n".encode()
             offset, end = 0, size_of(path)
             if last_lines is not None:
-                offset = offset_of_tail(path, last_lines)
+                offset = find_tail(path, last_lines)
             while offset < end and (chunk := read_at(path, offset, end - offset)):
                 offset += len(chunk)
                 yield chunk
 
 
-def launcher_of(queries: Queries, job_id: str, last_lines: int | None = None, task_id: str | None = None) -> Text:
+def read_launcher_log(queries: Queries, job_id: str, last_lines: int | None = None, task_id: str | None = None) -> Text:
     """Yield what happened to a job, or to one task of it, one event a line."""
     lines: list[bytes] = []
     after = 0
@@ -80,7 +82,7 @@ def launcher_of(queries: Queries, job_id: str, last_lines: int | None = None, ta
         after = page.last
 
 
-def answer(text: Text, *, file_name: str | None = None) -> StreamingResponse:
+def respond(text: Text, *, file_name: str | None = None) -> StreamingResponse:
     """Return a log as an answer; as a file to keep if it has a name."""
     headers = {"Content-Disposition": f'attachment; filename="{file_name}"'} if file_name else None
     return StreamingResponse(text, media_type=TEXT, headers=headers)

@@ -1,80 +1,93 @@
-"""Finds what IBM's names stand for, for who asks: an exec with its job, an application, one of its executors."""
+"""Finds what IBM's names stand for, as the caller sees it: an exec with its job, an application, an executor."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pliant.core.access import Principal
 from pliant.core.errors import NotFound
 from pliant.core.job import Job, Task
 from pliant.core.lifecycle import JobState
-from pliant.ibm.rest.translate.execution import Execution, executions
+from pliant.core.registry import read_all
+from pliant.ibm.rest.translate.execution import Execution
 from pliant.ibm.rest.translate.ids import is_executor, is_named, job_of_application, job_of_exec, number_of
 from pliant.server.context import Context
-from pliant.server.visibility import check_owns
+from pliant.server.visibility import require_owner
+
+T = TypeVar("T")
 
 PAGE = 500
 
 
+def read_pages(page: Callable[[str, int], tuple[Sequence[T], str | None]]) -> Iterator[T]:
+    """Yield all that a list holds; `page` returns what comes after a name, so much at most, and the last name."""
+    after: str | None = ""
+    while after is not None:
+        found, after = page(after, PAGE)
+        yield from found
+
+
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Exec:
     """An exec and its job."""
 
     execution: Execution
     job: Job
 
 
-def exec_of(context: Context, caller: Principal, name: str) -> Seen:
+def find_exec(context: Context, caller: Principal, name: str) -> Exec:
     """Return an exec that the caller sees.
 
     Raises:
-        NotFound: there is none of this id, for them.
+        NotFound: they see none of this id.
     """
-    found = _seen(context, caller, job_of_exec(name))
+    found = _find(context, caller, job_of_exec(name))
     if found is None:
         raise NotFound(f"there is no exec {name!r}; list the execs to see which there are")
     return found
 
 
-def own_exec_of(context: Context, caller: Principal, name: str) -> Seen:
+def find_own_exec(context: Context, caller: Principal, name: str) -> Exec:
     """Return an exec that the caller may change.
 
     Raises:
-        NotFound: there is none of this id, for them.
+        NotFound: they see none of this id.
         Forbidden: it is only shared with them.
     """
-    seen = exec_of(context, caller, name)
-    check_owns(seen.job, caller)
-    return seen
+    found = find_exec(context, caller, name)
+    require_owner(found.job, caller)
+    return found
 
 
-def execs_of(context: Context, caller: Principal) -> list[Seen]:
+def list_execs(context: Context, caller: Principal) -> list[Exec]:
     """Return all execs that the caller sees, newest first."""
     sight = context.sharing.sight(caller)
-    found = {execution.name: execution for execution in executions(context.registry, sight.owner if sight else None)}
+    owned = read_all(context.registry, Execution, sight.owner if sight else None)
+    found = {kept.noun.name: kept.noun for kept in owned}
     for job_id in sight.shared if sight else ():
         kept = context.registry.get(Execution, job_id)
         if kept is not None:
             found[job_id] = kept.noun
     queries = context.control.queries
     newest_first = sorted(found, key=number_of, reverse=True)
-    return [Seen(found[name], queries.job(name)) for name in newest_first if queries.sees(name, sight)]
+    return [Exec(found[name], queries.job(name)) for name in newest_first if queries.sees(name, sight)]
 
 
-def _seen(context: Context, caller: Principal, job_id: str) -> Seen | None:
+def _find(context: Context, caller: Principal, job_id: str) -> Exec | None:
     kept = context.registry.get(Execution, job_id)
     if kept is None:
         return None
     try:
-        return Seen(kept.noun, context.control.queries.seen(job_id, context.sharing.sight(caller)))
+        return Exec(kept.noun, context.control.queries.seen(job_id, context.sharing.sight(caller)))
     except NotFound:
         return None
 
 
-def application_of(context: Context, caller: Principal, name: str) -> Job:
+def find_application(context: Context, caller: Principal, name: str) -> Job:
     """Return the job whose application, driver or exec has this name, if the caller sees it.
 
     Raises:
-        NotFound: there is none, for them.
+        NotFound: they see none of this name.
     """
     try:
         job = context.control.queries.seen(job_of_application(name), context.sharing.sight(caller))
@@ -85,7 +98,7 @@ def application_of(context: Context, caller: Principal, name: str) -> Job:
     return job
 
 
-def jobs_of(context: Context, caller: Principal, states: tuple[JobState, ...] = ()) -> Iterator[Job]:
+def list_jobs(context: Context, caller: Principal, states: tuple[JobState, ...] = ()) -> Iterator[Job]:
     """Yield all jobs that the caller sees, newest first: every one is an application, whatever way it came in."""
     sight, before = context.sharing.sight(caller), None
     while True:
@@ -96,7 +109,7 @@ def jobs_of(context: Context, caller: Principal, states: tuple[JobState, ...] = 
         before = page.next
 
 
-def executor_of(tasks: tuple[Task, ...], name: str) -> Task:
+def find_executor(tasks: tuple[Task, ...], name: str) -> Task:
     """Return the task that is an executor.
 
     Raises:

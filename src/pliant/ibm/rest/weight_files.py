@@ -57,7 +57,7 @@ class WeightFiles:
         """Return a file of the caller's.
 
         Raises:
-            NotFound: there is none of this name, for them.
+            NotFound: they see none of this name.
         """
         kept = self._registry.get(WeightFile, name)
         if kept is None or not caller.sees(kept.noun.owner):

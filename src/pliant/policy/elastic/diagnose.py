@@ -24,7 +24,7 @@ _CRASHES = frozenset({4, 6, 7, 8, 11})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
+class ProcessFailure:
     """The end of one process."""
 
     task_id: TaskId
@@ -40,11 +40,11 @@ class Death:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class WorkerLoss:
     """Processes of one job that were lost together."""
 
     at: float
-    deaths: tuple[Death, ...]
+    deaths: tuple[ProcessFailure, ...]
     step: int
     """Most optimizer steps that any of the lost processes had committed."""
     reached: int
@@ -78,7 +78,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class NodeHealth:
     """Where the job could run."""
 
     dispensable: frozenset[NodeId] = field(default_factory=frozenset)
@@ -92,21 +92,21 @@ class PoisonStep:
     """Whoever computes this step dies."""
 
     step: int
-    losses: tuple[Loss, ...]
+    losses: tuple[WorkerLoss, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashLoop:
     """The job's tasks are lost again and again before they commit anything."""
 
-    losses: tuple[Loss, ...]
+    losses: tuple[WorkerLoss, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoNewcomer:
     """The job trains, but whoever is to join it dies before it has joined."""
 
-    losses: tuple[Loss, ...]
+    losses: tuple[WorkerLoss, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +114,13 @@ class BadHost:
     """Tasks of the job do not live on this node, and the job can do without it."""
 
     node_id: NodeId
-    losses: tuple[Loss, ...]
+    losses: tuple[WorkerLoss, ...]
 
 
 Verdict = PoisonStep | CrashLoop | NoNewcomer | BadHost
 
 
-def add(losses: Sequence[Loss], loss: Loss) -> tuple[Loss, ...]:
+def add(losses: Sequence[WorkerLoss], loss: WorkerLoss) -> tuple[WorkerLoss, ...]:
     """Return the losses with one more, oldest first; what was lost together with the last one becomes part of it."""
     if losses and _together(losses[-1], loss):
         last = losses[-1]
@@ -138,43 +138,43 @@ def add(losses: Sequence[Loss], loss: Loss) -> tuple[Loss, ...]:
     return (*losses, loss)[-MAX_KEPT:]
 
 
-def _together(last: Loss, loss: Loss) -> bool:
+def _together(last: WorkerLoss, loss: WorkerLoss) -> bool:
     """Tell whether a process was lost with others: from the same membership, and none of those started since."""
     newest = max(_number(death.task_id) for death in loss.deaths)
     same = loss.generation in (last.generation, 0) and newest <= last.newest_task
     return same and (loss.reached == last.reached or loss.at - last.at <= _TOGETHER_S)
 
 
-def fruitless_row(losses: Sequence[Loss]) -> tuple[Loss, ...]:
+def fruitless_row(losses: Sequence[WorkerLoss]) -> tuple[WorkerLoss, ...]:
     """Return the newest losses between which the job committed no step."""
     return _trailing(losses, lambda loss: loss.reached == losses[-1].reached)
 
 
-def failed_newcomers(losses: Sequence[Loss]) -> tuple[Loss, ...]:
+def failed_newcomers(losses: Sequence[WorkerLoss]) -> tuple[WorkerLoss, ...]:
     """Return the newest losses of tasks that never joined, with nobody else joining in between."""
     return _trailing(losses, lambda loss: not loss.member and loss.generation == losses[-1].generation)
 
 
-def diagnose(losses: Sequence[Loss], scene: Scene, rules: Rules) -> Verdict | None:
+def diagnose(losses: Sequence[WorkerLoss], health: NodeHealth, rules: Rules) -> Verdict | None:
     """Return what the newest loss proves, if it proves anything.
 
     A host is blamed before the script: if all losses of a run were on one node and others are there to try.
     """
     if not losses:
         return None
-    suspect = _suspect(losses, scene, rules)
+    suspect = _suspect(losses, health, rules)
     if suspect is not None:
         return suspect
     verdict = _loop(losses, rules)
-    if verdict is not None and (nodes := _nodes(verdict.losses)) <= scene.dispensable and len(nodes) == 1:
+    if verdict is not None and (nodes := _nodes(verdict.losses)) <= health.dispensable and len(nodes) == 1:
         return BadHost(node_id=next(iter(nodes)), losses=verdict.losses)
     return verdict
 
 
-def _suspect(losses: Sequence[Loss], scene: Scene, rules: Rules) -> BadHost | None:
+def _suspect(losses: Sequence[WorkerLoss], health: NodeHealth, rules: Rules) -> BadHost | None:
     """Return the host of the newest loss if tasks die there while others are fine elsewhere."""
     nodes = losses[-1].nodes
-    if len(nodes) != 1 or not nodes <= scene.dispensable or not scene.fine - nodes:
+    if len(nodes) != 1 or not nodes <= health.dispensable or not health.fine - nodes:
         return None
     run = _trailing(losses, lambda loss: loss.nodes == nodes and losses[-1].at - loss.at <= rules.window_s)
     in_vain = _trailing(run, lambda loss: not loss.fruitful)
@@ -183,7 +183,7 @@ def _suspect(losses: Sequence[Loss], scene: Scene, rules: Rules) -> BadHost | No
     return None
 
 
-def _loop(losses: Sequence[Loss], rules: Rules) -> PoisonStep | CrashLoop | NoNewcomer | None:
+def _loop(losses: Sequence[WorkerLoss], rules: Rules) -> PoisonStep | CrashLoop | NoNewcomer | None:
     row = fruitless_row(losses)
     at_step = _trailing(row, lambda loss: loss.member and loss.step == row[-1].step)
     if len(at_step) >= rules.poison_losses:
@@ -194,11 +194,11 @@ def _loop(losses: Sequence[Loss], rules: Rules) -> PoisonStep | CrashLoop | NoNe
     return CrashLoop(losses=row) if len(row) >= rules.max_losses else None
 
 
-def _trailing(losses: Sequence[Loss], fits: Callable[[Loss], bool]) -> tuple[Loss, ...]:
+def _trailing(losses: Sequence[WorkerLoss], fits: Callable[[WorkerLoss], bool]) -> tuple[WorkerLoss, ...]:
     return tuple(takewhile(fits, reversed(losses)))[::-1]
 
 
-def _nodes(losses: Collection[Loss]) -> frozenset[NodeId]:
+def _nodes(losses: Collection[WorkerLoss]) -> frozenset[NodeId]:
     return frozenset().union(*(loss.nodes for loss in losses))
 
 

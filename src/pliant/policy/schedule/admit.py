@@ -1,340 +1,225 @@
 """Pass 1: who gets its minimum, and on which nodes (`admit`).
 
-At first everybody who has tasks *sits*: its minimum rests on tasks that it has, as far as they go. In order, those
-whose seats fall short look for room. If there is none, sitters of their own queue that come later are unseated, last
-first; those that turn out not to be in the way sit down again. Unless the policy may pause, only those are unseated who
-lack a part of their minimum. Surplus is no obstacle here: room is what minimums leave, whoever holds it now.
+Theory of operation
+===================
+A minimum is *guaranteed* by tasks that its workload has, as far as they go, and *reserved* for what is missing. Both
+take from `grantable` (see `place`), so that no slot stands for two minimums. Surplus is no obstacle: `grantable` is
+what minimums leave, whoever holds it now. Pass 2 reclaims it.
 
-Where several queues want slots, a queue grants minimums only within what it is entitled to. A queue that cannot use
-that, since the minimums of those who wait do not fit into it, leaves it to the others (`_hand_on`).
+1. All workloads that have tasks count their minimums on these, before anybody is served: who is there need not move.
+2. Every queue is served in its order (`queue_pass`). Who lacks a part of its minimum looks for places.
+3. If there are none, guarantees behind it in its own queue are dropped, last first, until there are; afterwards those
+   that were not in the way come back. Unless the policy may pause, only who lacks a part of its own minimum yields.
+4. Who finds nothing is refused. What it holds guarantees nothing any more; all its tasks are told to leave.
 
-Invariant: on every node, seats and claims together never exceed the slots. Knows nothing of shares.
+Example: one queue with the policy `priority` on a node of 8 slots, in order
+
+    c   priority 9000   minimum 2   has nothing
+    a   priority 5000   minimum 4   has 4 tasks
+    b   priority 5000   minimum 4   has 4 tasks
+
+`grantable` is 8 - 4 - 4 = 0 and c lacks 2. The last, b, is preempted: 4 are grantable, c reserves 2 of them, and b gets
+a guarantee back for the 2 that are left. a is whole. b lacks 2, nobody is behind it, and it is refused: all its tasks
+are told to leave. c's reservations are on their slots. If c may use 3, it gets one slot more in pass 2.
+
+Between queues
+--------------
+Where several queues want the same slots, each grants minimums only within what it is entitled to (`entitle`). A queue
+that cannot use that, since the minimums of those who wait do not fit into it, hands it on (`_hand_on`).
+
+Example: queues x and y of equal weight share 8 slots, so each is entitled to 4. In x, big has a minimum of 5; in y, one
+can use 8. big is refused: 5 > 4. x can use nothing then, so y is entitled to all 8. If one can use only 3, y wants no
+more than 3 from the start, x is entitled to 5, and big is admitted.
+
+What is handed on may come too late. Of 3 slots, queue x is entitled to 1 and y to 2. x refuses urgent, whose minimum is
+2, and grants small, behind it, its 1. Then y turns out to need only 1 and hands one slot on. x has 2: enough for
+urgent, had small not been served. If small started now, the next decision would stop it. So all is decided anew, with x
+entitled to 2 from the start (`_reconsider`).
+
+Invariant: on every node, guaranteed and reserved slots together never exceed the node's. Knows nothing of shares.
 """
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from pliant.core.job import JobId
-from pliant.policy.schedule.line import Line, assess
-from pliant.policy.schedule.place import Board, Stake, Tally, Tier, emptiest_first
+from pliant.policy.schedule.candidate import Candidate
+from pliant.policy.schedule.free_slots import FreeSlots
+from pliant.policy.schedule.place import release, reserve_places
+from pliant.policy.schedule.pool import SlotPool
+from pliant.policy.schedule.queue import QueueState, assess
+from pliant.policy.schedule.queue_pass import Kind, QueuePass, begin, has_room, reserve_minimum, serve
 
 MAX_RECONSIDERED: Final = 4
 """A decision is begun anew so many times at most, however many queues there are."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Hall:
-    """Who of one queue sits, and what is known not to fit."""
-
-    board: Board
-    line: Line
-    may_pause: bool
-    sitting: list[Stake]
-    """In order; those who lose all their seats are dropped from its end."""
-    num_behind: int = 0
-    """Slots under seats that may still be taken from sitters whose turn has not come."""
-    spent: int = 0
-    """Slots of the minimums that are granted."""
-    borrowed: list[tuple[Stake, int]] = field(default_factory=list)
-    """Claims on slots that somebody else's surplus still holds."""
-    too_many: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)
-    """By slots per task and nodes to avoid: so many tasks found no room; later in the order there is no more."""
-
-    def affords(self, stake: Stake) -> bool:
-        """Tell whether the minimum of a workload fits into what the queue is entitled to."""
-        kept = stake.keeps and stake.num_held
-        return bool(kept) or self.spent + stake.low * stake.size <= self.limit(stake)
-
-    def limit(self, stake: Stake) -> float:
-        """Return up to how many slots of minimums a workload may be granted its own.
-
-        What a queue is left only because of what its workloads hold is not for others of it.
-        """
-        limit = self.line.budget if stake.num_held else self.line.newcomers
-        return math.inf if limit is None else limit
-
-    def grant(self, stake: Stake) -> None:
-        """Note that a minimum is granted."""
-        stake.admitted = True
-        self.spent += stake.low * stake.size
-
-
 def admit(
-    lines: Sequence[Line], board: Board, entitle: Callable[[], None], reconsidered: set[JobId]
-) -> list[tuple[Stake, int]] | None:
-    """Grant minimums in order; return the claims (workload, node) for which somebody's surplus has to go.
+    queues: Sequence[QueueState], pool: SlotPool, entitle: Callable[[], None], reconsidered: set[JobId]
+) -> list[tuple[Candidate, int]] | None:
+    """Grant minimums in order; return the reservations (workload, node) for which somebody's surplus has to go.
 
     Who is not admitted keeps nothing: all its tasks are told to leave.
 
-    Return None if slots that another queue leaves would have been enough for a workload whose turn was before that of
-    others who have them now: all is to be decided anew within the budgets that the lines have by now. Otherwise the
-    others would start, and have to leave again.
+    Return None if all is to be decided anew, within the budgets that the queues have by now: slots that another queue
+    hands on would have been enough for a workload whose turn was before that of others who have them now.
 
     Args:
-        lines: the queues, in the order in which they look for room.
-        board: nothing is decided on it yet.
-        entitle: sets the budgets of the lines anew, from what they want.
+        queues: in the order in which they look for room.
+        pool: nothing is decided on it yet.
+        entitle: sets the budgets of the queues anew, from what they want.
         reconsidered: for whom all was decided anew before; who is next is added.
     """
-    everybody = [stake for line in lines for stake in line.order]
-    for stake in everybody:
-        _dismiss(stake, board, keep=stake.view.max_tasks)
-    wanting = [stake for stake in everybody if stake.view.max_tasks > 0]
-    sitters = [stake for stake in wanting if stake.num_held]
-    _seat_all(sitters, board, wide=any(s.size > 1 for s in wanting if s.num_held < s.low))
-    halls = []
-    for line in lines:
-        seated = [stake for stake in line.order if stake.num_held and stake.view.max_tasks > 0]
-        hall = Hall(board=board, line=line, may_pause=line.may_pause, sitting=seated)
-        hall.num_behind = sum(_num_yielding(hall, stake) for stake in hall.sitting)
-        halls.append(hall)
-        assess(line, board.num_slots_of([line.area]))
+    everybody = [candidate for queue in queues for candidate in queue.order]
+    for candidate in everybody:
+        _dismiss(candidate, pool, keep=candidate.workload.max_tasks)
+    wanting = [candidate for candidate in everybody if candidate.workload.max_tasks > 0]
+    holding = [candidate for candidate in wanting if candidate.num_held]
+    _guarantee_held(holding, pool, wide=any(c.size > 1 for c in wanting if c.num_held < c.minimum))
+    no_room: dict[Kind, int] = {}
+    passes = [begin(queue, pool, no_room) for queue in queues]
+    for queue in queues:
+        assess(queue, pool.num_slots_of([queue.group]))
     entitle()
-    for hall in halls:
-        hall.line.deserved = hall.line.budget
-        if hall.line.given is not None:
-            hall.line.budget, hall.line.newcomers = hall.line.given
-    for hall in halls:
-        _serve(hall, halls)
-    if len(halls) > 1 and not _hand_on(halls, entitle, reconsidered):
+    for queue in queues:
+        queue.deserved = queue.budget
+        if queue.given is not None:
+            queue.budget, queue.newcomers = queue.given
+    for queue_pass in passes:
+        serve(queue_pass)
+    if len(passes) > 1 and not _hand_on(passes, entitle, reconsidered):
         return None
-    for stake in everybody:
-        if not stake.admitted:
-            _dismiss(stake, board, keep=0)
-        elif stake.backs_off:
-            _lend(stake, board)
-    return [claim for hall in halls for claim in hall.borrowed]
+    for candidate in everybody:
+        if not candidate.admitted:
+            _dismiss(candidate, pool, keep=0)
+        elif candidate.in_backoff:
+            _lend(candidate, pool)
+    return [reservation for queue_pass in passes for reservation in queue_pass.occupied]
 
 
-def _serve(hall: Hall, halls: Sequence[Hall]) -> None:
-    """Grant the minimums of one queue, in its order."""
-    for stake in hall.line.order:
-        if stake.view.max_tasks <= 0:
-            continue
-        hall.num_behind -= _num_yielding(hall, stake)
-        if not hall.affords(stake):
-            _give_up(hall, stake, halls)
-        elif not stake.num_unseated:
-            hall.grant(stake)
-        elif not (stake.backs_off and not stake.num_held):
-            _look_for_room(hall, stake, halls)
+def _dismiss(candidate: Candidate, pool: SlotPool, *, keep: int) -> None:
+    if candidate.num_held <= keep:
+        return
+    for node in candidate.emptiest_nodes:
+        while candidate.num_held > keep and node in candidate.held:
+            release(pool, candidate, node)
 
 
-def _hand_on(halls: Sequence[Hall], entitle: Callable[[], None], reconsidered: set[JobId]) -> bool:
+def _guarantee_held(holding: Sequence[Candidate], pool: SlotPool, *, wide: bool) -> None:
+    """Choose the held tasks that minimums count on: where a workload has most.
+
+    If somebody who lacks places needs several slots on one node (`wide`), take crowded nodes first instead: what is
+    grantable then lies together.
+    """
+    amounts = list(pool.grantable.amounts)
+    limits = [None if limit is None else list(limit) for limit in pool.grantable.limits]
+    for candidate in holding:
+        left = candidate.minimum
+        limit = limits[candidate.group]
+        nodes = list(candidate.held)
+        if len(nodes) > 1:
+            nodes.sort(key=lambda node: (amounts[node] if wide else 0, -len(candidate.held[node]), node))
+        for node in nodes:
+            count = min(left, len(candidate.held[node]))
+            candidate.guaranteed[node] = count
+            amounts[node] -= count * candidate.size
+            if limit is not None:
+                limit[node] -= count * candidate.size
+            left -= count
+            if not left:
+                break
+    # Building the index anew is cheaper than to update it for thousands of tasks.
+    pool.grantable = FreeSlots(amounts, limits)
+
+
+def _hand_on(passes: Sequence[QueuePass], entitle: Callable[[], None], reconsidered: set[JobId]) -> bool:
     """Let queues have what others are entitled to and cannot use, until nobody who waits can use what is left.
+
+    First every queue that cannot use its budget wants only what it can use, the last queue first. Then every queue with
+    refused workloads is tried alone, as if all others wanted only what they can use. At last all are entitled to what
+    they can use, for pass 2.
 
     Return False if somebody would have had its minimum out of that, had it been known in time.
     """
 
-    def serve_again(served: Sequence[Hall]) -> bool:
-        for hall in halls:
-            hall.line.floor = hall.spent
+    def serve_again(served: Sequence[QueuePass]) -> bool:
+        for queue_pass in passes:
+            queue_pass.queue.floor = queue_pass.num_granted
         entitle()
-        return all(_serve_refused(hall, reconsidered) for hall in served)
+        return all(_serve_refused(queue_pass, reconsidered) for queue_pass in served)
 
-    while stuck := [hall.line for hall in halls if _cannot_use(hall.line)]:
+    queues = [queue_pass.queue for queue_pass in passes]
+    while stuck := [queue for queue in queues if _cannot_use(queue)]:
         stuck[-1].wanted = stuck[-1].usable
-        if not serve_again(halls):
+        if not serve_again(passes):
             return False
-    for hall in halls:
-        if not hall.line.refused:
+    for queue_pass in passes:
+        if not queue_pass.queue.refused:
             continue
-        for other in halls:
-            other.line.wanted = other.line.usable
-        hall.line.wanted = hall.line.demand
-        if not serve_again([hall]):
+        for queue in queues:
+            queue.wanted = queue.usable
+        queue_pass.queue.wanted = queue_pass.queue.demand
+        if not serve_again([queue_pass]):
             return False
-    for hall in halls:
-        hall.line.wanted = hall.line.usable
+    for queue in queues:
+        queue.wanted = queue.usable
     return serve_again(())
 
 
-def _cannot_use(line: Line) -> bool:
-    usable = line.usable
-    return line.wanted > usable and (line.budget is None or usable < line.budget)
+def _cannot_use(queue: QueueState) -> bool:
+    usable = queue.usable
+    return queue.wanted > usable and (queue.budget is None or usable < queue.budget)
 
 
-def _serve_refused(hall: Hall, reconsidered: set[JobId]) -> bool:
+def _serve_refused(queue_pass: QueuePass, reconsidered: set[JobId]) -> bool:
     """Grant minimums that fit by now; return False if one would, but for those that were served after it."""
-    waiting = set(hall.line.refused)
+    waiting = set(queue_pass.queue.refused)
     ahead = 0
-    for stake in hall.line.order:
-        slots, num = stake.low * stake.size, stake.num_unseated
-        if stake in waiting and not hall.affords(stake):
-            if ahead + slots <= hall.limit(stake) and _reconsider(stake, reconsidered):
+    for candidate in queue_pass.queue.order:
+        slots = candidate.minimum_slots
+        if candidate in waiting and not queue_pass.can_afford(candidate):
+            if ahead + slots <= queue_pass.limit(candidate) and _reconsider(candidate, reconsidered):
                 return False
-        elif stake in waiting and hall.board.room.of(stake).places(stake.size, num, stake.avoid) >= num:
-            _sit_down(hall, stake)
-        ahead += slots if stake.admitted else 0
-    hall.line.refused = [stake for stake in hall.line.refused if not stake.admitted]
+        elif candidate in waiting and has_room(queue_pass.pool, candidate):
+            reserve_minimum(queue_pass, candidate)
+        ahead += slots if candidate.admitted else 0
+    queue_pass.queue.refused = [candidate for candidate in queue_pass.queue.refused if not candidate.admitted]
     return True
 
 
-def _reconsider(stake: Stake, reconsidered: set[JobId]) -> bool:
-    if stake.view.id in reconsidered or len(reconsidered) >= MAX_RECONSIDERED:
+def _reconsider(candidate: Candidate, reconsidered: set[JobId]) -> bool:
+    """Note that all is decided anew for a workload, once for each and not too often; tell whether it is."""
+    if candidate.workload.id in reconsidered or len(reconsidered) >= MAX_RECONSIDERED:
         return False
-    reconsidered.add(stake.view.id)
+    reconsidered.add(candidate.workload.id)
     return True
 
 
-def admit_to_idle(lines: Sequence[Line], board: Board) -> None:
+def _lend(candidate: Candidate, pool: SlotPool) -> None:
+    """Give the reservations of a workload in back-off up, to surplus only.
+
+    `grantable` stays taken: a surplus can be reclaimed when the back-off ends, another minimum there could not.
+    """
+    for node, num in candidate.reservations.items():
+        pool.future_idle.add(candidate.group, node, num * candidate.size)
+    candidate.reservations = {}
+    candidate.awaited_nodes = set()
+    candidate.num_reserved = 0
+
+
+def admit_to_idle(queues: Sequence[QueueState], pool: SlotPool) -> None:
     """Grant minimums on slots that would stay idle: nothing is under way, nobody grows, and still they are free.
 
     Where nodes lie so that a queue cannot have what it is entitled to, others may have it beyond what they are.
     """
-    everybody = [stake for line in lines for stake in line.order]
-    waits = any(stake.backs_off and stake.target < stake.view.max_tasks for stake in everybody)
-    if waits or any(stake.leave or stake.claims for stake in everybody) or board.now.amounts != board.soon.amounts:
+    everybody = [candidate for queue in queues for candidate in queue.order]
+    waits = any(c.in_backoff and c.target < c.workload.max_tasks for c in everybody)
+    under_way = any(candidate.leave or candidate.reservations for candidate in everybody)
+    if waits or under_way or pool.idle.amounts != pool.future_idle.amounts:
         return
-    for line in lines:
-        for stake in line.refused:
-            if board.now.of(stake).places(stake.size, stake.low, stake.avoid) >= stake.low:
-                stake.admitted, stake.share = True, stake.low
-                board.seek(stake, board.now, stake.low)
-
-
-def _dismiss(stake: Stake, board: Board, *, keep: int) -> None:
-    if stake.num_held <= keep:
-        return
-    for node in emptiest_first(stake):
-        while stake.num_held > keep and node in stake.held:
-            board.release(stake, node)
-
-
-def _lend(stake: Stake, board: Board) -> None:
-    """Give up claims for now, to surplus only: `room` stays taken, so that no other minimum settles there."""
-    for node, num in stake.claims.items():
-        board.soon.add(stake.area, node, num * stake.size)
-    stake.claims = {}
-    stake.awaits = set()
-    stake.num_claimed = 0
-
-
-def _seat_all(sitters: Sequence[Stake], board: Board, *, wide: bool) -> None:
-    """Choose the held tasks that minimums rest on: most on one node, or, if somebody needs wide room, crowded nodes."""
-    room = list(board.room.amounts)
-    limits = [None if limit is None else list(limit) for limit in board.room.limits]
-    for stake in sitters:
-        left = stake.low
-        limit = limits[stake.area]
-        nodes = list(stake.held)
-        if len(nodes) > 1:
-            nodes.sort(key=lambda node: (room[node] if wide else 0, -len(stake.held[node]), node))
-        for node in nodes:
-            count = min(left, len(stake.held[node]))
-            stake.seats[node] = count
-            room[node] -= count * stake.size
-            if limit is not None:
-                limit[node] -= count * stake.size
-            left -= count
-            if not left:
-                break
-    board.room = Tally(room, limits)
-
-
-def _look_for_room(hall: Hall, stake: Stake, halls: Sequence[Hall]) -> None:
-    """Admit a workload whose seats fall short, if there is room or it can be made; else it gives its seats up."""
-    num, kind = stake.num_unseated, (stake.size, stake.avoid)
-    if hall.too_many.get(kind, num + 1) > num:
-        if hall.board.room.of(stake).places(stake.size, num, stake.avoid) >= num:
-            _sit_down(hall, stake)
-            return
-        if _make_room(hall, stake):
-            return
-        hall.too_many[kind] = num
-    _give_up(hall, stake, halls)
-
-
-def _give_up(hall: Hall, stake: Stake, halls: Sequence[Hall]) -> None:
-    """Refuse a workload for now: it gives its seats up, unless nobody may take from it."""
-    if stake.keeps and stake.num_held:
-        stake.low = stake.num_held
-        hall.grant(stake)
-        return
-    hall.line.refused.append(stake)
-    if stake.seats:
-        _move_seats(hall.board, stake, -1)
-        stake.seats = {}
-        for other in halls:
-            other.too_many.clear()
-
-
-def _sit_down(hall: Hall, stake: Stake) -> None:
-    """Claim places for the part of the minimum without seats: free ones, ones being vacated, any."""
-    board = hall.board
-    hall.grant(stake)
-    _take_own_seats(board, stake)
-    left = stake.num_unseated
-    left -= board.seek(stake, board.now, left)
-    left -= board.seek(stake, board.soon, left)
-    if left:
-        before = dict(stake.claims)
-        board.seek(stake, board.room, left)
-        if not stake.backs_off:
-            for node, num in stake.claims.items():
-                hall.borrowed += [(stake, node)] * (num - before.get(node, 0))
-
-
-def _take_own_seats(board: Board, stake: Stake) -> None:
-    """Seat further tasks that the workload has where there is room after all."""
-    for node in sorted(stake.held, key=lambda node: (-len(stake.held[node]), node)):
-        seated = stake.seats.get(node, 0)
-        room = board.room.of(stake).amounts[node]
-        count = min(stake.num_unseated, len(stake.held[node]) - seated, room // stake.size)
-        if count > 0:
-            stake.seats[node] = seated + count
-            board.room.add(stake.area, node, -count * stake.size)
-
-
-def _make_room(hall: Hall, stake: Stake) -> bool:
-    """Unseat sitters behind `stake`, last first, until its minimum fits; seat it and all who still find their place.
-
-    Return False, and leave everything as it was, if that would not be enough.
-    """
-    board, size, num = hall.board, stake.size, stake.num_unseated
-    room: Tier = board.room.of(stake)
-    if room.total + hall.num_behind < num * size:
-        return False
-    places = room.places(size, num, stake.avoid)
-    unseated: list[Stake] = []
-    while places < num and (other := _last_behind(hall, stake)) is not None:
-        unseated.append(other)
-        hall.num_behind -= _num_yielding(hall, other)
-        for node, seats in other.seats.items():
-            amount = room.amounts[node]
-            board.room.add(other.area, node, seats * other.size)
-            if node not in stake.avoid:
-                places += room.amounts[node] // size - amount // size
-    enough = places >= num
-    if enough:
-        _sit_down(hall, stake)
-    for other in reversed(unseated):
-        kept = {node: min(seats, room.amounts[node] // other.size) for node, seats in other.seats.items()}
-        other.seats = {node: seats for node, seats in kept.items() if seats > 0}
-        _move_seats(board, other, 1)
-        if other.seats:
-            hall.sitting.append(other)
-            hall.num_behind += _num_yielding(hall, other)
-    return enough
-
-
-def _last_behind(hall: Hall, stake: Stake) -> Stake | None:
-    """Remove and return the last sitter, if it comes after `stake` and may be unseated for it."""
-    if not hall.sitting or hall.sitting[-1].rank <= stake.rank:
-        return None
-    return hall.sitting.pop() if _num_yielding(hall, hall.sitting[-1]) else None
-
-
-def _num_yielding(hall: Hall, stake: Stake) -> int:
-    """Return the slots under the seats of a workload that it has to yield to those before it."""
-    if (hall.may_pause or stake.num_held < stake.low) and not stake.keeps:
-        return sum(stake.seats.values()) * stake.size
-    return 0
-
-
-def _move_seats(board: Board, stake: Stake, sign: int) -> None:
-    """Take the seats of a workload out of the room (1), or give them back to it (-1)."""
-    for node, seats in stake.seats.items():
-        board.room.add(stake.area, node, -sign * seats * stake.size)
+    for queue in queues:
+        for candidate in queue.refused:
+            num = candidate.minimum
+            if pool.idle.of(candidate.group).num_places(candidate.size, num, candidate.excluded_nodes) >= num:
+                candidate.admitted, candidate.share = True, num
+                reserve_places(pool, candidate, pool.idle, num)

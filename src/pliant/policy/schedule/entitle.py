@@ -5,6 +5,11 @@ Where the groups of some queues have no slots left between them, these queues st
 (Hall's condition: any set of groups holds no more than its slots together; the set that fills up first comes first).
 Whole slots come from the largest remainder. Knows no nodes, no workloads and no time.
 
+Example: two nodes of 4 slots. Queue wide (weight 1) may use both, queue narrow (weight 3) the second only; both want
+more than there is. Taken together they have 8 slots, which are used up at level 2: wide 2, narrow 6. But the group of
+narrow alone has 4 slots, which are used up at level 4/3 already. That is lower, so narrow stops at 4. The level rises
+for wide until the rest, 8 - 4, is used up: wide 4.
+
 Invariants: floor <= slots <= high, if the floors fit; no queue could have one more without another at or below its
 level having one less. But for rounding, what a queue is entitled to never falls because another wants less.
 """
@@ -15,68 +20,72 @@ from typing import Final, NamedTuple
 
 from pliant.policy.schedule.share import Demand, fill
 
-MAX_AREAS: Final = 8
+MAX_GROUPS: Final = 8
 """Of more groups that overlap only single ones and all together are looked at."""
 
 
-class Claimant(NamedTuple):
-    """A queue, in slots."""
+class QueueDemand(NamedTuple):
+    """What one queue asks for, in slots."""
 
     weight: int
     low: int
+    """Its floor: what it has for certain."""
     high: int
-    area: int
+    group: int
     """Its resource group."""
 
 
-def entitle(claimants: Sequence[Claimant], capacity: Callable[[frozenset[int]], int]) -> list[int]:
-    """Return the slots of each queue; the order of the claimants settles ties.
+def entitle(demands: Sequence[QueueDemand], capacity: Callable[[frozenset[int]], int]) -> list[int]:
+    """Return the slots of each queue; the order of the demands settles ties.
 
     Args:
-        claimants: in an order that does not depend on who holds what.
-        capacity: how many slots these areas have together.
+        demands: in an order that does not depend on who holds what.
+        capacity: how many slots these groups have together.
     """
-    found = [claimant.high for claimant in claimants]
-    left = list(range(len(claimants)))
+    found = [demand.high for demand in demands]
+    left = list(range(len(demands)))
     full: frozenset[int] = frozenset()
     while left:
-        tightest = _tightest(claimants, left, full, found, capacity)
+        tightest = _tightest(demands, left, full, found, capacity)
         if tightest is None:
             break
-        areas, members, tasks = tightest
+        groups, members, tasks = tightest
         for i, slots in zip(members, tasks, strict=True):
             found[i] = slots
         left = [i for i in left if i not in members]
-        full |= areas
+        full |= groups
     return found
 
 
 def _tightest(
-    claimants: Sequence[Claimant],
+    demands: Sequence[QueueDemand],
     left: Sequence[int],
     full: frozenset[int],
     found: Sequence[int],
     capacity: Callable[[frozenset[int]], int],
 ) -> tuple[frozenset[int], Sequence[int], Sequence[int]] | None:
-    """Return the areas that fill up at the lowest level, who is in them, and their slots; None if all have enough."""
+    """Return the groups that fill up at the lowest level, who is in them, and their slots; None if all have enough.
+
+    Groups that are full already count on both sides, with their slots and with what is spent of them: what other groups
+    have in common with them is gone.
+    """
     best: tuple[int, int] | None = None
     tightest = None
-    spent = sum(found[i] for i, claimant in enumerate(claimants) if claimant.area in full and i not in left)
-    for areas in _sets(sorted({claimants[i].area for i in left})):
-        members = [i for i in left if claimants[i].area in areas]
-        total = capacity(areas | full) - spent
-        if sum(claimants[i].high for i in members) <= total:
+    spent = sum(found[i] for i, demand in enumerate(demands) if demand.group in full and i not in left)
+    for groups in _sets(sorted({demands[i].group for i in left})):
+        members = [i for i in left if demands[i].group in groups]
+        total = capacity(groups | full) - spent
+        if sum(demands[i].high for i in members) <= total:
             continue
-        demands = [Demand(c.weight, 1, c.low, c.high) for c in (claimants[i] for i in members)]
-        shares = fill(demands, max(0, total))
+        shares = fill([Demand(d.weight, 1, d.low, d.high) for d in (demands[i] for i in members)], max(0, total))
         if best is None or shares.level * best[1] < best[0] * shares.denominator:
             best = (shares.level, shares.denominator)
-            tightest = areas, members, shares.tasks
+            tightest = groups, members, shares.tasks
     return tightest
 
 
-def _sets(areas: Collection[int]) -> Iterator[frozenset[int]]:
-    """Yield the sets of areas to look at, the largest first: of sets that fill up together the whole counts."""
-    sizes = range(len(areas), 0, -1) if len(areas) <= MAX_AREAS else (len(areas), 1)
+def _sets(groups: Collection[int]) -> Iterator[frozenset[int]]:
+    """Yield the sets of groups to look at, the largest first: of sets that fill up together the whole counts."""
+    sizes = range(len(groups), 0, -1) if len(groups) <= MAX_GROUPS else (len(groups), 1)
     for size in sizes:
-        yield from map(frozenset, combinations(areas, size))
+        yield from map(frozenset, combinations(groups, size))

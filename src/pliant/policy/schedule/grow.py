@@ -1,8 +1,28 @@
-"""Pass 2, on the nodes: minimums and shares become claims, and those who hold too much are told to give.
+"""Pass 2, on the nodes: what pass 1 granted finds its slots, and workloads grow to their shares.
 
-Nothing is taken unless somebody takes its place: a task is told to leave only when its slots complete a place for a
-workload that is below its share (or lacks its minimum). So every decision brings somebody nearer to its share and moves
-nobody who is at or below it away from it, except for minimums: two workloads cannot trade slots in turn.
+Theory of operation
+===================
+Who holds more than its share has *excess*, and is a possible victim. Nothing is reclaimed unless somebody takes its
+place: a task is told to leave only when its slots complete a place for a workload that is below its share, or lacks its
+minimum. So every decision brings somebody nearer to its share and moves nobody who is at or below it away from it,
+except for minimums: two workloads cannot trade slots in turn.
+
+1. `settle_minimums`. A minimum may have been reserved on a node where somebody's surplus stands (`future_idle` is
+negative
+   there). It moves to where slots are being vacated anyhow, or to where excess can be reclaimed. If there is no such
+   place, surplus is taken where it stands, though its owner may be below its share: minimums come first.
+2. `grow`. Who is below its share takes idle slots, then slots being vacated, then the excess of victims.
+3. `use_up`. What nobody deserving can use goes to whoever can, one task at a time.
+
+Example: a has 8 tasks on a node of 8 slots, and b, with an equal priority and a minimum of 1, arrives. Pass 1 counts
+a's minimum on one task and reserves one of the 7 other slots for b: `future_idle` is -1. Both shares are 4.
+
+    settle_minimums   a's excess is 4; one task of it is released for b's minimum          a 7   b 1
+    grow              b is 3 below its share; three more are released                      a 4   b 4
+    use_up            nothing is left
+
+a's grant says that 4 tasks leave. b's target is 4, but it starts nothing now: every slot is still held by a process. In
+the first 2 seconds after a change of a's size (the cool-down) only the first line would happen.
 
 Knows nothing of how shares come about.
 """
@@ -11,177 +31,173 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 
-from pliant.policy.schedule.place import Board, Stake, emptiest_first
+from pliant.policy.schedule.candidate import Candidate
+from pliant.policy.schedule.place import cancel, has_left, release, reserve, reserve_places
+from pliant.policy.schedule.pool import SlotPool
+
+Reclaimable = Callable[[Candidate, int], int]
+"""How many tasks of a workload on a node can be reclaimed."""
 
 
-class Givers:
-    """Workloads that hold more than their share, in the order in which they give.
+class Victims:
+    """Workloads that hold more than their share, in the order in which tasks are reclaimed from them.
 
     Those whose cool-down is over come first, then those last in the policy's order.
     """
 
-    def __init__(self, board: Board, order: Sequence[Stake]) -> None:
-        self._board = board
-        giving = sorted((s for s in order if s.excess > 0 and s.admitted), key=lambda s: (s.cools_down, -s.rank))
-        self._paths = deque((stake, emptiest_first(stake)) for stake in giving)
-        self._on_node: dict[int, list[Stake]] = {}
-        for stake in giving:
-            for node in stake.held:
-                self._on_node.setdefault(node, []).append(stake)
+    def __init__(self, pool: SlotPool, order: Sequence[Candidate]) -> None:
+        self._pool = pool
+        found = sorted((c for c in order if c.excess > 0 and c.admitted), key=lambda c: (c.in_cooldown, -c.rank))
+        self._paths = deque((victim, victim.emptiest_nodes) for victim in found)
+        self._on_node = _by_node(found)
 
-    def vacate(self, taker: Stake, *, for_minimum: bool) -> int | None:
+    def reclaim(self, taker: Candidate, *, for_minimum: bool) -> int | None:
         """Make a place for a task of `taker` free in time, out of excess alone; return the node, or None.
 
-        For a minimum cool-downs do not count, and the place must not be one that another minimum rests on.
+        For a minimum cool-downs do not count, and the place must not be one that another minimum counts on.
         """
         while self._paths and self._paths[0][0].excess <= 0:
             self._paths.popleft()
-        room = self._board.room.of(taker).amounts if for_minimum else None
-        for giver, path in self._paths:
-            if giver.cools_down and not for_minimum:
+        num = _num_excess_for_minimum if for_minimum else _num_excess
+        grantable = self._pool.grantable.of(taker.group).amounts if for_minimum else None
+        for victim, path in self._paths:
+            if victim.in_cooldown and not for_minimum:
                 return None
-            while path and path[0] not in giver.held:
+            while path and path[0] not in victim.held:
                 path.pop(0)
-            if giver.excess <= 0:
+            if victim.excess <= 0:
                 continue
             for node in path:
-                if room is not None and room[node] < taker.size:
+                if grantable is not None and grantable[node] < taker.size:
                     continue
-                if node in giver.held and node not in taker.avoid and self._can_vacate(node, taker, for_minimum):
-                    self._release(node, taker, for_minimum, giver)
+                if node in victim.held and node not in taker.excluded_nodes and self._suffices(node, taker, num):
+                    _release(self._pool, (victim, *self._on_node[node]), node, taker, taker.size, num)
                     return node
         return None
 
-    def _can_vacate(self, node: int, taker: Stake, for_minimum: bool) -> bool:
+    def _suffices(self, node: int, taker: Candidate, num: Reclaimable) -> bool:
+        """Tell whether all that can be reclaimed on a node, with what is vacated there, makes a place."""
         size = taker.size
-        slots = self._board.soon.amounts[node]
-        limit = self._board.soon.limits[taker.area]
+        slots = self._pool.future_idle.amounts[node]
+        limit = self._pool.future_idle.limits[taker.group]
         own = size if limit is None else limit[node]
-        for giver in self._on_node[node]:
+        for victim in self._on_node[node]:
             if slots >= size and own >= size:
                 break
-            given = max(0, _spare(giver, node, for_minimum)) * giver.size
+            given = max(0, num(victim, node)) * victim.size
             slots += given
-            own += given * (giver.area == taker.area)
+            own += given * (victim.group == taker.group)
         return slots >= size and own >= size
 
-    def _release(self, node: int, taker: Stake, for_minimum: bool, first: Stake) -> None:
-        givers = (first, *self._on_node[node])
-        for giver in givers:
-            if giver.area == taker.area:
-                while _over_limit(self._board, taker, node, taker.size) and _spare(giver, node, for_minimum) > 0:
-                    self._board.release(giver, node)
-        for giver in givers:
-            while self._board.soon.amounts[node] < taker.size and _spare(giver, node, for_minimum) > 0:
-                self._board.release(giver, node)
+
+def _by_node(candidates: Iterable[Candidate]) -> dict[int, list[Candidate]]:
+    """Return who has tasks on each node, in the order given."""
+    on_node: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        for node in candidate.held:
+            on_node.setdefault(node, []).append(candidate)
+    return on_node
 
 
-def _over_limit(board: Board, taker: Stake, node: int, least: int) -> bool:
-    """Tell whether the limit of a workload's group leaves less than this on a node."""
-    limit = board.soon.limits[taker.area]
-    return limit is not None and limit[node] < least
+def _num_excess(victim: Candidate, node: int) -> int:
+    return 0 if victim.in_cooldown else min(victim.excess, len(victim.held.get(node, ())))
 
 
-def _spare(giver: Stake, node: int, for_minimum: bool) -> int:
-    """Return how many tasks a workload can give on a node."""
-    if giver.cools_down and not for_minimum:
-        return 0
-    here = len(giver.held.get(node, ())) - (giver.seats.get(node, 0) if for_minimum else 0)
-    return min(giver.excess, here)
+def _num_excess_for_minimum(victim: Candidate, node: int) -> int:
+    return min(victim.excess, _num_surplus(victim, node))
+
+
+def _num_surplus(candidate: Candidate, node: int) -> int:
+    """Return how many tasks on a node no minimum counts on."""
+    return len(candidate.held.get(node, ())) - candidate.guaranteed.get(node, 0)
+
+
+def _release(
+    pool: SlotPool, victims: Sequence[Candidate], node: int, taker: Candidate, least: int, num: Reclaimable
+) -> None:
+    """Release tasks on a node, of each victim as many as can be reclaimed, until `least` slots fall idle for `taker`.
+
+    First those of the taker's own group, as far as it is the group's limit that is in the way.
+    """
+    free, group = pool.future_idle, taker.group
+    for victim in victims:
+        if victim.group == group:
+            while not has_left(free, group, node, least) and num(victim, node) > 0:
+                release(pool, victim, node)
+    for victim in victims:
+        while free.amounts[node] < least and num(victim, node) > 0:
+            release(pool, victim, node)
 
 
 def settle_minimums(
-    board: Board, order: Sequence[Stake], givers: Givers, borrowed: Iterable[tuple[Stake, int]]
+    pool: SlotPool, order: Sequence[Candidate], victims: Victims, occupied: Iterable[tuple[Candidate, int]]
 ) -> None:
-    """Find for every borrowed place slots that are somebody's excess; failing that, take surplus where it stands."""
-    holders: dict[int, list[Stake]] = {}
-    for stake, node in borrowed:
-        if board.soon.of(stake).amounts[node] >= 0:
+    """Find for every occupied place slots that are somebody's excess; failing that, take surplus where it stands."""
+    holders: dict[int, list[Candidate]] = {}
+    for candidate, node in occupied:
+        if pool.future_idle.of(candidate.group).amounts[node] >= 0:
             continue
-        board.unclaim(stake, node)
-        better = _vacated(board, stake)
+        cancel(pool, candidate, node)
+        better = _vacated(pool, candidate)
         if better is None:
-            better = givers.vacate(stake, for_minimum=True)
-        board.claim(stake, node if better is None else better, 1)
+            better = victims.reclaim(candidate, for_minimum=True)
+        reserve(pool, candidate, node if better is None else better, 1)
         if better is None:
-            holders = holders or _holders(order)
-            _take_surplus(board, holders[node], node, stake)
-    for stake in order:
-        _drop_spare_claims(board, stake)
+            holders = holders or _by_node(reversed(order))
+            _release(pool, holders[node], node, candidate, 0, _num_surplus)
+    for candidate in order:
+        _cancel_needless(pool, candidate)
 
 
-def _drop_spare_claims(board: Board, stake: Stake) -> None:
-    """Take claims back from a workload that was to move for others' minimums and in the end need not."""
-    for node in list(stake.claims):
-        while node in stake.claims and stake.target > stake.share:
-            board.unclaim(stake, node)
-
-
-def _vacated(board: Board, stake: Stake) -> int | None:
+def _vacated(pool: SlotPool, candidate: Candidate) -> int | None:
     """Return a node with a place that somebody leaves anyhow and no other minimum counts on."""
-    node = board.soon.of(stake).best(stake.size, stake.size, stake.avoid)
-    return node if node is not None and board.room.of(stake).amounts[node] >= stake.size else None
+    group, size = candidate.group, candidate.size
+    node = pool.future_idle.of(group).best(size, size, candidate.excluded_nodes)
+    return node if node is not None and pool.grantable.of(group).amounts[node] >= size else None
 
 
-def _holders(order: Sequence[Stake]) -> dict[int, list[Stake]]:
-    """Return who has tasks on each node, last in order first."""
-    holders: dict[int, list[Stake]] = {}
-    for stake in reversed(order):
-        for node in stake.held:
-            holders.setdefault(node, []).append(stake)
-    return holders
+def _cancel_needless(pool: SlotPool, candidate: Candidate) -> None:
+    """Cancel reservations of a workload that was to move for others' minimums and in the end need not."""
+    for node in list(candidate.reservations):
+        while node in candidate.reservations and candidate.target > candidate.share:
+            cancel(pool, candidate, node)
 
 
-def _take_surplus(board: Board, holders: Sequence[Stake], node: int, taker: Stake) -> None:
-    """Release tasks on a node that no minimum rests on until its claims can be served."""
-    for stake in holders:
-        if stake.area == taker.area:
-            while _over_limit(board, taker, node, 0) and _num_loose(stake, node) > 0:
-                board.release(stake, node)
-    for stake in holders:
-        while board.soon.amounts[node] < 0 and _num_loose(stake, node) > 0:
-            board.release(stake, node)
-
-
-def _num_loose(stake: Stake, node: int) -> int:
-    """Return how many tasks on a node no minimum rests on."""
-    return len(stake.held.get(node, ())) - stake.seats.get(node, 0)
-
-
-def grow(board: Board, order: Sequence[Stake], givers: Givers) -> bool:
+def grow(pool: SlotPool, order: Sequence[Candidate], victims: Victims) -> bool:
     """Bring workloads up to their shares, large tasks first since they are hardest to place; tell if all got there."""
     complete = True
     hopeless: set[tuple[int, int]] = set()
-    growing = [stake for stake in order if stake.can_grow and stake.target < stake.share]
-    for stake in sorted(growing, key=lambda stake: -stake.size):
-        missing = stake.share - stake.target
-        missing -= board.seek(stake, board.now, missing)
-        missing -= board.seek(stake, board.soon, missing)
-        while missing and (stake.area, stake.size) not in hopeless:
-            node = givers.vacate(stake, for_minimum=False)
+    growing = [candidate for candidate in order if candidate.can_grow and candidate.target < candidate.share]
+    for candidate in sorted(growing, key=lambda candidate: -candidate.size):
+        missing = candidate.share - candidate.target
+        missing -= reserve_places(pool, candidate, pool.idle, missing)
+        missing -= reserve_places(pool, candidate, pool.future_idle, missing)
+        while missing and (candidate.group, candidate.size) not in hopeless:
+            node = victims.reclaim(candidate, for_minimum=False)
             if node is None:
-                if not stake.avoid:
-                    hopeless.add((stake.area, stake.size))
+                if not candidate.excluded_nodes:
+                    hopeless.add((candidate.group, candidate.size))
                 break
-            board.claim(stake, node, 1)
+            reserve(pool, candidate, node, 1)
             missing -= 1
         complete = complete and not missing
     return complete
 
 
-def use_up(board: Board, order: Sequence[Stake], urgency: Callable[[Stake], tuple[int, ...]]) -> None:
+def use_up(pool: SlotPool, order: Sequence[Candidate], urgency: Callable[[Candidate], tuple[int, ...]]) -> None:
     """Give slots that nobody deserving can use to whoever can, least urgency first, one task at a time."""
-    largest = max(board.soon.amounts, default=0)
+    largest = max(pool.future_idle.amounts, default=0)
     if largest <= 0:
         return
-    heap = [(urgency(stake), stake.rank) for stake in order if stake.can_grow and stake.target < stake.view.max_tasks]
+    growing = [c for c in order if c.can_grow and c.target < c.workload.max_tasks]
+    heap = [(urgency(candidate), candidate.rank) for candidate in growing]
     heapify(heap)
     while heap and largest > 0:
-        stake = order[heappop(heap)[1]]
-        if stake.size > largest:
+        candidate = order[heappop(heap)[1]]
+        if candidate.size > largest:
             continue
-        if board.seek(stake, board.now, 1) or board.seek(stake, board.soon, 1):
-            if stake.target < stake.view.max_tasks:
-                heappush(heap, (urgency(stake), stake.rank))
+        if reserve_places(pool, candidate, pool.idle, 1) or reserve_places(pool, candidate, pool.future_idle, 1):
+            if candidate.target < candidate.workload.max_tasks:
+                heappush(heap, (urgency(candidate), candidate.rank))
         else:
-            largest = max(board.soon.amounts)
+            largest = max(pool.future_idle.amounts)

@@ -1,8 +1,23 @@
 """The scheduler: `plan` decides who gets how many slots, and where, and says why. A pure function.
 
-0. Queues that share no node are decided on alone (`pool`). 1. Pass 1 (`admit`) grants minimums in the policies' order,
-each queue within what it is entitled to (`entitle`). 2. Pass 2 shares what there is (`share`) and finds places for it
-(`grow`). 3. What is claimed on free slots starts now; the rest starts in later plans, as slots free up.
+Theory of operation
+===================
+0. Queues that share no node are decided on apart, each set of them on a pool of its own (`pool`).
+1. Pass 1 (`admit`) grants minimums in the order of the policies (`order`), each queue within what it is entitled to
+   (`entitle`).
+2. Pass 2 works out what each workload deserves of its queue's slots (`share`) and finds places for that (`grow`).
+3. What is reserved on idle slots starts now; the rest starts in later plans, as slots fall idle.
+
+Example: 8 slots, fairshare, a alone with 1 to 8 tasks, then b, an equal of it. Decision by decision, as tasks leave:
+
+    a arrives               a starts 1, its minimum             a 1
+    next                    a starts 7 more                     a 8
+    b arrives               4 tasks of a leave, b starts none   a 8   (targets 4 and 4)
+    one of them has left    b starts 1, its minimum             a 7   b 1
+    the others have left    b starts 3 more                     a 4   b 4
+
+Nothing is remembered from one decision to the next but what the snapshot shows: the same targets are worked out anew
+every time. So it does no harm if a plan is lost, carried out twice, or carried out in part.
 
 Laws: a slot is started on only if no process holds it, and once at most. A workload's target is 0 or within its bounds.
 A grant either starts tasks or tells tasks to leave. No workload is given more slots of a node than its queue's group
@@ -18,14 +33,15 @@ from typing import NamedTuple
 from pliant.core.job import JobId
 from pliant.core.plan import Grant, Placement, Plan, Policy, PolicyName, Snapshot
 from pliant.policy.schedule.admit import admit, admit_to_idle
-from pliant.policy.schedule.entitle import entitle
-from pliant.policy.schedule.grow import Givers, grow, settle_minimums, use_up
-from pliant.policy.schedule.line import Line
+from pliant.policy.schedule.candidate import Candidate
+from pliant.policy.schedule.entitle import QueueDemand, entitle
+from pliant.policy.schedule.grow import Victims, grow, settle_minimums, use_up
 from pliant.policy.schedule.order import age, natural, precedence
-from pliant.policy.schedule.place import Board, Stake, lay_out
-from pliant.policy.schedule.pool import parts
-from pliant.policy.schedule.reason import Outcome, Rival, explain
-from pliant.policy.schedule.share import Demand, Shares, fill, queue
+from pliant.policy.schedule.place import num_startable, release_over_limit, start
+from pliant.policy.schedule.pool import SlotPool, lay_out, split
+from pliant.policy.schedule.queue import QueueState
+from pliant.policy.schedule.reason import explain
+from pliant.policy.schedule.share import Demand, Shares, fill, serve_in_order
 
 
 def plan(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
@@ -38,11 +54,11 @@ def plan(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
     """
     if not snapshot.workloads:
         return Plan(grants={}, reasons={})
-    made = [_decide(part, policy, now) for part in parts(snapshot, policy)]
-    return made[0] if len(made) == 1 else _together(made)
+    made = [_decide(part, policy, now) for part in split(snapshot, policy)]
+    return made[0] if len(made) == 1 else _merge(made)
 
 
-def _together(plans: Sequence[Plan]) -> Plan:
+def _merge(plans: Sequence[Plan]) -> Plan:
     return Plan(
         grants={job_id: grant for plan in plans for job_id, grant in plan.grants.items()},
         reasons={job_id: reason for plan in plans for job_id, reason in plan.reasons.items()},
@@ -53,178 +69,180 @@ def _together(plans: Sequence[Plan]) -> Plan:
 
 def _decide(part: Snapshot, policy: Policy, now: float) -> Plan:
     """Decide for queues that share nodes with each other and with nobody else."""
-    board, lines, order, borrowed = _admit(part, policy, now)
+    pool, queues, order, occupied = _admit(part, policy, now)
     urgency: dict[int, tuple[int, Shares | None, int]] = {}
-    for number, line in enumerate(lines):
-        partners, shares = _share(line, board)
-        fair = shares if line.queue.policy is PolicyName.FAIRSHARE else None
-        urgency.update((stake.rank, (number, fair, i)) for i, stake in enumerate(partners))
-    givers = Givers(board, order)
-    settle_minimums(board, order, givers, borrowed)
-    complete = grow(board, order, givers)
-    use_up(board, order, lambda stake: _urgency(stake, *urgency[stake.rank]))
-    admit_to_idle(lines, board)
-    starts = _start(order, board)
+    for number, queue in enumerate(queues):
+        partners, shares = _share(queue, pool)
+        fair = shares if queue.view.policy is PolicyName.FAIRSHARE else None
+        urgency.update((candidate.rank, (number, fair, i)) for i, candidate in enumerate(partners))
+    victims = Victims(pool, order)
+    settle_minimums(pool, order, victims, occupied)
+    complete = grow(pool, order, victims)
+    use_up(pool, order, lambda candidate: _urgency(candidate, *urgency[candidate.rank]))
+    admit_to_idle(queues, pool)
+    starts = _start(order, pool)
     return Plan(
-        grants={stake.view.id: _grant(stake, starts.get(stake.view.id, ())) for stake in order},
-        reasons=_reasons(lines, order, board, complete=complete),
+        grants={candidate.workload.id: _grant(candidate, starts.get(candidate.workload.id, ())) for candidate in order},
+        reasons=_reasons(queues, order, pool, complete=complete),
         wake_at=_wake_at(order, policy, complete=complete),
-        deserved={line.queue.name: _deserved(line, board) for line in lines},
+        deserved={queue.view.name: _deserved(queue, pool) for queue in queues},
     )
 
 
-class _Admitted(NamedTuple):
-    board: Board
-    lines: Sequence[Line]
-    order: Sequence[Stake]
-    borrowed: Sequence[tuple[Stake, int]]
+class _Admission(NamedTuple):
+    pool: SlotPool
+    queues: Sequence[QueueState]
+    order: Sequence[Candidate]
+    occupied: Sequence[tuple[Candidate, int]]
 
 
-def _admit(part: Snapshot, policy: Policy, now: float) -> _Admitted:
-    """Lay out the board and grant minimums on it."""
+def _admit(part: Snapshot, policy: Policy, now: float) -> _Admission:
+    """Lay out the pool and grant minimums on it."""
     given: dict[str, tuple[int | None, int | None]] = {}
     reconsidered: set[JobId] = set()
     while True:
-        board, stakes = lay_out(part)
-        lines = _line_up(part, stakes, policy, now)
-        order = [stake for line in lines for stake in line.order]
-        for rank, stake in enumerate(order):
-            stake.rank = rank
-        for line in lines:
-            line.given = given.get(line.queue.name)
-        borrowed = admit(lines, board, partial(_entitle, lines, board), reconsidered)
-        if borrowed is not None:
-            return _Admitted(board=board, lines=lines, order=order, borrowed=borrowed)
-        given = {line.queue.name: (line.budget, line.newcomers) for line in lines}
+        pool, candidates = lay_out(part)
+        release_over_limit(pool, candidates)
+        queues = _line_up(part, candidates, policy, now)
+        order = [candidate for queue in queues for candidate in queue.order]
+        for rank, candidate in enumerate(order):
+            candidate.rank = rank
+        for queue in queues:
+            queue.given = given.get(queue.view.name)
+        occupied = admit(queues, pool, partial(_entitle, queues, pool), reconsidered)
+        if occupied is not None:
+            return _Admission(pool=pool, queues=queues, order=order, occupied=occupied)
+        given = {queue.view.name: (queue.budget, queue.newcomers) for queue in queues}
 
 
-def _line_up(part: Snapshot, stakes: list[Stake], policy: Policy, now: float) -> list[Line]:
-    """Return the queues, each with its stakes in its policy's order, with age and what time says about them filled in.
+def _line_up(part: Snapshot, candidates: list[Candidate], policy: Policy, now: float) -> list[QueueState]:
+    """Return the queues, each with its candidates in its policy's order; fill in their age and what the time says of
+    them.
 
     Queues of more weight come first; that matters only where the nodes have no places for what all are entitled to.
     """
-    stakes.sort(key=lambda stake: age(stake.view))
-    by_queue: dict[str, list[Stake]] = {}
-    for number, stake in enumerate(stakes):
-        view = stake.view
-        stake.age = number
-        stake.backs_off = view.held_until is not None and now < view.held_until
-        stake.cools_down = view.resized_at is not None and now < view.resized_at + policy.cooldown_s
-        if stake.keeps:
-            stake.low = max(view.min_tasks, min(stake.num_held, view.max_tasks))
-        by_queue.setdefault(view.queue, []).append(stake)
-    lines = []
+    candidates.sort(key=lambda candidate: age(candidate.workload))
+    by_queue: dict[str, list[Candidate]] = {}
+    for number, candidate in enumerate(candidates):
+        workload = candidate.workload
+        candidate.age = number
+        candidate.in_backoff = workload.held_until is not None and now < workload.held_until
+        candidate.in_cooldown = workload.resized_at is not None and now < workload.resized_at + policy.cooldown_s
+        if candidate.is_protected:
+            candidate.minimum = max(workload.min_tasks, min(candidate.num_held, workload.max_tasks))
+        by_queue.setdefault(workload.queue, []).append(candidate)
+    queues = []
     for queue_view in sorted(part.queues, key=lambda queue: (-queue.weight, natural(queue.name))):
         own = by_queue[queue_view.name]
         own.sort(key=_precedence)
-        lines.append(Line(queue=queue_view, area=own[0].area, order=own))
-    return lines
+        queues.append(QueueState(view=queue_view, group=own[0].group, order=own))
+    return queues
 
 
-def _precedence(stake: Stake) -> tuple[int, int]:
-    if stake.keeps and stake.num_held:
-        return -1, -stake.view.priority
-    return precedence(stake.queue.policy, stake.view, stake.num_held)
+def _precedence(candidate: Candidate) -> tuple[int, int]:
+    if candidate.is_protected and candidate.num_held:
+        return -1, -candidate.workload.priority
+    return precedence(candidate.queue.policy, candidate.workload, candidate.num_held)
 
 
-def _entitle(lines: Sequence[Line], board: Board) -> None:
+def _entitle(queues: Sequence[QueueState], pool: SlotPool) -> None:
     """Set what every queue is entitled to, if more than one wants slots."""
-    wanting = sorted((line for line in lines if line.demand), key=lambda line: natural(line.queue.name))
+    wanting = sorted((queue for queue in queues if queue.demand), key=lambda queue: natural(queue.view.name))
     if len(wanting) < 2:
         return
-    claimants = [line.claimant() for line in wanting]
-    for i, slots in enumerate(entitle(claimants, board.num_slots_of)):
-        line = wanting[i]
-        line.budget = line.newcomers = slots
-        if line.may_pause and slots == line.floor:
-            others = (*claimants[:i], claimants[i]._replace(low=0), *claimants[i + 1 :])
-            line.newcomers = entitle(others, board.num_slots_of)[i]
+    demands = [_queue_demand(queue) for queue in wanting]
+    for i, slots in enumerate(entitle(demands, pool.num_slots_of)):
+        queue = wanting[i]
+        queue.budget = queue.newcomers = slots
+        # It has its floor, perhaps only because of minimums that it holds. An urgent newcomer could have these paused
+        # and take their place, so it is measured by what the weights alone give the queue.
+        if queue.may_pause and slots == queue.floor:
+            others = (*demands[:i], demands[i]._replace(low=0), *demands[i + 1 :])
+            queue.newcomers = entitle(others, pool.num_slots_of)[i]
 
 
-def _share(line: Line, board: Board) -> tuple[list[Stake], Shares]:
+def _queue_demand(queue: QueueState) -> QueueDemand:
+    high = max(queue.wanted, queue.floor)
+    return QueueDemand(weight=queue.view.weight, low=queue.floor, high=high, group=queue.group)
+
+
+def _share(queue: QueueState, pool: SlotPool) -> tuple[list[Candidate], Shares]:
     """Set the share of every admitted workload of a queue; return them in the order of the shares, with the shares."""
-    fair = line.queue.policy is PolicyName.FAIRSHARE
-    partners = [stake for stake in line.order if stake.admitted]
+    fair = queue.view.policy is PolicyName.FAIRSHARE
+    partners = [candidate for candidate in queue.order if candidate.admitted]
     if fair:
-        partners.sort(key=lambda stake: stake.age)
-    demands = [_demand(stake) for stake in partners]
+        partners.sort(key=lambda candidate: candidate.age)
+    demands = [_demand(candidate) for candidate in partners]
     unit = math.gcd(*(demand.size for demand in demands)) or 1
-    total = board.num_slots_of([line.area], unit)
-    if line.budget is not None:
-        total = min(total, line.budget)
-    shares = fill(demands, total) if fair else queue(demands, total)
-    for stake, deserved, tasks in zip(partners, shares.deserved, shares.tasks, strict=True):
-        stake.share = tasks
-        stake.free_share = deserved == shares.level * stake.view.priority
+    total = pool.num_slots_of([queue.group], unit)
+    if queue.budget is not None:
+        total = min(total, queue.budget)
+    shares = fill(demands, total) if fair else serve_in_order(demands, total)
+    for candidate, deserved, tasks in zip(partners, shares.deserved, shares.tasks, strict=True):
+        candidate.share = tasks
+        candidate.in_ratio = deserved == shares.level * candidate.workload.priority
     return partners, shares
 
 
-def _demand(stake: Stake) -> Demand:
-    view = stake.view
-    if stake.backs_off:
-        return Demand(view.priority, stake.size, min(stake.low, stake.num_held), stake.num_held)
-    return Demand(view.priority, stake.size, stake.low, view.max_tasks)
+def _demand(candidate: Candidate) -> Demand:
+    workload = candidate.workload
+    if candidate.in_backoff:
+        return Demand(workload.priority, candidate.size, min(candidate.minimum, candidate.num_held), candidate.num_held)
+    return Demand(workload.priority, candidate.size, candidate.minimum, workload.max_tasks)
 
 
-def _urgency(stake: Stake, number: int, shares: Shares | None, at: int) -> tuple[int, ...]:
+def _urgency(candidate: Candidate, number: int, shares: Shares | None, at: int) -> tuple[int, ...]:
     """Return who comes first for slots that nobody deserving can use (least first)."""
     if shares is None:
-        return number, stake.rank, 0
-    return number, -shares.shortfall(at, stake.size, stake.target), stake.age
+        return number, candidate.rank, 0
+    return number, -shares.shortfall(at, candidate.size, candidate.target), candidate.age
 
 
-def _deserved(line: Line, board: Board) -> int:
-    return min(line.usable, board.num_slots_of([line.area])) if line.deserved is None else line.deserved
+def _deserved(queue: QueueState, pool: SlotPool) -> int:
+    return min(queue.usable, pool.num_slots_of([queue.group])) if queue.deserved is None else queue.deserved
 
 
-def _reasons(lines: Sequence[Line], order: Sequence[Stake], board: Board, *, complete: bool) -> dict[JobId, str]:
-    rivals = [
-        Rival(name=line.queue.name, weight=line.queue.weight, deserved=line.deserved)
-        for line in lines
-        if line.deserved is not None
-    ]
+def _reasons(
+    queues: Sequence[QueueState], order: Sequence[Candidate], pool: SlotPool, *, complete: bool
+) -> dict[JobId, str]:
+    competing = [queue for queue in queues if queue.deserved is not None]
     reasons: dict[JobId, str] = {}
-    for line in lines:
-        outcome = Outcome(
-            queue=line.queue,
-            num_slots=board.num_slots_of([line.area]),
-            order=line.order,
-            everybody=order,
-            node_ids=board.ids,
-            complete=complete,
-            deserved=line.deserved,
-            rivals=[rival for rival in rivals if rival.name != line.queue.name],
-        )
-        reasons.update(explain(outcome))
+    for queue in queues:
+        others = [other for other in competing if other is not queue]
+        reasons.update(explain(queue, others=others, everybody=order, pool=pool, complete=complete))
     return reasons
 
 
-def _start(order: Sequence[Stake], board: Board) -> dict[JobId, list[Placement]]:
-    """Put claims on free slots: first those who have no tasks yet, with their minimum and all of it at once."""
-    ready = [stake for stake in order if stake.num_claimed and not stake.leave]
+def _start(order: Sequence[Candidate], pool: SlotPool) -> dict[JobId, list[Placement]]:
+    """Start what is reserved on idle slots: first those who have no tasks yet, with their minimum and all of it at
+    once.
+
+    Nobody starts tasks while others of its own leave, so that a change of its size is one change.
+    """
+    ready = [candidate for candidate in order if candidate.num_reserved and not candidate.leave]
     starts = {}
-    for stake in ready:
-        if not stake.num_held and board.startable(stake) >= stake.low:
-            starts[stake.view.id] = board.place(stake, stake.low)
-    for stake in ready:
-        if stake.num_held:
-            starts[stake.view.id] = board.place(stake, stake.num_claimed)
+    for candidate in ready:
+        if not candidate.num_held and num_startable(pool, candidate) >= candidate.minimum:
+            starts[candidate.workload.id] = start(pool, candidate, candidate.minimum)
+    for candidate in ready:
+        if candidate.num_held:
+            starts[candidate.workload.id] = start(pool, candidate, candidate.num_reserved)
     return starts
 
 
-def _grant(stake: Stake, start: Sequence[Placement]) -> Grant:
-    target = max(stake.target, stake.low) if stake.admitted else 0
-    leave = tuple(task.id for task in stake.leave)
-    return Grant(workload_id=stake.view.id, num_tasks=target, leave=leave, start=tuple(start))
+def _grant(candidate: Candidate, start: Sequence[Placement]) -> Grant:
+    target = max(candidate.target, candidate.minimum) if candidate.admitted else 0
+    leave = tuple(task.id for task in candidate.leave)
+    return Grant(workload_id=candidate.workload.id, num_tasks=target, leave=leave, start=tuple(start))
 
 
-def _wake_at(order: Sequence[Stake], policy: Policy, *, complete: bool) -> float | None:
+def _wake_at(order: Sequence[Candidate], policy: Policy, *, complete: bool) -> float | None:
     """Return when a back-off ends, or the cool-down of somebody who holds slots that others wait for."""
-    instants = [stake.view.held_until for stake in order if stake.backs_off and stake.target < stake.view.max_tasks]
+    instants = [c.workload.held_until for c in order if c.in_backoff and c.target < c.workload.max_tasks]
     if not complete:
         instants += [
-            stake.view.resized_at + policy.cooldown_s
-            for stake in order
-            if stake.cools_down and stake.excess > 0 and stake.view.resized_at is not None
+            candidate.workload.resized_at + policy.cooldown_s
+            for candidate in order
+            if candidate.in_cooldown and candidate.excess > 0 and candidate.workload.resized_at is not None
         ]
     return min((at for at in instants if at is not None), default=None)

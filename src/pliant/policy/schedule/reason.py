@@ -10,246 +10,247 @@ from dataclasses import dataclass
 
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import PolicyName, QueueView
-from pliant.policy.schedule.place import Stake
+from pliant.policy.schedule.candidate import Candidate
+from pliant.policy.schedule.pool import SlotPool
+from pliant.policy.schedule.queue import QueueState
 
 NUM_NAMED = 3
 """More names than this are cut short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
-    """Another queue that wants the same slots."""
-
-    name: str
-    weight: int
-    deserved: int | None
-    """Slots that it is entitled to."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A finished decision, as far as one queue goes."""
-
-    queue: QueueView
-    num_slots: int
-    """Of its group."""
-    order: Sequence[Stake]
-    """Its workloads."""
-    everybody: Sequence[Stake]
-    """Its workloads and those of the queues that it shares nodes with."""
-    node_ids: Sequence[NodeId]
-    complete: bool
-    """All who were to grow found their places."""
-    deserved: int | None
-    """Slots that the queue is entitled to; None if nobody else wants any."""
-    rivals: Sequence[Rival]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
+class _Context:
     """What several sentences have in common, worked out once."""
 
-    outcome: Outcome
+    view: QueueView
+    deserved: int | None
+    """Slots that the queue is entitled to; None if nobody else wants any."""
+    others: Sequence[QueueState]
+    """The other queues that want slots of the same nodes."""
+    num_slots: int
+    """Of the queue's group."""
+    node_ids: Sequence[NodeId]
     labels: Mapping[JobId, str]
     alone: bool
     """Nobody else wants slots."""
-    sharing: Sequence[Stake]
+    sharing: Sequence[Candidate]
     """Those whose shares are in the ratio of their priorities, oldest first."""
     num_shared: int
     """Slots that they share."""
     weight: int
     """Sum of their priorities."""
-    bounded: Sequence[Stake]
+    bounded: Sequence[Candidate]
     """The other admitted ones: their minimum or maximum settles their share."""
-    cooling: Sequence[Stake]
+    complete: bool
+    """All who were to grow found their places."""
+    cooling: Sequence[Candidate]
     """Those who keep more than their share for now."""
-    leaving: Mapping[NodeId, Sequence[Stake]]
+    leaving: Mapping[NodeId, Sequence[Candidate]]
     """Who has leaving tasks on a node."""
 
 
-def explain(outcome: Outcome) -> dict[JobId, str]:
-    """Return one sentence for every workload."""
-    scene = _scene(outcome)
+def explain(
+    queue: QueueState, *, others: Sequence[QueueState], everybody: Sequence[Candidate], pool: SlotPool, complete: bool
+) -> dict[JobId, str]:
+    """Return one sentence for every workload of a queue about which all is decided.
+
+    Args:
+        queue: its workloads are explained.
+        others: the other queues that want slots of the same nodes.
+        everybody: the workloads of all these queues.
+        pool: their nodes.
+        complete: whether all who were to grow found their places.
+    """
+    context = _context(queue, others, everybody, pool, complete)
     reasons = {}
-    ahead: list[Stake] = []
+    ahead: list[Candidate] = []
     guaranteed = 0
-    beside = _beside(outcome)
-    for stake in outcome.order:
-        if stake.admitted:
-            reason = _granted(scene, stake, ahead)
-            ahead.append(stake)
-            guaranteed += stake.low * stake.size
+    between_queues = _between_queues(queue, others)
+    for candidate in queue.order:
+        if candidate.admitted:
+            reason = _granted(context, candidate, ahead)
+            ahead.append(candidate)
+            guaranteed += candidate.minimum_slots
         else:
-            reason = _waiting(scene, stake, ahead, guaranteed)
-        if stake.keeps and stake.num_held and stake.admitted:
-            reason += f"; nobody takes them away: queue {outcome.queue.name} has no preemption"
-        if stake.view.max_tasks > 0:
-            reason += beside
-        if stake.avoid:
-            reason += f"; kept off {_avoided(scene, stake)}, where its tasks were lost"
-        reasons[stake.view.id] = reason
+            reason = _waiting(context, candidate, ahead, guaranteed)
+        if candidate.is_protected and candidate.num_held and candidate.admitted:
+            reason += f"; nobody takes them away: queue {queue.view.name} has no preemption"
+        if candidate.workload.max_tasks > 0:
+            reason += between_queues
+        if candidate.excluded_nodes:
+            reason += f"; kept off {_excluded(context, candidate)}, where its tasks were lost"
+        reasons[candidate.workload.id] = reason
     return reasons
 
 
-def _beside(outcome: Outcome) -> str:
+def _between_queues(queue: QueueState, others: Sequence[QueueState]) -> str:
     """Return what the queue has beside others, to follow on a sentence; nothing if nobody else wants slots."""
-    if outcome.deserved is None or not outcome.rivals:
+    if queue.deserved is None or not others:
         return ""
-    queues = [Rival(name=outcome.queue.name, weight=outcome.queue.weight, deserved=outcome.deserved), *outcome.rivals]
+    queues = [queue, *others]
     shown = queues[: NUM_NAMED + 1]
-    has = ", ".join(f"{queue.name} {queue.deserved}" for queue in shown) + ", …" * (len(queues) > len(shown))
-    weights = ":".join(str(queue.weight) for queue in shown) + ":…" * (len(queues) > len(shown))
+    has = ", ".join(f"{queue.view.name} {queue.deserved}" for queue in shown) + ", …" * (len(queues) > len(shown))
+    weights = ":".join(str(queue.view.weight) for queue in shown) + ":…" * (len(queues) > len(shown))
     return f"; queues share by weights {weights}: {has}"
 
 
-def _avoided(scene: _Scene, stake: Stake) -> str:
-    return " and ".join(scene.outcome.node_ids[node] for node in sorted(stake.avoid))
+def _excluded(context: _Context, candidate: Candidate) -> str:
+    return " and ".join(context.node_ids[node] for node in sorted(candidate.excluded_nodes))
 
 
-def _scene(outcome: Outcome) -> _Scene:
-    everybody = outcome.everybody
-    counts = Counter(stake.view.name for stake in everybody)
-    labels = {s.view.id: s.view.name if counts[s.view.name] == 1 else f"{s.view.name} ({s.view.id})" for s in everybody}
-    admitted = [stake for stake in outcome.order if stake.admitted]
-    sharing = sorted((s for s in admitted if s.free_share), key=lambda s: s.age)
-    return _Scene(
-        outcome=outcome,
+def _context(
+    queue: QueueState, others: Sequence[QueueState], everybody: Sequence[Candidate], pool: SlotPool, complete: bool
+) -> _Context:
+    counts = Counter(candidate.workload.name for candidate in everybody)
+    labels = {w.id: w.name if counts[w.name] == 1 else f"{w.name} ({w.id})" for w in (c.workload for c in everybody)}
+    admitted = [candidate for candidate in queue.order if candidate.admitted]
+    sharing = sorted((c for c in admitted if c.in_ratio), key=lambda c: c.age)
+    return _Context(
+        view=queue.view,
+        deserved=queue.deserved,
+        others=others,
+        num_slots=pool.num_slots_of([queue.group]),
+        node_ids=pool.node_ids,
         labels=labels,
-        alone=sum(stake.view.max_tasks > 0 for stake in everybody) == 1,
+        alone=sum(candidate.workload.max_tasks > 0 for candidate in everybody) == 1,
         sharing=sharing,
-        num_shared=sum(stake.share * stake.size for stake in sharing),
-        weight=sum(stake.view.priority for stake in sharing),
-        bounded=[s for s in admitted if not s.free_share],
-        cooling=[s for s in everybody if s.admitted and s.cools_down and s.excess > 0 and not outcome.complete],
-        leaving=_leaving(everybody) if any(s.awaits and not s.num_held for s in outcome.order) else {},
+        num_shared=sum(candidate.share * candidate.size for candidate in sharing),
+        weight=sum(candidate.workload.priority for candidate in sharing),
+        bounded=[c for c in admitted if not c.in_ratio],
+        complete=complete,
+        cooling=[c for c in everybody if c.admitted and c.in_cooldown and c.excess > 0 and not complete],
+        leaving=_leaving(everybody) if any(c.awaited_nodes and not c.num_held for c in queue.order) else {},
     )
 
 
-def _leaving(order: Sequence[Stake]) -> dict[NodeId, list[Stake]]:
-    leaving: dict[NodeId, list[Stake]] = {}
-    for stake in order:
-        tasks = [*stake.leave, *(task for task in stake.view.tasks if task.leaving)]
+def _leaving(order: Sequence[Candidate]) -> dict[NodeId, list[Candidate]]:
+    leaving: dict[NodeId, list[Candidate]] = {}
+    for candidate in order:
+        tasks = [*candidate.leave, *(task for task in candidate.workload.tasks if task.leaving)]
         for node_id in dict.fromkeys(task.node_id for task in tasks):
-            leaving.setdefault(node_id, []).append(stake)
+            leaving.setdefault(node_id, []).append(candidate)
     return leaving
 
 
-def _granted(scene: _Scene, stake: Stake, ahead: Sequence[Stake]) -> str:
-    if not stake.num_held and stake.target > stake.low:
-        return _starting(scene, stake)
-    if stake.backs_off and stake.target < stake.view.max_tasks:
-        head = _amount(scene, max(stake.target, stake.low), stake)
+def _granted(context: _Context, candidate: Candidate, ahead: Sequence[Candidate]) -> str:
+    if not candidate.num_held and candidate.target > candidate.minimum:
+        return _starting(context, candidate)
+    if candidate.in_backoff and candidate.target < candidate.workload.max_tasks:
+        head = _amount(context, max(candidate.target, candidate.minimum), candidate)
         return f"{head}: starts no new task until its back-off ends"
-    head = _amount(scene, stake.target, stake)
-    if stake.target > stake.share:
-        return f"{head}: {_above(scene, stake)}"
-    if stake.target < stake.share:
-        return f"{head}: {_below(scene, stake)}"
-    if stake.target == stake.view.max_tasks:
-        return f"{head}: its maximum" + "; nobody else wants slots" * scene.alone
-    if scene.alone:
+    head = _amount(context, candidate.target, candidate)
+    if candidate.target > candidate.share:
+        return f"{head}: {_above(context, candidate)}"
+    if candidate.target < candidate.share:
+        return f"{head}: {_below(context, candidate)}"
+    if candidate.target == candidate.workload.max_tasks:
+        return f"{head}: its maximum" + "; nobody else wants slots" * context.alone
+    if context.alone:
         return f"{head}: all that it can use; nobody else wants slots"
-    if scene.outcome.queue.policy is PolicyName.FAIRSHARE:
-        return f"{head}: {_fair(scene, stake)}"
-    return f"{head}: {_in_turn(scene, stake, ahead)}"
+    if context.view.policy is PolicyName.FAIRSHARE:
+        return f"{head}: {_fair(context, candidate)}"
+    return f"{head}: {_in_turn(context, candidate, ahead)}"
 
 
-def _starting(scene: _Scene, stake: Stake) -> str:
-    head = _amount(scene, stake.view.min_tasks, stake)
-    more = (stake.target - stake.view.min_tasks) * stake.size
-    found = {s.rank: s for node in stake.awaits for s in scene.leaving.get(scene.outcome.node_ids[node], ())}
-    givers = [found[rank] for rank in sorted(found) if rank != stake.rank]
-    if not givers:
+def _starting(context: _Context, candidate: Candidate) -> str:
+    head = _amount(context, candidate.workload.min_tasks, candidate)
+    more = (candidate.target - candidate.workload.min_tasks) * candidate.size
+    node_ids = [context.node_ids[node] for node in candidate.awaited_nodes]
+    found = {c.rank: c for node_id in node_ids for c in context.leaving.get(node_id, ())}
+    victims = [found[rank] for rank in sorted(found) if rank != candidate.rank]
+    if not victims:
         return f"{head} to start with: its minimum; {more} more right after"
-    give = "gives" if len(givers) == 1 else "give"
-    return f"{head} to start with: its minimum; {more} more as {_names(scene, stake, givers)} {give} {_them(more)} up"
+    names = _names(context, candidate, victims)
+    return f"{head} to start with: its minimum; {more} more as {names} give{'s' * (len(victims) == 1)} {_them(more)} up"
 
 
-def _above(scene: _Scene, stake: Stake) -> str:
-    if stake.cools_down and stake.excess > 0 and not scene.outcome.complete:
-        more = stake.excess * stake.size
+def _above(context: _Context, candidate: Candidate) -> str:
+    if candidate.in_cooldown and candidate.excess > 0 and not context.complete:
+        more = candidate.excess * candidate.size
         return f"{more} more than its share until its cool-down ends: its size has just changed"
-    more = (stake.target - stake.share) * stake.size
-    if stake.keeps:
+    more = (candidate.target - candidate.share) * candidate.size
+    if candidate.is_protected:
         return f"{more} more than its share, since nobody else could use {_them(more)}"
     return f"{more} more than its share, as long as nobody who deserves {_them(more)} can use {_them(more)}"
 
 
-def _below(scene: _Scene, stake: Stake) -> str:
-    share = f"its share is {stake.share * stake.size}"
-    if stake.gave:
+def _below(context: _Context, candidate: Candidate) -> str:
+    share = f"its share is {candidate.share * candidate.size}"
+    if candidate.has_released:
         return f"{share}, but somebody needed a minimum on the same node; it may grow again elsewhere"
-    if scene.cooling:
-        holds = "holds" if len(scene.cooling) == 1 else "hold"
-        return f"{share}; {_names(scene, stake, scene.cooling)} {holds} the rest until a cool-down ends"
-    return f"{share}, but no node has {stake.size} {_slots(stake.size)} for one more task of it"
+    if context.cooling:
+        holds = "holds" if len(context.cooling) == 1 else "hold"
+        return f"{share}; {_names(context, candidate, context.cooling)} {holds} the rest until a cool-down ends"
+    return f"{share}, but no node has {candidate.size} {_slots(candidate.size)} for one more task of it"
 
 
-def _fair(scene: _Scene, stake: Stake) -> str:
-    if not stake.free_share:
-        what = "what it holds" if stake.low > stake.view.min_tasks else "its minimum"
+def _fair(context: _Context, candidate: Candidate) -> str:
+    if not candidate.in_ratio:
+        what = "what it holds" if candidate.minimum > candidate.workload.min_tasks else "its minimum"
         return f"{what}; by priority alone it would have less"
-    others = [other for other in scene.sharing[: NUM_NAMED + 1] if other is not stake]
-    num_others = len(scene.sharing) - 1
-    if not num_others and not scene.bounded:
-        only = "; nobody who waits can be fitted in" * (not scene.outcome.rivals)
-        return f"all that {'its queue has' if scene.outcome.rivals else 'it can use'}{only}"
+    others = [other for other in context.sharing[: NUM_NAMED + 1] if other is not candidate]
+    num_others = len(context.sharing) - 1
+    if not num_others and not context.bounded:
+        only = "; nobody who waits can be fitted in" * (not context.others)
+        return f"all that {'its queue has' if context.others else 'it can use'}{only}"
     if not num_others:
-        return f"all that {_names(scene, stake, scene.bounded)} leave{'s' * (len(scene.bounded) == 1)}"
-    them = "them" if scene.num_shared == scene.outcome.num_slots else f"{scene.num_shared} of them"
+        return f"all that {_names(context, candidate, context.bounded)} leave{'s' * (len(context.bounded) == 1)}"
+    them = "them" if context.num_shared == context.num_slots else f"{context.num_shared} of them"
     if num_others > NUM_NAMED:
-        return f"shares {them} with {num_others} others by priority: its own is {stake.view.priority} of {scene.weight}"
-    ratio = ":".join(str(s.view.priority) for s in (stake, *others))
-    return f"shares {them} with {_names(scene, stake, others)} in the ratio of priorities {ratio}"
+        own = candidate.workload.priority
+        return f"shares {them} with {num_others} others by priority: its own is {own} of {context.weight}"
+    ratio = ":".join(str(c.workload.priority) for c in (candidate, *others))
+    return f"shares {them} with {_names(context, candidate, others)} in the ratio of priorities {ratio}"
 
 
-def _in_turn(scene: _Scene, stake: Stake, ahead: Sequence[Stake]) -> str:
-    minimum = stake.target == stake.low
+def _in_turn(context: _Context, candidate: Candidate, ahead: Sequence[Candidate]) -> str:
+    minimum = candidate.target == candidate.minimum
     if not ahead:
         return "the first in order, beside the minimums of the others"
     if minimum:
-        return f"its minimum; {_names(scene, stake, ahead)} {_come(ahead)} before it"
-    return f"all that {_names(scene, stake, ahead)} leave{'s' * (len(ahead) == 1)}, who {_come(ahead)} before it"
+        return f"its minimum; {_names(context, candidate, ahead)} {_come(ahead)} before it"
+    return f"all that {_names(context, candidate, ahead)} leave{'s' * (len(ahead) == 1)}, who {_come(ahead)} before it"
 
 
-def _waiting(scene: _Scene, stake: Stake, ahead: Sequence[Stake], guaranteed: int) -> str:
-    view = stake.view
-    if view.max_tasks <= 0:
+def _waiting(context: _Context, candidate: Candidate, ahead: Sequence[Candidate], guaranteed: int) -> str:
+    workload = candidate.workload
+    if workload.max_tasks <= 0:
         return "0 slots: it wants none"
-    if stake.backs_off:
+    if candidate.in_backoff:
         return "waits: starts no new task until its back-off ends"
-    total = scene.outcome.num_slots
-    need = view.min_tasks * stake.size
+    total = context.num_slots
+    need = workload.min_tasks * candidate.size
     if total == 0:
         return "waits: there are no slots"
     if need > total:
-        limited = f"group {scene.outcome.queue.group} has only {total}"
-        only = f"there are only {total}" if scene.outcome.queue.slots is None else limited
+        limited = f"group {context.view.group} has only {total}"
+        only = f"there are only {total}" if context.view.slots is None else limited
         return f"waits: its minimum needs {need} {_slots(need)} and {only}"
-    if scene.outcome.rivals and scene.outcome.deserved is not None and guaranteed + need > scene.outcome.deserved:
-        return _over_deserved(scene, stake, scene.outcome.deserved, ahead, guaranteed)
+    if context.others and context.deserved is not None and guaranteed + need > context.deserved:
+        return _over_deserved(context, candidate, ahead, guaranteed)
     if guaranteed >= total:
         whose = f"all {total} slots are held by minimums of jobs ahead of it"
-        return f"waits: {whose} ({_listed(scene, stake, ahead)})"
+        return f"waits: {whose} ({_listed(context, candidate, ahead)})"
     if guaranteed + need > total:
         held = f"minimums of jobs ahead of it hold {guaranteed} of {total}"
-        return f"waits: its minimum needs {need} {_slots(need)}, and {held} ({_listed(scene, stake, ahead)})"
-    each = f"{stake.size} {_slots(stake.size)} on one node"
-    times = "" if view.min_tasks == 1 else f"{view.min_tasks} times "
-    beside = f" beside the minimums of jobs ahead of it ({_listed(scene, stake, ahead)})" if ahead else ""
-    beside += " and of other queues" * bool(scene.outcome.rivals)
+        return f"waits: its minimum needs {need} {_slots(need)}, and {held} ({_listed(context, candidate, ahead)})"
+    each = f"{candidate.size} {_slots(candidate.size)} on one node"
+    times = "" if workload.min_tasks == 1 else f"{workload.min_tasks} times "
+    beside = f" beside the minimums of jobs ahead of it ({_listed(context, candidate, ahead)})" if ahead else ""
+    beside += " and of other queues" * bool(context.others)
     return f"waits: its minimum needs {times}{each}, and the nodes do not have that free{beside}"
 
 
-def _over_deserved(scene: _Scene, stake: Stake, deserved: int, ahead: Sequence[Stake], guaranteed: int) -> str:
-    need = stake.view.min_tasks * stake.size
-    queue = f"queue {scene.outcome.queue.name} deserves {deserved} of {scene.outcome.num_slots} beside other queues"
-    held = f", of which minimums of jobs ahead of it hold {guaranteed} ({_listed(scene, stake, ahead)})" * bool(ahead)
-    return f"waits: its minimum needs {need} {_slots(need)}, and {queue}{held}"
+def _over_deserved(context: _Context, candidate: Candidate, ahead: Sequence[Candidate], guaranteed: int) -> str:
+    need = candidate.workload.min_tasks * candidate.size
+    deserves = f"deserves {context.deserved} of {context.num_slots} beside other queues"
+    held = f", of which minimums of jobs ahead of it hold {guaranteed} ({_listed(context, candidate, ahead)})"
+    whose = f"queue {context.view.name} {deserves}{held * bool(ahead)}"
+    return f"waits: its minimum needs {need} {_slots(need)}, and {whose}"
 
 
-def _amount(scene: _Scene, num_tasks: int, stake: Stake) -> str:
-    return f"{num_tasks * stake.size} of {scene.outcome.num_slots} {_slots(scene.outcome.num_slots)}"
+def _amount(context: _Context, num_tasks: int, candidate: Candidate) -> str:
+    return f"{num_tasks * candidate.size} of {context.num_slots} {_slots(context.num_slots)}"
 
 
 def _slots(num: int) -> str:
@@ -260,27 +261,27 @@ def _them(num: int) -> str:
     return "it" if num == 1 else "them"
 
 
-def _come(stakes: Sequence[Stake]) -> str:
-    return "comes" if len(stakes) == 1 else "come"
+def _come(candidates: Sequence[Candidate]) -> str:
+    return "comes" if len(candidates) == 1 else "come"
 
 
-def _names(scene: _Scene, stake: Stake, stakes: Sequence[Stake]) -> str:
+def _names(context: _Context, candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     """Return `a`, `a and b`, `a, b and c`, or `a, b and 7 others`."""
-    if len(stakes) > NUM_NAMED:
-        named = _told(scene, stake, stakes[: NUM_NAMED - 1])
-        return f"{', '.join(named)} and {len(stakes) - NUM_NAMED + 1} others"
-    named = _told(scene, stake, stakes)
+    if len(candidates) > NUM_NAMED:
+        named = _named(context, candidate, candidates[: NUM_NAMED - 1])
+        return f"{', '.join(named)} and {len(candidates) - NUM_NAMED + 1} others"
+    named = _named(context, candidate, candidates)
     return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
 
 
-def _listed(scene: _Scene, stake: Stake, stakes: Sequence[Stake]) -> str:
+def _listed(context: _Context, candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     """Return `a, b, c, …` for a bracket."""
-    named = _told(scene, stake, stakes[:NUM_NAMED])
-    return ", ".join(named + ["…"] * (len(stakes) > NUM_NAMED))
+    named = _named(context, candidate, candidates[:NUM_NAMED])
+    return ", ".join(named + ["…"] * (len(candidates) > NUM_NAMED))
 
 
-def _told(scene: _Scene, stake: Stake, others: Sequence[Stake]) -> list[str]:
+def _named(context: _Context, candidate: Candidate, others: Sequence[Candidate]) -> list[str]:
     """Return what one workload is told of others: their names if they have the same owner, else only whose they are."""
-    strange = Counter(other.view.owner for other in others if other.view.owner != stake.view.owner)
+    strange = Counter(other.workload.owner for other in others if other.workload.owner != candidate.workload.owner)
     words = {owner: f"a job of {owner}" if num == 1 else f"{num} jobs of {owner}" for owner, num in strange.items()}
-    return list(dict.fromkeys(words.get(other.view.owner) or scene.labels[other.view.id] for other in others))
+    return list(dict.fromkeys(words.get(other.workload.owner) or context.labels[other.workload.id] for other in others))

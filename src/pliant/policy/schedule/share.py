@@ -1,8 +1,13 @@
 """How many tasks each workload deserves of a number of slots, as if all slots were on one node.
 
 `fill` shares by weight: it raises one water level until the slots are used up, each workload getting level x weight
-slots but never less than its minimum nor more than its maximum. Whole tasks come from the largest remainder. `queue`
-serves in order, each up to its maximum. Knows nothing of nodes, of what anybody holds, or of time.
+slots but never less than its minimum nor more than its maximum. Whole tasks come from the largest remainder.
+`serve_in_order` gives to the first up to its maximum, then to the next. Knows nothing of nodes, of what anybody holds,
+or of time.
+
+Example: 8 slots, tasks of one slot, a with priority 1 and b with priority 2, each between 1 and 8 tasks. The level is
+8/3: a deserves 8/3 = 2.67 slots and b 5.33. Rounded down that is 2 and 5, and one slot is left. a is 0.67 below what it
+deserves and b 0.33, so a gets it: 3 and 5. Had a a minimum of 4, the level would be 2: a stays at 4, b deserves 4.
 
 Invariants: low <= tasks <= high; sum of slots <= total; whoever is below `high` could not fit one more task into the
 slots left over. All arithmetic is in integers, so nothing depends on rounding.
@@ -60,7 +65,7 @@ def fill(demands: Sequence[Demand], total: int) -> Shares:
     return shares
 
 
-def queue(demands: Sequence[Demand], total: int) -> Shares:
+def serve_in_order(demands: Sequence[Demand], total: int) -> Shares:
     """Give the slots above the minimums to the first up to its maximum, then to the next, and so on."""
     left = max(0, total - sum(d.low * d.size for d in demands))
     tasks = []

@@ -1,1 +1,1 @@
-"""What every request passes: who asks, may they, how large it is, what is written down, and how errors are answered."""
+"""What every request passes: authentication, authorisation, the limit of its size, the audit log, problems."""

@@ -1,7 +1,7 @@
 """The audit trail: writes down every request that changes something, every log-on, and every refusal.
 
 An entry is written before the answer is sent, so that no answered change is missing, also if the server ends then. It
-holds no query string, no header and no body: those can hold secrets. Knows not what a route does.
+holds no query string, no header and no body: those can hold secrets. The trail does not know what a route does.
 """
 
 import logging
@@ -22,7 +22,7 @@ from pliant.core.registry import AuditEntry, AuditLog
 log = logging.getLogger(__name__)
 
 LOG_ON: Final = "log on"
-"""The action of somebody who gives a password."""
+"""The action of a caller who gives a password."""
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSALS: Final = frozenset({401, 403})
@@ -32,23 +32,23 @@ _TASK: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
 @dataclass(slots=True, kw_only=True)
-class Trace:
-    """What the rest of the server tells the trail about one request."""
+class AuditTrace:
+    """What the rest of the server adds to the audit entries of one request."""
 
     who: str = ""
-    """Who asks, once they have shown it."""
+    """Who sent it, once they are authenticated."""
     logon: str | None = None
     """The account that a password was given for, empty if there is no such account; None if none was given.
 
-    What was given for a name is not kept: people type passwords there."""
+    A name that nobody has is not kept: people type passwords there."""
     is_logon: bool = False
     """The request is to log on, and nothing else."""
 
 
-def trace_of(connection: HTTPConnection) -> Trace:
+def trace_of(connection: HTTPConnection) -> AuditTrace:
     """Return the trace of a request."""
-    trace = connection.scope.setdefault(_KEY, Trace())
-    assert isinstance(trace, Trace)
+    trace = connection.scope.setdefault(_KEY, AuditTrace())
+    assert isinstance(trace, AuditTrace)
     return trace
 
 
@@ -64,10 +64,10 @@ class AuditTrail:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        trace = scope[_KEY] = Trace()
+        trace = scope[_KEY] = AuditTrace()
         answered = False
 
-        async def watched(message: Message) -> None:
+        async def send_audited(message: Message) -> None:
             nonlocal answered
             if not answered and (status := _status(message)) is not None:
                 answered = True
@@ -75,14 +75,14 @@ class AuditTrail:
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send_audited)
         except Exception:
             if not answered:
                 await self._write(scope, trace, 500)
             raise
 
-    async def _write(self, scope: Scope, trace: Trace, status: int) -> None:
-        """Write what there is to say of a request. A log that cannot be written does not undo what was done."""
+    async def _write(self, scope: Scope, trace: AuditTrace, status: int) -> None:
+        """Write the entries of a request. A log that cannot be written does not undo what the request did."""
         for entry in _entries(scope, trace, status, self._clock.now()):
             try:
                 await run_in_threadpool(self._audit.append, entry)
@@ -103,7 +103,7 @@ def _status(message: Message) -> int | None:
             return None
 
 
-def _entries(scope: Scope, trace: Trace, status: int, now: float) -> Iterator[AuditEntry]:
+def _entries(scope: Scope, trace: AuditTrace, status: int, now: float) -> Iterator[AuditEntry]:
     address = _address(scope)
     if trace.logon is not None:
         logon_status = 200 if trace.who else status

@@ -1,6 +1,6 @@
 """Keeps request bodies small: they are read whole before a route sees them, and refused when they are too long.
 
-The routes that take an upload are let through; they count while they stream.
+Requests to the routes that take an upload pass; those routes count while they stream.
 """
 
 import re
@@ -71,11 +71,11 @@ def is_upload(method: str, path: str) -> bool:
 def _replay(body: bytes, receive: Receive) -> Receive:
     given = False
 
-    async def replayed() -> Message:
+    async def replay() -> Message:
         nonlocal given
         if given:
             return await receive()
         given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return replayed
+    return replay

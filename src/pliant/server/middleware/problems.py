@@ -47,7 +47,7 @@ _PLACES = ("body", "query", "path", "header", "cookie")
 
 
 def problem_response(error: PliantError) -> Response:
-    """Return the answer that tells of an error."""
+    """Return the answer to a request that failed."""
     status, title = next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
     problems = error.problems if isinstance(error, InvalidInput) else ()
     return _response(status, title, str(error), problems, _headers(error))
@@ -121,7 +121,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
 
 
 async def _on_cut(_: Request, __: Exception) -> Response:
-    """Answer nobody; it is for the audit log, and no fault of the server's."""
+    """Return an answer that nobody reads. It is for the audit log: the server is not at fault."""
     return problem_response(Unavailable("the connection was cut before the whole body had come; send it again"))
 
 
@@ -138,11 +138,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_bug)
 
 
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of the errors that a route answers with.
-
-    401, 403, 422 and 429 are always among them: who asks is unknown, may not, asks wrongly, or guesses too often.
-    """
-    words = {status: title for _, status, title in _STATUS}
-    every = sorted({401, 403, 422, 429, *statuses})
-    return {status: {"model": ProblemDetails, "description": words[status]} for status in every}
+def describe_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of errors."""
+    titles = {status: title for _, status, title in _STATUS}
+    return {status: {"model": ProblemDetails, "description": titles[status]} for status in sorted(set(statuses))}

@@ -2,19 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from pliant.api.people import AuditPage, UserName
+from pliant.core.access import Permission
 from pliant.server.context import InContext
-from pliant.server.middleware.access import PREFIX
-from pliant.server.middleware.problems import responses
+from pliant.server.routing import Routes
 
-router = APIRouter(prefix=PREFIX, tags=["people"])
+routes = Routes(tags=["people"])
 
 _MAX_SEQ = 2**31 - 1
 
 
-@router.get("/audit", summary="Who did or tried what", responses=responses())
+@routes.get("/audit", Permission.AUDIT_READ, "Who did or tried what")
 def audit(
     context: InContext,
     before: Annotated[int | None, Query(ge=1, le=_MAX_SEQ, description="`next` of the page before.")] = None,

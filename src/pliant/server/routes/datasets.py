@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -17,16 +17,17 @@ from pliant.api.datasets import (
 )
 from pliant.catalog.datasets.uploads import WrongOffset
 from pliant.catalog.datasets.use_cases import DatasetCatalog
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import InvalidInput, PliantError, Problem, Unavailable
 from pliant.files.digest import read_content_digest
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX, Caller
-from pliant.server.middleware.problems import problem_response, responses
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.middleware.authorisation import Caller
+from pliant.server.middleware.problems import problem_response
+from pliant.server.routing import Routes
 
-router = APIRouter(prefix=PREFIX, tags=["data"])
+routes = Routes(tags=["data"])
 
 _PIECE: Final = 1 << 20
 """So much is gathered before it is written."""
@@ -39,7 +40,7 @@ _CHUNK_BODY: Final[dict[str, Any]] = {
 }
 
 
-@router.get("/datasets", summary="List data sets", responses=responses())
+@routes.get("/datasets", Permission.DATA_READ, "List data sets")
 def datasets(
     context: InContext,
     caller: Caller,
@@ -52,19 +53,19 @@ def datasets(
     return DatasetPage(datasets=page, next=following)
 
 
-@router.post("/datasets", status_code=201, summary="Import a data set", responses=responses(404, 409, 413, 503, 507))
+@routes.post("/datasets", Permission.DATA_WRITE, "Import a data set", 404, 409, 413, 503, 507, status_code=201)
 def add(context: InContext, caller: Caller, request: DatasetRequest, response: Response) -> Dataset:
     """Begin to import a data set; it is in the state `importing` until all of it is there."""
-    return tagged(context.datasets.add(request.noun(caller.name), caller), response)
+    return with_etag(context.datasets.add(request.noun(caller.name), caller), response)
 
 
-@router.get("/datasets/{name}", summary="Show a data set", responses=responses(404))
+@routes.get("/datasets/{name}", Permission.DATA_READ, "Show a data set", 404)
 def show(context: InContext, caller: Caller, name: str, response: Response) -> Dataset:
     """Return a data set; while it is imported, with how far that is."""
-    return tagged(context.datasets.get(name, caller), response)
+    return with_etag(context.datasets.get(name, caller), response)
 
 
-@router.patch("/datasets/{name}", summary="Describe or share a data set", responses=responses(403, 404, 412))
+@routes.patch("/datasets/{name}", Permission.DATA_WRITE, "Describe or share a data set", 403, 404, 412)
 def change(
     context: InContext,
     caller: Caller,
@@ -81,59 +82,52 @@ def change(
         shared_with=patch.shared_with,
         revision=revision_of(if_match),
     )
-    return tagged(changed, response)
+    return with_etag(changed, response)
 
 
-@router.delete(
-    "/datasets/{name}", status_code=204, summary="Remove a data set", responses=responses(403, 404, 409, 412, 503)
-)
+@routes.delete("/datasets/{name}", Permission.DATA_WRITE, "Remove a data set", 403, 404, 409, 412, 503, status_code=204)
 def remove(context: InContext, caller: Caller, name: str, if_match: IfMatch = None) -> None:
     """Forget a data set and remove its files; one that jobs use stays."""
     context.datasets.remove(name, caller, revision=revision_of(if_match))
 
 
-@router.post("/datasets/{name}/stop", summary="Stop an import", responses=responses(403, 404, 409))
+@routes.post("/datasets/{name}/stop", Permission.DATA_WRITE, "Stop an import", 403, 404, 409)
 def stop(context: InContext, caller: Caller, name: str, response: Response) -> Dataset:
     """End an import; nothing of it is left."""
-    return tagged(context.datasets.stop(name, caller), response)
+    return with_etag(context.datasets.stop(name, caller), response)
 
 
-@router.get("/uploads", summary="List uploads", responses=responses())
+@routes.get("/uploads", Permission.DATA_WRITE, "List uploads")
 def uploads(context: InContext, caller: Caller) -> UploadPage:
     """Return the uploads that the caller began."""
     there = context.datasets.uploads
     return UploadPage(uploads=there.list(caller), max_chunk_bytes=there.limits.max_chunk_bytes)
 
 
-@router.post("/uploads", status_code=201, summary="Begin an upload", responses=responses(409, 413, 503, 507))
+@routes.post("/uploads", Permission.DATA_WRITE, "Begin an upload", 409, 413, 503, 507, status_code=201)
 def begin(context: InContext, caller: Caller, request: UploadRequest, response: Response) -> Upload:
     """Announce how many bytes shall come; they are sent in chunks, each from where the one before it ended."""
     upload = context.datasets.uploads.create(
         caller.name, request.num_bytes, sha256=request.sha256 or "", fingerprint=request.fingerprint
     )
-    return _offset(upload, response)
+    return _with_offset(upload, response)
 
 
-@router.get("/uploads/{upload_id}", summary="Show an upload", responses=responses(404))
+@routes.get("/uploads/{upload_id}", Permission.DATA_WRITE, "Show an upload", 404)
 def show_upload(context: InContext, caller: Caller, upload_id: str, response: Response) -> Upload:
     """Return where the next chunk begins: all before that is safe."""
-    return _offset(context.datasets.uploads.get(upload_id, caller), response)
+    return _with_offset(context.datasets.uploads.get(upload_id, caller), response)
 
 
-@router.head(
-    "/uploads/{upload_id}", summary="Where the next chunk begins", response_class=Response, responses=responses(404)
-)
+@routes.head("/uploads/{upload_id}", Permission.DATA_WRITE, "Where the next chunk begins", 404, response_class=Response)
 def look(context: InContext, caller: Caller, upload_id: str) -> Response:
     """Tell it in the header `Upload-Offset`."""
     upload = context.datasets.uploads.get(upload_id, caller)
     return Response(headers={OFFSET_HEADER: str(upload.offset), "Cache-Control": "no-store"})
 
 
-@router.put(
-    "/uploads/{upload_id}",
-    summary="Send a chunk",
-    responses=responses(404, 409, 413, 503, 507),
-    openapi_extra=_CHUNK_BODY,
+@routes.put(
+    "/uploads/{upload_id}", Permission.DATA_WRITE, "Send a chunk", 404, 409, 413, 503, 507, openapi_extra=_CHUNK_BODY
 )
 async def put_chunk(
     request: Request,
@@ -150,9 +144,9 @@ async def put_chunk(
 
     A chunk that begins elsewhere is refused with 409; `Upload-Offset` says where to go on.
     """
-    expected = _expected(content_digest)
+    expected = _expected_digest(content_digest)
     try:
-        return _offset(await _received(request, context.datasets, caller, upload_id, offset, expected), response)
+        return _with_offset(await _receive(request, context.datasets, caller, upload_id, offset, expected), response)
     except WrongOffset as error:
         await _drain(request, context.datasets.uploads.limits.max_chunk_bytes)
         refused = problem_response(error)
@@ -165,13 +159,13 @@ async def put_chunk(
         raise Unavailable(f"the connection was cut in the middle of a chunk; go on at {offset}") from error
 
 
-@router.delete("/uploads/{upload_id}", status_code=204, summary="Give an upload up", responses=responses(404, 409))
+@routes.delete("/uploads/{upload_id}", Permission.DATA_WRITE, "Give an upload up", 404, 409, status_code=204)
 def give_up(context: InContext, caller: Caller, upload_id: str) -> None:
     """Remove what has come so far."""
     context.datasets.uploads.remove(upload_id, caller)
 
 
-async def _received(
+async def _receive(
     request: Request, datasets: DatasetCatalog, caller: Principal, upload_id: str, offset: int, expected: bytes | None
 ) -> Upload:
     uploads = datasets.uploads
@@ -209,7 +203,7 @@ async def _drain(request: Request, most: int) -> None:
         return
 
 
-def _expected(content_digest: str | None) -> bytes | None:
+def _expected_digest(content_digest: str | None) -> bytes | None:
     if content_digest is None:
         return None
     expected = read_content_digest(content_digest)
@@ -219,7 +213,7 @@ def _expected(content_digest: str | None) -> bytes | None:
     return expected
 
 
-def _offset(upload: Upload, response: Response) -> Upload:
+def _with_offset(upload: Upload, response: Response) -> Upload:
     response.headers[OFFSET_HEADER] = str(upload.offset)
     response.headers["Cache-Control"] = "no-store"
     return upload

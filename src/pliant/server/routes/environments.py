@@ -3,20 +3,21 @@
 from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import PlainTextResponse
 
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
+from pliant.core.access import Permission
 from pliant.core.job import Job
 from pliant.server.context import Context, InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX, Caller
-from pliant.server.middleware.problems import responses
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.middleware.authorisation import Caller
+from pliant.server.routing import Routes
 
-router = APIRouter(prefix=PREFIX, tags=["environments"])
+routes = Routes(tags=["environments"])
 
 
-@router.get("/environments", summary="List environments", responses=responses())
+@routes.get("/environments", Permission.MODELS_READ, "List environments")
 def environments(
     context: InContext,
     caller: Caller,
@@ -27,19 +28,19 @@ def environments(
     return context.environments.page(caller, after, limit)
 
 
-@router.post("/environments", status_code=201, summary="Register an environment", responses=responses(409, 413, 503))
+@routes.post("/environments", Permission.MODELS_WRITE, "Register an environment", 409, 413, 503, status_code=201)
 def register(context: InContext, caller: Caller, request: EnvironmentRequest, response: Response) -> EnvironmentView:
     """Register requirements, a virtual environment or one of conda's under a name, and begin to build or to try it."""
-    return tagged(context.environments.add(request, caller), response)
+    return with_etag(context.environments.add(request, caller), response)
 
 
-@router.get("/environments/{name}", summary="Show an environment", responses=responses(404))
+@routes.get("/environments/{name}", Permission.MODELS_READ, "Show an environment", 404)
 def show(context: InContext, caller: Caller, name: str, response: Response) -> EnvironmentView:
     """Return an environment and what became of it."""
-    return tagged(context.environments.show(name, caller), response)
+    return with_etag(context.environments.show(name, caller), response)
 
 
-@router.put("/environments/{name}/shares", summary="Share an environment", responses=responses(403, 404, 412))
+@routes.put("/environments/{name}/shares", Permission.MODELS_WRITE, "Share an environment", 403, 404, 412)
 def share(
     context: InContext,
     caller: Caller,
@@ -50,33 +51,38 @@ def share(
 ) -> EnvironmentView:
     """Let these people use it for their jobs, and nobody else; they cannot change it."""
     view = context.environments.share(name, request.shared_with, revision_of(if_match), caller)
-    return tagged(view, response)
+    return with_etag(view, response)
 
 
-@router.post(
+@routes.post(
     "/environments/{name}/rebuild",
+    Permission.MODELS_WRITE,
+    "Build or try an environment anew",
+    403,
+    404,
+    409,
+    503,
     status_code=202,
-    summary="Build or try an environment anew",
-    responses=responses(403, 404, 409, 503),
 )
 def rebuild(context: InContext, caller: Caller, name: str, response: Response) -> EnvironmentView:
     """Begin to build anew; refused while a job uses it."""
-    return tagged(context.environments.rebuild(name, caller, _unended(context)), response)
+    return with_etag(context.environments.rebuild(name, caller, _unended(context)), response)
 
 
-@router.delete(
-    "/environments/{name}", status_code=204, summary="Remove an environment", responses=responses(403, 404, 409, 412)
+@routes.delete(
+    "/environments/{name}", Permission.MODELS_WRITE, "Remove an environment", 403, 404, 409, 412, status_code=204
 )
 def remove(context: InContext, caller: Caller, name: str, if_match: IfMatch = None) -> None:
     """Forget an environment, and remove what was built for it; refused while a job uses it."""
     context.environments.remove(name, revision_of(if_match), caller, _unended(context))
 
 
-@router.get(
+@routes.get(
     "/environments/{name}/log",
-    summary="What the builder printed",
+    Permission.MODELS_READ,
+    "What the builder printed",
+    404,
     response_class=PlainTextResponse,
-    responses=responses(404),
 )
 def log(context: InContext, caller: Caller, name: str) -> str:
     """Return the log of the newest build, its last megabyte at most, or what an interpreter said that was tried."""

@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import TypeAdapter
 
 from pliant.api.jobs import EventPage
+from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.event import Event
 from pliant.server.context import InContext, InControl
-from pliant.server.middleware.access import PREFIX
-from pliant.server.middleware.problems import responses
-from pliant.server.presence import GONE, RECHECK_S, InPresence
+from pliant.server.routing import Routes
+from pliant.server.stream_access import ACCESS_LOST, RECHECK_S, InStreamAccess
 from pliant.server.visibility import InSight
 
-router = APIRouter(prefix=PREFIX, tags=["events"])
+routes = Routes(tags=["events"])
 
 _BATCH = 500
 _EVENT = TypeAdapter(Event)
@@ -29,7 +29,7 @@ After = Annotated[int, Query(ge=0, le=_MAX_SEQ, description="Only events after t
 JobFilter = Annotated[str | None, Query(description="Only events of this job.")]
 
 
-@router.get("/events", summary="Read events", responses=responses(404))
+@routes.get("/events", Permission.JOBS_READ, "Read events", 404)
 def events(
     control: InControl,
     sight: InSight,
@@ -41,7 +41,7 @@ def events(
     return control.queries.events(after, job_id, limit, sight)
 
 
-def _resumed(after: After = 0, last_event_id: Annotated[str | None, Header()] = None) -> int:
+def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header()] = None) -> int:
     if last_event_id is None:
         return after
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < len(str(_MAX_SEQ))):
@@ -50,38 +50,35 @@ def _resumed(after: After = 0, last_event_id: Annotated[str | None, Header()] = 
     return int(last_event_id)
 
 
-def _known(control: InControl, sight: InSight, job_id: JobFilter = None) -> str | None:
+def _visible_job_id(control: InControl, sight: InSight, job_id: JobFilter = None) -> str | None:
     return control.queries.seen(job_id, sight).id if job_id is not None else None
 
 
-@router.get(
-    "/events/stream",
-    summary="Follow events as they happen",
-    response_class=EventSourceResponse,
-    responses=responses(404),
+@routes.get(
+    "/events/stream", Permission.JOBS_READ, "Follow events as they happen", 404, response_class=EventSourceResponse
 )
 async def stream(
     context: InContext,
-    presence: InPresence,
-    start: Annotated[int, Depends(_resumed)],
-    job_id: Annotated[str | None, Depends(_known)],
+    access: InStreamAccess,
+    start: Annotated[int, Depends(_resume_after)],
+    job_id: Annotated[str | None, Depends(_visible_job_id)],
 ) -> AsyncIterator[ServerSentEvent]:
     """Send what has happened since `after` (or the `Last-Event-ID`), then what happens.
 
     It ends when the server stops, and when the caller is not let in any more or does not see the job any more.
     """
-    queries, bell = context.control.queries, context.bell
-    while not bell.closed:
-        num_rings = bell.num_rings
+    queries, signal = context.control.queries, context.event_signal
+    while not signal.closed:
+        num_signals = signal.num_signals
         try:
-            page = await asyncio.to_thread(queries.events, start, job_id, _BATCH, await presence.sight())
-        except GONE:
+            page = await asyncio.to_thread(queries.events, start, job_id, _BATCH, await access.sight())
+        except ACCESS_LOST:
             return
         for event in page.events:
             yield _sse(event)
         start = page.last
         if len(page.events) < _BATCH:
-            await bell.wait_beyond(num_rings, RECHECK_S)
+            await signal.wait_after(num_signals, RECHECK_S)
 
 
 def _sse(event: Event) -> ServerSentEvent:

@@ -2,23 +2,24 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from pliant.api.jobs import ChartPage, JobDetail, JobPage, JobPatch, JobRequest, MetricPage, Why
+from pliant.core.access import Permission
 from pliant.core.chart import MAX_BUCKETS
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
 from pliant.server import upload
-from pliant.server.body import parsed_with_code, upload_file
+from pliant.server.body import parse_body_with_code, upload_file
 from pliant.server.context import InContext, InControl
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX, Caller
-from pliant.server.middleware.problems import responses
-from pliant.server.visibility import InSight, OwnJob, SeenJob
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.middleware.authorisation import Caller
+from pliant.server.routing import Routes
+from pliant.server.visibility import InSight, OwnJob, VisibleJob
 
-router = APIRouter(prefix=PREFIX, tags=["jobs"])
+routes = Routes(tags=["jobs"])
 
 MAX_STEP = 2**31 - 1
 """What every database holds."""
@@ -48,12 +49,8 @@ _UPLOAD: dict[str, Any] = {
 }
 
 
-@router.post(
-    "/jobs",
-    status_code=201,
-    summary="Submit a training",
-    responses=responses(409, 413, 503, 507),
-    openapi_extra=_UPLOAD,
+@routes.post(
+    "/jobs", Permission.JOBS_WRITE, "Submit a training", 409, 413, 503, 507, status_code=201, openapi_extra=_UPLOAD
 )
 async def submit(request: Request, context: InContext, caller: Caller, sight: InSight, response: Response) -> Job:
     """Check what was asked for and the code, keep it, and queue the job.
@@ -62,11 +59,13 @@ async def submit(request: Request, context: InContext, caller: Caller, sight: In
     """
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
-        spec = (await parsed_with_code(JobRequest, text, path)).spec()
-        return tagged(await run_in_threadpool(context.control.submit, spec, path, caller.name, sight), response)
+        spec = (await parse_body_with_code(JobRequest, text, path)).spec()
+        return with_etag(
+            await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, sight), response
+        )
 
 
-@router.get("/jobs", summary="List jobs, newest first", responses=responses(404))
+@routes.get("/jobs", Permission.JOBS_READ, "List jobs, newest first", 404)
 def jobs(
     control: InControl,
     sight: InSight,
@@ -78,15 +77,15 @@ def jobs(
     return control.queries.page(state or [], before, limit, sight)
 
 
-@router.get("/jobs/{job_id}", summary="Show a job", responses=responses(404))
-def show(control: InControl, job: SeenJob, response: Response) -> JobDetail:
+@routes.get("/jobs/{job_id}", Permission.JOBS_READ, "Show a job", 404)
+def show(control: InControl, job: VisibleJob, response: Response) -> JobDetail:
     """Return a job with its tasks and its generations."""
     detail = control.queries.detail(job.id)
-    tagged(detail.job, response)
+    with_etag(detail.job, response)
     return detail
 
 
-@router.patch("/jobs/{job_id}", summary="Change a job that waits or runs", responses=responses(403, 404, 409, 412))
+@routes.patch("/jobs/{job_id}", Permission.JOBS_WRITE, "Change a job that waits or runs", 403, 404, 409, 412)
 def change(
     control: InControl,
     job: OwnJob,
@@ -95,25 +94,25 @@ def change(
     if_match: IfMatch = None,
 ) -> Job:
     """Change priority, minimum or maximum; the scheduler decides anew at once."""
-    return tagged(control.change(job.id, patch, revision_of(if_match)), response)
+    return with_etag(control.requests.change(job.id, patch, revision_of(if_match)), response)
 
 
-@router.post("/jobs/{job_id}/stop", summary="Stop a job", responses=responses(403, 404, 409))
+@routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)
 def stop(control: InControl, job: OwnJob, caller: Caller, response: Response) -> Job:
     """End a job at its next step boundary; at once if it holds no slots."""
-    return tagged(control.stop(job.id, caller.name), response)
+    return with_etag(control.requests.stop(job.id, caller.name), response)
 
 
-@router.get("/jobs/{job_id}/why", summary="Why a job has the slots it has", responses=responses(404))
-def why(control: InControl, job: SeenJob) -> Why:
+@routes.get("/jobs/{job_id}/why", Permission.JOBS_READ, "Why a job has the slots it has", 404)
+def why(control: InControl, job: VisibleJob) -> Why:
     """Return the newest decision about a job, and those before it."""
     return control.queries.why(job.id)
 
 
-@router.get("/jobs/{job_id}/metrics", summary="Series of a job", responses=responses(404))
+@routes.get("/jobs/{job_id}/metrics", Permission.JOBS_READ, "Series of a job", 404)
 def metrics(
     control: InControl,
-    job: SeenJob,
+    job: VisibleJob,
     name: Annotated[list[str] | None, Query(description="Only these series.")] = None,
     after_step: Annotated[int, Query(ge=-1, le=MAX_STEP, description="Only points after this step.")] = -1,
 ) -> MetricPage:
@@ -121,10 +120,10 @@ def metrics(
     return control.queries.metrics(job.id, name or [], after_step)
 
 
-@router.get("/jobs/{job_id}/chart", summary="Series of a job, downsampled", responses=responses(404))
+@routes.get("/jobs/{job_id}/chart", Permission.JOBS_READ, "Series of a job, downsampled", 404)
 def chart(
     control: InControl,
-    job: SeenJob,
+    job: VisibleJob,
     name: Annotated[list[str] | None, Query(description="Only these series.")] = None,
     first_step: Annotated[int, Query(ge=0, le=MAX_STEP)] = 0,
     last_step: Annotated[int | None, Query(ge=0, le=MAX_STEP)] = None,
@@ -134,13 +133,15 @@ def chart(
     return control.queries.chart(job.id, name or [], first_step, last_step, max_buckets)
 
 
-@router.get(
+@routes.get(
     "/jobs/{job_id}/result",
-    summary="Download a job's results",
+    Permission.JOBS_READ,
+    "Download a job's results",
+    404,
     response_class=StreamingResponse,
-    responses={**responses(404), 200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
+    responses={200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
 )
-def result(control: InControl, job: SeenJob) -> StreamingResponse:
+def result(control: InControl, job: VisibleJob) -> StreamingResponse:
     """Return what the job wrote to RESULT_DIR, without its checkpoints, as a tar.gz made while it is sent."""
     chunks = control.queries.result(job.id)
     name = f'attachment; filename="{job.id}-result.tar.gz"'

@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from fastapi.responses import StreamingResponse
 
 from pliant.api.jobs import LogFile
 from pliant.control.requests.queries import Queries
+from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput, NotFound, Problem
 from pliant.core.job import Job
-from pliant.server.bell import Bell
 from pliant.server.context import InContext, InControl
-from pliant.server.middleware.access import PREFIX
-from pliant.server.middleware.problems import responses
-from pliant.server.presence import GONE, InPresence, Presence
-from pliant.server.tail import offset_of_tail, read_at, size_of
-from pliant.server.visibility import SeenJob
+from pliant.server.event_signal import EventSignal
+from pliant.server.log_file import find_tail, read_at, size_of
+from pliant.server.routing import Routes
+from pliant.server.stream_access import ACCESS_LOST, InStreamAccess, StreamAccess
+from pliant.server.visibility import VisibleJob
 
-router = APIRouter(prefix=PREFIX, tags=["logs"])
+routes = Routes(tags=["logs"])
 
 POLL_S = 0.2
 APPEAR_S = 5.0
@@ -33,35 +33,37 @@ class Followed:
 
     job: Job
     task_id: str
-    presence: Presence
+    access: StreamAccess
 
-    async def seen(self) -> bool:
-        """Tell whether they are still let in and see the job."""
+    async def is_visible(self) -> bool:
+        """Tell whether they still have access and see the job."""
         try:
-            sight = await self.presence.sight()
-        except GONE:
+            sight = await self.access.sight()
+        except ACCESS_LOST:
             return False
         return sight is None or sight.covers(self.job.id, self.job.owner)
 
 
-def _followed(job: SeenJob, task_id: str, presence: InPresence) -> Followed:
-    return Followed(job, task_id, presence)
+def _follow_log(job: VisibleJob, task_id: str, access: InStreamAccess) -> Followed:
+    return Followed(job, task_id, access)
 
 
-InFollowed = Annotated[Followed, Depends(_followed)]
+InFollowed = Annotated[Followed, Depends(_follow_log)]
 
 
-@router.get("/jobs/{job_id}/logs", summary="List a job's log streams", responses=responses(404))
-def logs(control: InControl, job: SeenJob) -> tuple[LogFile, ...]:
+@routes.get("/jobs/{job_id}/logs", Permission.JOBS_READ, "List a job's log streams", 404)
+def logs(control: InControl, job: VisibleJob) -> tuple[LogFile, ...]:
     """Return the streams that the job's tasks have written, in order of the tasks."""
     return control.queries.logs(job.id)
 
 
-@router.get(
+@routes.get(
     "/jobs/{job_id}/logs/{task_id}/{stream}",
-    summary="Read a log stream",
+    Permission.JOBS_READ,
+    "Read a log stream",
+    404,
     response_class=StreamingResponse,
-    responses={**responses(404), 200: {"content": {"text/plain": {}}, "description": "The text."}},
+    responses={200: {"content": {"text/plain": {}}, "description": "The text."}},
 )
 async def read(
     context: InContext,
@@ -78,8 +80,8 @@ async def read(
     path = await _path(queries, (followed.job.id, followed.task_id, stream), follow=follow)
     start = offset or 0
     if tail is not None:
-        start = await asyncio.to_thread(offset_of_tail, path, tail)
-    chunks = _follow(queries, context.bell, followed, path, start) if follow else _whole(path, start)
+        start = await asyncio.to_thread(find_tail, path, tail)
+    chunks = _follow(queries, context.event_signal, followed, path, start) if follow else _whole(path, start)
     return StreamingResponse(chunks, media_type="text/plain; charset=utf-8")
 
 
@@ -103,8 +105,10 @@ async def _whole(path: Path, offset: int) -> AsyncIterator[bytes]:
         yield chunk
 
 
-async def _follow(queries: Queries, bell: Bell, followed: Followed, path: Path, offset: int) -> AsyncIterator[bytes]:
-    while not bell.closed and await followed.seen():
+async def _follow(
+    queries: Queries, signal: EventSignal, followed: Followed, path: Path, offset: int
+) -> AsyncIterator[bytes]:
+    while not signal.closed and await followed.is_visible():
         runs = queries.task_runs(followed.task_id)
         chunk = await asyncio.to_thread(read_at, path, offset)
         if chunk:

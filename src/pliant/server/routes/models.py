@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Final, TypeVar
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -18,15 +18,16 @@ from pliant.api.models import (
     TrainingView,
 )
 from pliant.catalog.models.training import Training
+from pliant.core.access import Permission
 from pliant.core.errors import NotFound
 from pliant.core.registry import Kept
-from pliant.server.body import parsed, read_small, schema_of, upload_file
+from pliant.server.body import parse_body, read_small, schema_of, upload_file
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX, Caller
-from pliant.server.middleware.problems import responses
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.middleware.authorisation import Caller
 from pliant.server.model_views import model_view, training_view
-from pliant.server.upload import Form, receive_form
+from pliant.server.routing import Routes
+from pliant.server.upload import UploadForm, receive_form
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,14 +35,14 @@ MAX_WEIGHTS_BYTES: Final = 16 << 30
 _WEIGHTS_TYPE: Final = "application/octet-stream"
 _CODE_TYPE: Final = "application/gzip"
 
-router = APIRouter(prefix=PREFIX, tags=["models"])
+routes = Routes(tags=["models"])
 
 Name = Annotated[str, Path(description="Of a model.", max_length=200, pattern=r"^[^\x00]*$")]
 Title = Annotated[str, Path(description="Of a training of the model.", max_length=200, pattern=r"^[^\x00]*$")]
 After = Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
-_START: Final = Form(
+_START: Final = UploadForm(
     file="weights", fields=("training",), required=("training", "weights"), max_bytes=MAX_WEIGHTS_BYTES
 )
 _WEIGHTS: Final[Mapping[str, Any]] = {
@@ -70,48 +71,50 @@ _START_BODY: Final[dict[str, Any]] = {
 
 def _download(what: str, summary: str, media_type: str, words: str) -> Callable[[F], F]:
     """Return the decorator of a route that sends a file of a training."""
-    return router.get(
+    return routes.get(
         f"/models/{{name}}/trainings/{{training}}/{what}",
-        summary=summary,
+        Permission.MODELS_READ,
+        summary,
+        404,
         response_class=FileResponse,
-        responses={**responses(404), 200: {"content": {media_type: {}}, "description": words}},
+        responses={200: {"content": {media_type: {}}, "description": words}},
     )
 
 
 # Models
 
 
-@router.get("/models", summary="List models", responses=responses())
+@routes.get("/models", Permission.MODELS_READ, "List models")
 def models(context: InContext, caller: Caller, after: After = "", limit: Limit = 100) -> ModelPage:
     """Return models in the order of their names: one's own, and those that are shared with one."""
     page, last = context.models.models.page(caller, after, limit)
     return ModelPage(models=tuple(model_view(context.models, kept) for kept in page), next=last)
 
 
-@router.post("/models", status_code=201, summary="Make a model", responses=responses(409))
+@routes.post("/models", Permission.MODELS_WRITE, "Make a model", 409, status_code=201)
 def add(context: InContext, caller: Caller, body: ModelRequest, response: Response) -> ModelView:
     """Make a model of a template."""
     kept = context.models.models.add(caller, body)
-    return tagged(model_view(context.models, kept), response)
+    return with_etag(model_view(context.models, kept), response)
 
 
-@router.get("/models/{name}", summary="Show a model", responses=responses(404))
+@routes.get("/models/{name}", Permission.MODELS_READ, "Show a model", 404)
 def show(context: InContext, caller: Caller, name: Name, response: Response) -> ModelView:
     """Return a model."""
     kept = context.models.models.get(caller, name)
-    return tagged(model_view(context.models, kept), response)
+    return with_etag(model_view(context.models, kept), response)
 
 
-@router.patch("/models/{name}", summary="Change a model", responses=responses(403, 404, 412))
+@routes.patch("/models/{name}", Permission.MODELS_WRITE, "Change a model", 403, 404, 412)
 def change(
     context: InContext, caller: Caller, name: Name, body: ModelPatch, response: Response, if_match: IfMatch = None
 ) -> ModelView:
     """Change what later trainings run with; those that were started stay as they are."""
     kept = context.models.models.change(caller, name, body, revision_of(if_match))
-    return tagged(model_view(context.models, kept), response)
+    return with_etag(model_view(context.models, kept), response)
 
 
-@router.delete("/models/{name}", status_code=204, summary="Remove a model", responses=responses(403, 404, 409, 412))
+@routes.delete("/models/{name}", Permission.MODELS_WRITE, "Remove a model", 403, 404, 409, 412, status_code=204)
 def remove(context: InContext, caller: Caller, name: Name, if_match: IfMatch = None) -> None:
     """Remove a model that is not being trained; its trainings stay readable."""
     context.models.models.remove(caller, name, revision_of(if_match))
@@ -120,18 +123,22 @@ def remove(context: InContext, caller: Caller, name: Name, if_match: IfMatch = N
 # Trainings
 
 
-@router.get("/models/{name}/trainings", summary="List a model's trainings", responses=responses(404))
+@routes.get("/models/{name}/trainings", Permission.MODELS_READ, "List a model's trainings", 404)
 def trainings(context: InContext, caller: Caller, name: Name, after: After = "", limit: Limit = 100) -> TrainingPage:
     """Return trainings in the order of their names, also of a model that was removed."""
     page, last = context.models.trainings.page(caller, name, after, limit)
     return TrainingPage(trainings=tuple(training_view(context.models, kept) for kept in page), next=last)
 
 
-@router.post(
+@routes.post(
     "/models/{name}/trainings",
+    Permission.MODELS_WRITE,
+    "Train a model",
+    404,
+    409,
+    413,
+    503,
     status_code=201,
-    summary="Train a model",
-    responses=responses(404, 409, 413, 503),
     openapi_extra=_START_BODY,
 )
 async def start(request: Request, context: InContext, caller: Caller, name: Name, response: Response) -> TrainingView:
@@ -144,28 +151,32 @@ async def start(request: Request, context: InContext, caller: Caller, name: Name
             uploaded = path
         else:
             text = await read_small(request.stream())
-        asked = parsed(TrainingRequest, text)
+        asked = parse_body(TrainingRequest, text)
         kept = await run_in_threadpool(context.models.trainings.start, caller, name, asked, uploaded)
-    return _shown(context, kept, response)
+    return _show(context, kept, response)
 
 
-@router.get("/models/{name}/trainings/{training}", summary="Show a training", responses=responses(404))
+@routes.get("/models/{name}/trainings/{training}", Permission.MODELS_READ, "Show a training", 404)
 def training(context: InContext, caller: Caller, name: Name, training: Title, response: Response) -> TrainingView:
     """Return a training with all that it ran with, and how far it is."""
-    return _shown(context, context.models.trainings.get(caller, name, training), response)
+    return _show(context, context.models.trainings.get(caller, name, training), response)
 
 
-@router.post("/models/{name}/trainings/{training}/stop", summary="Stop a training", responses=responses(403, 404, 409))
+@routes.post("/models/{name}/trainings/{training}/stop", Permission.MODELS_WRITE, "Stop a training", 403, 404, 409)
 def stop(context: InContext, caller: Caller, name: Name, training: Title, response: Response) -> TrainingView:
     """End a training at its next step boundary."""
-    return _shown(context, context.models.trainings.stop(caller, name, training), response)
+    return _show(context, context.models.trainings.stop(caller, name, training), response)
 
 
-@router.delete(
+@routes.delete(
     "/models/{name}/trainings/{training}",
+    Permission.MODELS_WRITE,
+    "Forget a training",
+    403,
+    404,
+    409,
+    412,
     status_code=204,
-    summary="Forget a training",
-    responses=responses(403, 404, 409, 412),
 )
 def forget(context: InContext, caller: Caller, name: Name, training: Title, if_match: IfMatch = None) -> None:
     """Forget a training that does not run; its job, with results and logs, stays."""
@@ -194,5 +205,5 @@ def code(context: InContext, caller: Caller, name: Name, training: Title) -> Fil
     return FileResponse(path, media_type=_CODE_TYPE, filename=f"{name}.{training}.tar.gz")
 
 
-def _shown(context: InContext, kept: Kept[Training], response: Response) -> TrainingView:
-    return tagged(training_view(context.models, kept), response)
+def _show(context: InContext, kept: Kept[Training], response: Response) -> TrainingView:
+    return with_etag(training_view(context.models, kept), response)

@@ -2,19 +2,20 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel
 
 from pliant import __version__
 from pliant.api.jobs import ClusterView, UsagePage
+from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
 from pliant.server.context import InContext, InControl
-from pliant.server.middleware.access import PREFIX
-from pliant.server.middleware.problems import responses
+from pliant.server.middleware.authorisation import Audience
+from pliant.server.routing import Routes
 from pliant.server.visibility import InSight
 
-router = APIRouter(prefix=PREFIX, tags=["pool"])
-health_router = APIRouter(prefix=PREFIX, tags=["server"])
+routes = Routes(tags=["pool"])
+health_routes = Routes(tags=["server"])
 
 
 class Status(BaseModel):
@@ -26,13 +27,13 @@ class Status(BaseModel):
     """Seconds since the control loop last looked at everything; it does so once a second at least."""
 
 
-@router.get("/cluster", summary="Show the pool", responses=responses())
+@routes.get("/cluster", Permission.POOL_READ, "Show the pool")
 def cluster(control: InControl, sight: InSight) -> ClusterView:
     """Return every slot and who holds it; the jobs only of those that the caller may see."""
     return control.queries.cluster(sight)
 
 
-@router.get("/usage", summary="Slots over time", responses=responses(404))
+@routes.get("/usage", Permission.JOBS_READ, "Slots over time", 404)
 def usage(
     control: InControl,
     sight: InSight,
@@ -43,16 +44,16 @@ def usage(
     return control.queries.usage(since, job_id, sight)
 
 
-@router.post("/shutdown", status_code=202, summary="Drain and end the server", responses=responses(), tags=["server"])
+@routes.post("/shutdown", Permission.SERVER_WRITE, "Drain and end the server", status_code=202, tags=["server"])
 def shutdown(context: InContext) -> Status:
     """Save and pause all jobs at a step boundary, then end the server; they go on when it is started again."""
     context.shut_down()
     return Status(status="the server saves all jobs and ends")
 
 
-@health_router.get("/healthz", summary="Is the server well", responses={503: responses(503)[503]})
+@health_routes.get("/healthz", Audience.EVERYBODY, "Is the server well", 503)
 async def health(control: InControl) -> Status:
     """Answer 200 while the control loop ticks; needs no token."""
-    if not control.healthy():
+    if not control.is_healthy():
         raise Unavailable("the control loop has not ticked for a while; see the server's log, restart it if need be")
     return Status(status="ok", tick_age_s=control.tick_age_s())

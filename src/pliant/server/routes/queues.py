@@ -1,6 +1,6 @@
 """Queues and resource groups: list, make, show, change, remove. Changes take effect at the next decision."""
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from pliant.api.queues import (
     GroupPage,
@@ -14,81 +14,82 @@ from pliant.api.queues import (
     QueueView,
 )
 from pliant.control.loop.tick import Control
+from pliant.core.access import Permission
 from pliant.core.queue import Queue, ResourceGroup
 from pliant.core.registry import Kept
 from pliant.server.context import InControl
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX, Caller
-from pliant.server.middleware.problems import responses
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.middleware.authorisation import Caller
+from pliant.server.routing import Routes
 
-router = APIRouter(prefix=PREFIX, tags=["pool"])
+routes = Routes(tags=["pool"])
 
 
-@router.get("/resource-groups", summary="List resource groups", responses=responses())
+@routes.get("/resource-groups", Permission.POOL_READ, "List resource groups")
 def groups(control: InControl) -> GroupPage:
     """Return all resource groups with the hosts and slots that they have now."""
     return GroupPage(groups=tuple(_group(control, kept) for kept in control.queues.groups()))
 
 
-@router.post("/resource-groups", status_code=201, summary="Make a resource group", responses=responses(409))
+@routes.post("/resource-groups", Permission.POOL_WRITE, "Make a resource group", 409, status_code=201)
 def add_group(control: InControl, caller: Caller, request: GroupRequest, response: Response) -> GroupView:
     """Make a named set of slots, for queues to be put over."""
     kept = control.queues.add_group(request.noun(caller.name), caller.name)
-    return tagged(_group(control, kept), response)
+    return with_etag(_group(control, kept), response)
 
 
-@router.get("/resource-groups/{name}", summary="Show a resource group", responses=responses(404))
+@routes.get("/resource-groups/{name}", Permission.POOL_READ, "Show a resource group", 404)
 def show_group(control: InControl, name: str, response: Response) -> GroupView:
     """Return a resource group."""
-    return tagged(_group(control, control.queues.group(name)), response)
+    return with_etag(_group(control, control.queues.group(name)), response)
 
 
-@router.patch("/resource-groups/{name}", summary="Change a resource group", responses=responses(404, 409, 412))
+@routes.patch("/resource-groups/{name}", Permission.POOL_WRITE, "Change a resource group", 404, 409, 412)
 def change_group(
     control: InControl, caller: Caller, name: str, patch: GroupPatch, response: Response, if_match: IfMatch = None
 ) -> GroupView:
     """Change hosts or slots; jobs leave slots that the group has no longer at a step boundary."""
     kept = control.queues.change_group(name, patch.changes(), revision_of(if_match), caller.name)
-    return tagged(_group(control, kept), response)
+    return with_etag(_group(control, kept), response)
 
 
-@router.delete(
-    "/resource-groups/{name}", status_code=204, summary="Remove a resource group", responses=responses(404, 409, 412)
+@routes.delete(
+    "/resource-groups/{name}", Permission.POOL_WRITE, "Remove a resource group", 404, 409, 412, status_code=204
 )
 def remove_group(control: InControl, caller: Caller, name: str, if_match: IfMatch = None) -> None:
     """Forget a resource group; refused while a queue is over it."""
     control.queues.remove_group(name, revision_of(if_match), caller.name)
 
 
-@router.get("/queues", summary="List queues", responses=responses())
+@routes.get("/queues", Permission.POOL_READ, "List queues")
 def queues(control: InControl) -> QueuePage:
     """Return all queues with their jobs, the slots that these hold, and those that the queue deserves."""
     return QueuePage(queues=tuple(_queue(control, kept) for kept in control.queues.queues()))
 
 
-@router.post("/queues", status_code=201, summary="Make a queue", responses=responses(409))
+@routes.post("/queues", Permission.POOL_WRITE, "Make a queue", 409, status_code=201)
 def add_queue(control: InControl, caller: Caller, request: QueueRequest, response: Response) -> QueueView:
     """Make a queue over a resource group."""
     kept = control.queues.add_queue(request.noun(caller.name), caller.name)
-    return tagged(_queue(control, kept), response)
+    return with_etag(_queue(control, kept), response)
 
 
-@router.get("/queues/{name}", summary="Show a queue", responses=responses(404))
+@routes.get("/queues/{name}", Permission.POOL_READ, "Show a queue", 404)
 def show_queue(control: InControl, name: str, response: Response) -> QueueView:
     """Return a queue."""
-    return tagged(_queue(control, control.queues.queue(name)), response)
+    return with_etag(_queue(control, control.queues.queue(name)), response)
 
 
-@router.patch("/queues/{name}", summary="Change a queue", responses=responses(404, 409, 412))
+@routes.patch("/queues/{name}", Permission.POOL_WRITE, "Change a queue", 404, 409, 412)
 def change_queue(
     control: InControl, caller: Caller, name: str, patch: QueuePatch, response: Response, if_match: IfMatch = None
 ) -> QueueView:
     """Change a queue while its jobs run; the next decision keeps to it."""
     kept = control.queues.change_queue(name, patch.changes(), revision_of(if_match), caller.name)
-    return tagged(_queue(control, kept), response)
+    return with_etag(_queue(control, kept), response)
 
 
-@router.delete("/queues/{name}", status_code=204, summary="Remove a queue", responses=responses(404, 409, 412))
+@routes.delete("/queues/{name}", Permission.POOL_WRITE, "Remove a queue", 404, 409, 412, status_code=204)
 def remove_queue(control: InControl, caller: Caller, name: str, if_match: IfMatch = None) -> None:
     """Forget a queue; refused while it has jobs that have not ended."""
     control.queues.remove_queue(name, revision_of(if_match), caller.name)

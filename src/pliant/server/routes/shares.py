@@ -1,25 +1,25 @@
 """With whom a job is shared; its owner decides."""
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from pliant.api.sharing import ShareRequest, ShareView
 from pliant.control.requests.sharing import JobShare
+from pliant.core.access import Permission
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX
-from pliant.server.middleware.problems import responses
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.routing import Routes
 from pliant.server.visibility import OwnJob
 
-router = APIRouter(prefix=PREFIX, tags=["jobs"])
+routes = Routes(tags=["jobs"])
 
 
-@router.get("/jobs/{job_id}/shares", summary="With whom a job is shared", responses=responses(403, 404))
+@routes.get("/jobs/{job_id}/shares", Permission.JOBS_READ, "With whom a job is shared", 403, 404)
 def shares(context: InContext, job: OwnJob, response: Response) -> ShareView:
     """Return who sees a job besides its owner, administrators and operators."""
     return _view(*context.sharing.of(job), response)
 
 
-@router.put("/jobs/{job_id}/shares", summary="Share a job", responses=responses(403, 404, 412))
+@routes.put("/jobs/{job_id}/shares", Permission.JOBS_WRITE, "Share a job", 403, 404, 412)
 def share(
     context: InContext, job: OwnJob, request: ShareRequest, response: Response, if_match: IfMatch = None
 ) -> ShareView:
@@ -29,4 +29,4 @@ def share(
 
 def _view(share: JobShare, revision: int, response: Response) -> ShareView:
     view = ShareView(name=share.name, owner=share.owner, shared_with=share.shared_with, revision=revision)
-    return tagged(view, response)
+    return with_etag(view, response)

@@ -2,30 +2,31 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
+from pliant.core.access import Permission
 from pliant.files.pack import pack
-from pliant.server.body import parsed, parsed_with_code, schema_of, upload_file
+from pliant.server.body import parse_body, parse_body_with_code, schema_of, upload_file
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX, Caller
-from pliant.server.middleware.problems import responses
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.middleware.authorisation import Caller
 from pliant.server.model_views import template_view
-from pliant.server.upload import Form, receive_form
+from pliant.server.routing import Routes
+from pliant.server.upload import UploadForm, receive_form
 
-router = APIRouter(prefix=PREFIX, tags=["models"])
+routes = Routes(tags=["models"])
 
 Name = Annotated[str, Path(description="Of a template.", max_length=200, pattern=r"^[^\x00]*$")]
 After = Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")]
 
-_NEW: Final = Form(file="code", fields=("template",), required=("template", "code"))
-_CHANGED: Final = Form(file="code", fields=("template",), required=("template",))
+_NEW: Final = UploadForm(file="code", fields=("template",), required=("template", "code"))
+_CHANGED: Final = UploadForm(file="code", fields=("template",), required=("template",))
 
 
-def _described(required: tuple[str, ...]) -> dict[str, Any]:
+def _describe_form(required: tuple[str, ...]) -> dict[str, Any]:
     code = {
         "type": "string",
         "format": "binary",
@@ -43,7 +44,7 @@ def _described(required: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-@router.get("/templates", summary="List templates", responses=responses())
+@routes.get("/templates", Permission.MODELS_READ, "List templates")
 def templates(
     context: InContext, caller: Caller, after: After = "", limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> TemplatePage:
@@ -52,34 +53,43 @@ def templates(
     return TemplatePage(templates=tuple(template_view(kept) for kept in page), next=last)
 
 
-@router.post(
+@routes.post(
     "/templates",
+    Permission.MODELS_WRITE,
+    "Add a template",
+    409,
+    413,
+    503,
     status_code=201,
-    summary="Add a template",
-    responses=responses(409, 413, 503),
-    openapi_extra=_described(_NEW.required),
+    openapi_extra=_describe_form(_NEW.required),
 )
 async def add(request: Request, context: InContext, caller: Caller, response: Response) -> TemplateView:
     """Check code and description, and keep them under the name."""
     with upload_file(context.uploads) as path:
         parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _NEW)
-        asked = await parsed_with_code(TemplateRequest, parts["template"], path)
+        asked = await parse_body_with_code(TemplateRequest, parts["template"], path)
         kept = await run_in_threadpool(context.models.templates.add, caller, asked, path)
-    return tagged(template_view(kept), response)
+    return with_etag(template_view(kept), response)
 
 
-@router.get("/templates/{name}", summary="Show a template", responses=responses(404))
+@routes.get("/templates/{name}", Permission.MODELS_READ, "Show a template", 404)
 def show(context: InContext, caller: Caller, name: Name, response: Response) -> TemplateView:
     """Return a template with the parameters that it asks for."""
     kept = context.models.templates.get(caller, name)
-    return tagged(template_view(kept), response)
+    return with_etag(template_view(kept), response)
 
 
-@router.put(
+@routes.put(
     "/templates/{name}",
-    summary="Replace a template",
-    responses=responses(403, 404, 409, 412, 413, 503),
-    openapi_extra=_described(_CHANGED.required),
+    Permission.MODELS_WRITE,
+    "Replace a template",
+    403,
+    404,
+    409,
+    412,
+    413,
+    503,
+    openapi_extra=_describe_form(_CHANGED.required),
 )
 async def replace(
     request: Request, context: InContext, caller: Caller, name: Name, response: Response, if_match: IfMatch = None
@@ -88,25 +98,25 @@ async def replace(
     revision = revision_of(if_match)
     with upload_file(context.uploads) as path:
         parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _CHANGED)
-        asked = parsed(TemplateRequest, parts["template"])
+        asked = parse_body(TemplateRequest, parts["template"])
         code = path if "code" in parts else None
         kept = await run_in_threadpool(context.models.templates.replace, caller, name, asked, code, revision)
-    return tagged(template_view(kept), response)
+    return with_etag(template_view(kept), response)
 
 
-@router.delete(
-    "/templates/{name}", status_code=204, summary="Remove a template", responses=responses(403, 404, 409, 412)
-)
+@routes.delete("/templates/{name}", Permission.MODELS_WRITE, "Remove a template", 403, 404, 409, 412, status_code=204)
 def remove(context: InContext, caller: Caller, name: Name, if_match: IfMatch = None) -> None:
     """Remove a template that no model is made from."""
     context.models.templates.remove(caller, name, revision_of(if_match))
 
 
-@router.get(
+@routes.get(
     "/templates/{name}/files",
-    summary="Download a template's files",
+    Permission.MODELS_READ,
+    "Download a template's files",
+    404,
     response_class=StreamingResponse,
-    responses={**responses(404), 200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
+    responses={200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
 )
 def files(context: InContext, caller: Caller, name: Name) -> StreamingResponse:
     """Return the files of a template as a tar.gz made while it is sent."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from fastapi.responses import StreamingResponse
 
 from pliant.api.upkeep import RetentionRequest, RetentionView
@@ -12,11 +12,11 @@ from pliant.core.errors import Forbidden
 from pliant.core.registry import Kept
 from pliant.core.upkeep import Material, Retention, Rule, Sweep
 from pliant.server.context import InContext
-from pliant.server.etag import IfMatch, revision_of, tagged
-from pliant.server.middleware.access import PREFIX, Caller
-from pliant.server.middleware.problems import responses
+from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.middleware.authorisation import Caller
+from pliant.server.routing import Routes
 
-router = APIRouter(prefix=PREFIX, tags=["server"])
+routes = Routes(tags=["server"])
 
 
 def _of_audit(rules: Sequence[Rule]) -> list[Rule]:
@@ -24,16 +24,16 @@ def _of_audit(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _view(kept: Kept[Retention], response: Response) -> RetentionView:
-    return tagged(RetentionView(rules=kept.noun.rules, revision=kept.revision), response)
+    return with_etag(RetentionView(rules=kept.noun.rules, revision=kept.revision), response)
 
 
-@router.get("/retention", summary="How long what ended jobs left is kept", responses=responses())
+@routes.get("/retention", Permission.POOL_READ, "How long what ended jobs left is kept")
 def retention(context: InContext, response: Response) -> RetentionView:
     """Return the rules."""
     return _view(context.upkeep.rules(), response)
 
 
-@router.put("/retention", summary="Change how long it is kept", responses=responses(403, 412))
+@routes.put("/retention", Permission.SERVER_WRITE, "Change how long it is kept", 403, 412)
 def set_retention(
     context: InContext, caller: Caller, body: RetentionRequest, response: Response, if_match: IfMatch = None
 ) -> RetentionView:
@@ -47,7 +47,7 @@ def set_retention(
     return _view(context.upkeep.change(rules, revision), response)
 
 
-@router.post("/cleanup", summary="Clean up by the rules", responses=responses())
+@routes.post("/cleanup", Permission.SERVER_WRITE, "Clean up by the rules")
 def cleanup(
     context: InContext, dry_run: Annotated[bool, Query(description="Only tell what would be removed.")] = False
 ) -> Sweep:
@@ -55,11 +55,14 @@ def cleanup(
     return context.upkeep.sweep(dry_run=dry_run)
 
 
-@router.get(
+@routes.get(
     "/backup",
-    summary="Back up all that the server holds",
+    Permission.BACKUP,
+    "Back up all that the server holds",
+    503,
+    507,
     response_class=StreamingResponse,
-    responses={**responses(503, 507), 200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
+    responses={200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
 )
 def backup(
     context: InContext,

@@ -4,7 +4,6 @@ Law: what is drawn while a sample is fetched (from torch's default generator, Py
 generator) depends on the seed, the epoch and the sample, so the batch is the same whoever fetches it, and when.
 """
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,20 +12,20 @@ import numpy
 import torch
 from torch.utils.data import ConcatDataset, StackDataset, Subset, TensorDataset, default_collate
 
-from pliant.train.seeds import mix
+from pliant.train.seeds import mix, seed_loading
 
 Collate = Callable[[list[Any]], Any]
 
 _SAMPLE: Final = 0x73616D70
 _PART: Final = 0x70617274
 _STREAM: Final = 0x73747265
-"""Keep these seeds apart from those of the forward pass."""
+"""Tags that keep these seeds apart from those of the forward pass."""
 
 _PLAIN: Final = (TensorDataset, torch.Tensor, numpy.ndarray, list, tuple, range)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BatchRequest:
     """Samples that become one batch."""
 
     epoch: int
@@ -35,23 +34,13 @@ class Request:
     indices: list[int]
 
 
-def reseed_loading(seed: int) -> None:
-    """Seed the generators that data sets draw from.
-
-    About 15 µs; not `torch.manual_seed`, which seeds every device and keeps a stack trace.
-    """
-    torch.default_generator.manual_seed(seed)
-    random.seed(seed)
-    numpy.random.seed(seed & 0xFFFFFFFF)
-
-
 def seed_of_stream(seed: int, epoch: int, *place: int) -> int:
     """Return the seed of a place in a stream of samples; of its opening if there is none."""
     return mix(seed, _STREAM, epoch, *place)
 
 
 def may_draw(dataset: Any) -> bool:
-    """Tell whether fetching a sample could draw random numbers; False only for what surely cannot."""
+    """Return whether fetching a sample could draw random numbers; False only for what surely cannot."""
     if type(dataset) is Subset:
         return may_draw(dataset.dataset)
     if type(dataset) is ConcatDataset:
@@ -63,9 +52,9 @@ def may_draw(dataset: Any) -> bool:
 
 
 def fetches_batches(dataset: Any) -> bool:
-    """Tell whether the data set has a `__getitems__` that does more than call `__getitem__`.
+    """Return whether the data set has a `__getitems__` that does more than call `__getitem__`.
 
-    torch's wrappers always have one, which only passes on to what they wrap.
+    torch's wrappers always have one, which only calls that of what they wrap.
     """
     if not callable(getattr(dataset, "__getitems__", None)):
         return False
@@ -80,8 +69,8 @@ def fetches_batches(dataset: Any) -> bool:
 class Fetcher:
     """Makes batches of a map-style data set's samples.
 
-    A data set with `__getitems__` fetches a whole part at once; its draws then depend on where the part begins. Parts
-    are the same for any number of tasks in `exact` mode only. So it is with what `collate_fn` draws.
+    A data set with `__getitems__` fetches a whole part at once; its draws then depend on where the part begins. So do
+    those of `collate_fn`. Parts are the same for any number of tasks in `exact` mode only.
 
     Args:
         repeats: an index may come more than once in an epoch, and is then drawn for anew each time.
@@ -97,20 +86,20 @@ class Fetcher:
         self._collate_seeded = self._collate is not default_collate
         self._tensors = _tensors(dataset) if self._collate is default_collate else ()
 
-    def fetch(self, request: Request) -> Any:
+    def fetch(self, request: BatchRequest) -> Any:
         """Return the batch of these samples."""
         if self._tensors:
             chosen = torch.tensor(request.indices)
             return [tensor.index_select(0, chosen) for tensor in self._tensors]
         samples = self._samples(request)
         if self._collate_seeded:
-            reseed_loading(mix(self._seed, _PART, request.epoch, request.start, 1))
+            seed_loading(mix(self._seed, _PART, request.epoch, request.start, 1))
         return self._collate(samples)
 
-    def _samples(self, request: Request) -> list[Any]:
+    def _samples(self, request: BatchRequest) -> list[Any]:
         if self._batched:
             if self._seeded:
-                reseed_loading(mix(self._seed, _PART, request.epoch, request.start))
+                seed_loading(mix(self._seed, _PART, request.epoch, request.start))
             samples: list[Any] = self.dataset.__getitems__(request.indices)
             return samples
         if not self._seeded:
@@ -118,7 +107,7 @@ class Fetcher:
         samples = []
         for position, index in enumerate(request.indices, request.start):
             again = (position,) if self._repeats else ()
-            reseed_loading(mix(self._seed, _SAMPLE, request.epoch, index, *again))
+            seed_loading(mix(self._seed, _SAMPLE, request.epoch, index, *again))
             samples.append(self.dataset[index])
         return samples
 

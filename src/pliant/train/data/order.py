@@ -1,4 +1,4 @@
-"""Which sample is at which position of an epoch: a pure function of the seed and the epoch."""
+"""Which sample is at which position of an epoch: a function of the seed and the epoch alone."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,18 +9,18 @@ import torch
 from pliant.train.errors import TrainingError
 from pliant.train.seeds import mix
 
-Order = Callable[[int], Iterable[int]]
+OrderFunction = Callable[[int], Iterable[int]]
 """Takes an epoch, returns the sample indices in the order of their use; the same ones in every task."""
 
 
-class Positions:
-    """Positions of an epoch → indices into the data set.
+class SampleOrder:
+    """Turns positions of an epoch into indices of the data set.
 
     Args:
-        length: samples of the data set; None if it does not tell (then `order` must be given).
+        length: samples of the data set; None if it has no length (then `order` must be given).
         order: instead of all samples, shuffled or not; it may repeat and leave out indices.
-        num_samples: how many indices `order` returns; None asks it.
-        whole: only whole batches of this many samples; what is left over at the end of the order is not used.
+        num_samples: how many indices `order` returns; None: call it for epoch 0 and count.
+        whole: use only whole batches of this many samples, and not what is left over at the end of the order.
 
     Raises:
         TrainingError: `order` returned something else than `num_samples` indices of the data set.
@@ -32,19 +32,19 @@ class Positions:
         length: int | None,
         seed: int,
         shuffle: bool,
-        order: Order | None = None,
+        order: OrderFunction | None = None,
         num_samples: int | None = None,
         whole: int | None = None,
     ) -> None:
         self.repeats = order is not None
-        """An index may come more than once in an epoch."""
+        """Whether an index may come more than once in an epoch."""
         self._length = length
         self._seed = seed
         self._shuffle = shuffle
         self._order = order
         self._known: dict[int, torch.Tensor] = {}
         if order is not None:
-            length = len(self._given(0, order)) if num_samples is None else num_samples
+            length = len(self._call_order(0, order)) if num_samples is None else num_samples
         assert length is not None, "neither a length nor an order"
         self._num_drawn = length
         self.num_samples = length // whole * whole if whole else length
@@ -64,7 +64,7 @@ class Positions:
         if self._order is None:
             assert self._length is not None
             return torch.randperm(self._length, generator=torch.Generator().manual_seed(mix(self._seed, epoch)))
-        found = self._given(epoch, self._order)
+        found = self._call_order(epoch, self._order)
         if len(found) != self._num_drawn:
             raise TrainingError(
                 f"order({epoch}) returned {len(found)} indices and an epoch has {self._num_drawn}; return the same "
@@ -72,7 +72,7 @@ class Positions:
             )
         return found
 
-    def _given(self, epoch: int, order: Order) -> torch.Tensor:
+    def _call_order(self, epoch: int, order: OrderFunction) -> torch.Tensor:
         given: Any = order(epoch)
         try:
             if isinstance(given, torch.Tensor):

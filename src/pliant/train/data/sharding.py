@@ -1,8 +1,15 @@
-"""Which samples a step uses and who computes them: pure arithmetic over positions in the epoch's order.
+"""Which samples a step uses and which worker computes them: pure arithmetic over positions.
 
-Knows nothing of data sets, processes or random numbers. Laws (property-tested): within an epoch the steps cut
-`range(num_samples)` into consecutive batches; a batch is cut into V parts that depend on nothing but the batch; workers
-own consecutive parts. So every sample is used exactly once an epoch, whatever happens to the number of workers.
+A *position* is an index into an epoch's order of samples; `SampleOrder` turns positions into samples. Laws
+(property-tested): within an epoch the steps cut `range(num_samples)` into consecutive batches; a batch is cut into V
+parts that depend on nothing but the batch; a worker computes consecutive parts. So every sample is used exactly once an
+epoch, whatever happens to the number of workers.
+
+Example: 10 samples in global batches of 6, V = 4 virtual workers. Step 0 uses the positions 0 to 5, cut into 2, 2, 1
+and 1; step 1 uses 6 to 9, which are too few for 4 parts of the usual size 2 and are cut into 2 and 2. Of step 0, two
+workers compute the parts 0, 1 and 2, 3; three workers compute 0 and 1, only 2, and only 3.
+
+Knows nothing of data sets, processes or random numbers.
 """
 
 from collections.abc import Iterator
@@ -20,7 +27,7 @@ def cut(whole: range, num_parts: int, part: int) -> range:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class Worker:
     """Worker `rank` of `size`."""
 
     size: int
@@ -29,9 +36,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Samples that are computed in one forward and backward pass: all that a virtual worker contributes to a step, or
-    a piece of it.
-    """
+    """Samples of one forward and backward pass: what a virtual worker computes of a step, or a piece of it."""
 
     step: int
     """Counted from the start of the training."""
@@ -43,12 +48,12 @@ class Part:
     """Samples of the whole global batch."""
     piece: int = 0
     last: bool = True
-    """Nothing of this virtual worker follows."""
+    """This is the last piece of its virtual worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Who computes what at which step: a pure function of the numbers of a training.
+class ShardingPlan:
+    """Which worker computes what at which step: a pure function of the numbers of a training.
 
     A global batch is cut into `virtual_workers` parts; an epoch's last one, if it is smaller, into fewer parts of about
     the usual size (BatchNorm has no use for parts of one sample), so that some workers may have none. With
@@ -84,11 +89,11 @@ class Plan:
         start = step % self.steps_per_epoch * self.batch_size
         return range(start, min(start + self.batch_size, self.num_samples))
 
-    def parts(self, step: int, owner: Owner) -> tuple[Part, ...]:
+    def parts(self, step: int, worker: Worker) -> tuple[Part, ...]:
         """Return what a worker computes at this step, in order."""
-        whole, num_parts = self.batch(step), self.num_parts(step, owner.size)
-        mine = cut(range(num_parts), owner.size, owner.rank)
-        usual = -(-self.batch_size // (owner.size if self.whole_shares else self.virtual_workers))
+        whole, num_parts = self.batch(step), self.num_parts(step, worker.size)
+        mine = cut(range(num_parts), worker.size, worker.rank)
+        usual = -(-self.batch_size // (worker.size if self.whole_shares else self.virtual_workers))
         at_most = -(-usual // self.accumulate)
         return tuple(
             piece for v in mine for piece in _pieces(Part(step, v, cut(whole, num_parts, v), len(whole)), at_most)

@@ -1,8 +1,8 @@
-"""Deals out an iterable data set: its k-th sample is position k of the epoch.
+"""Distributes an iterable data set over tasks: its k-th sample is position k of the epoch.
 
-Every task reads the stream once an epoch, forward, and leaves out what is not its own. A stream cannot be read
-backwards, so a task that joins inside an epoch reads it from the beginning. What was read of the present global batch
-is kept, so that a step that is computed again needs no second reading, whatever the number of tasks is then.
+Every task reads the stream once an epoch, forward, and skips the samples of other tasks. A stream cannot be read
+backwards, so a task that joins inside an epoch reads it from the beginning. The samples of the present global batch
+are kept, so that a step can be computed again without reading the stream again, whatever the number of tasks is then.
 
 A data set with `shard(virtual_worker, num_virtual_workers)` gives every virtual worker a stream of its own: then a task
 reads only what it uses.
@@ -15,14 +15,15 @@ import torch
 from torch.utils.data import default_collate
 from torch.utils.data._utils.pin_memory import pin_memory
 
-from pliant.train.data.fetcher import Collate, reseed_loading, seed_of_stream
-from pliant.train.data.sharding import Owner, Part, Plan, cut
+from pliant.train.data.fetcher import Collate, seed_of_stream
+from pliant.train.data.sharding import Part, ShardingPlan, Worker, cut
 from pliant.train.errors import TrainingError
+from pliant.train.seeds import seed_loading
 
 _WHOLE = -1
 
 
-class Reading:
+class StreamReader:
     """One pass over a stream, forward.
 
     Args:
@@ -31,14 +32,14 @@ class Reading:
     """
 
     def __init__(self, open_it: Callable[[], Iterable[Any]], seed: Callable[..., int]) -> None:
-        reseed_loading(seed())
+        seed_loading(seed())
         self._samples: Iterator[Any] = iter(open_it())
         self._seed = seed
         self._kept: dict[int, Any] = {}
         self.num_read = 0
 
     def has(self, places: range) -> bool:
-        """Tell whether these samples are still here or yet to come."""
+        """Return whether these samples are kept or yet to come."""
         return places.start >= self.num_read or all(
             place in self._kept for place in range(places.start, min(places.stop, self.num_read))
         )
@@ -46,11 +47,11 @@ class Reading:
     def take(self, places: range, *, keep_from: int) -> list[Any] | None:
         """Return these samples, None if the stream ends before; keep those from `keep_from` on.
 
-        Every sample is drawn with its own seed, also one that is left out: data sets that shuffle in a buffer come to
-        the same buffer in every task.
+        Every sample is read with its own seed, also one that is skipped: so data sets that shuffle in a buffer have the
+        same buffer in every task.
         """
         while self.num_read < places.stop:
-            reseed_loading(self._seed(self.num_read))
+            seed_loading(self._seed(self.num_read))
             try:
                 sample = next(self._samples)
             except StopIteration:
@@ -61,7 +62,7 @@ class Reading:
         return [self._kept[place] for place in places]
 
     def forget(self, before: int) -> None:
-        """Keep nothing that comes before this place."""
+        """Drop the kept samples before this place."""
         for place in [place for place in self._kept if place < before]:
             del self._kept[place]
 
@@ -90,30 +91,30 @@ class StreamFeed:
         self._collate = collate_fn or default_collate
         self._pin = pin and torch.accelerator.is_available()
         self._sharded = False
-        self._plan: Plan | None = None
+        self._plan: ShardingPlan | None = None
         self._epoch: int | None = None
-        self._readings: dict[int, Reading] = {}
+        self._readers: dict[int, StreamReader] = {}
 
-    def bind(self, plan: Plan) -> None:
+    def bind(self, plan: ShardingPlan) -> None:
         """Take the plan of the training."""
         self._plan = plan
-        # With whole shares a virtual worker is a task, so the shards would depend on the number of tasks.
+        # With whole shares a virtual worker is a task, and the shards would depend on the number of tasks.
         self._sharded = callable(getattr(self._dataset, "shard", None)) and not plan.whole_shares
 
     def stop_at(self, step: int) -> None:
-        """Nothing is loaded ahead."""
+        """Do nothing: a stream loads nothing ahead."""
 
-    def aim(self, step: int, owner: Owner, next_owner: Owner | None) -> None:  # noqa: ARG002 (of all feeds)
-        """Forget the samples of the steps before this one, and the shards that are not mine."""
+    def begin_step(self, step: int, worker: Worker, next_worker: Worker | None) -> None:  # noqa: ARG002 (of all feeds)
+        """Drop the samples of the steps before this one, and the shards of other tasks."""
         plan = self._bound
         if step // plan.steps_per_epoch != self._epoch:
-            self._readings.clear()
+            self._readers.clear()
             self._epoch = step // plan.steps_per_epoch
         if self._sharded:
-            mine = {part.virtual_worker for part in plan.parts(step, owner)}
-            self._readings = {worker: reading for worker, reading in self._readings.items() if worker in mine}
-        for worker, reading in self._readings.items():
-            reading.forget(self._begin_of(step, worker))
+            mine = {part.virtual_worker for part in plan.parts(step, worker)}
+            self._readers = {shard: reader for shard, reader in self._readers.items() if shard in mine}
+        for shard, reader in self._readers.items():
+            reader.forget(self._begin_of(step, shard))
 
     def indices(self, part: Part) -> list[int]:
         """Return the positions of the part's samples; a stream has no other name for them."""
@@ -128,31 +129,31 @@ class StreamFeed:
         worker = part.virtual_worker if self._sharded else _WHOLE
         begin = self._begin_of(part.step, worker)
         if self._sharded:
-            skipped = part.positions.start - self._share(part.step, worker).start
+            skipped = part.positions.start - self._positions_of(part.step, worker).start
             places = range(begin + skipped, begin + skipped + len(part.positions))
         else:
             places = part.positions
-        reading = self._readings.get(worker)
-        if reading is None or not reading.has(places):
-            reading = self._readings[worker] = self._open(part.step // self._bound.steps_per_epoch, worker)
-        samples = reading.take(places, keep_from=begin)
+        reader = self._readers.get(worker)
+        if reader is None or not reader.has(places):
+            reader = self._readers[worker] = self._open(part.step // self._bound.steps_per_epoch, worker)
+        samples = reader.take(places, keep_from=begin)
         if samples is None:
-            raise TrainingError(self._too_short(worker, reading.num_read))
+            raise TrainingError(self._too_short(worker, reader.num_read))
         if self._collate is not default_collate:
-            reseed_loading(self._seed_of(part.step // self._bound.steps_per_epoch, worker)(places.start, 1))
+            seed_loading(self._seed_of(part.step // self._bound.steps_per_epoch, worker)(places.start, 1))
         batch = self._collate(samples)
         return pin_memory(batch) if self._pin else batch  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Let go of the streams."""
-        self._readings.clear()
+        self._readers.clear()
 
     @property
-    def _bound(self) -> Plan:
+    def _bound(self) -> ShardingPlan:
         assert self._plan is not None, "no plan was bound"
         return self._plan
 
-    def _share(self, step: int, worker: int) -> range:
+    def _positions_of(self, step: int, worker: int) -> range:
         return cut(self._bound.batch(step), self._bound.num_parts(step, 1), worker)
 
     def _begin_of(self, step: int, worker: int) -> int:
@@ -169,7 +170,7 @@ class StreamFeed:
 
         return seed
 
-    def _open(self, epoch: int, worker: int) -> Reading:
+    def _open(self, epoch: int, worker: int) -> StreamReader:
         def open_it() -> Iterable[Any]:
             if callable(getattr(self._dataset, "set_epoch", None)):
                 self._dataset.set_epoch(epoch)
@@ -177,7 +178,7 @@ class StreamFeed:
                 return self._dataset  # type: ignore[no-any-return]
             return self._dataset.shard(worker, self._bound.virtual_workers)  # type: ignore[no-any-return]
 
-        return Reading(open_it, self._seed_of(epoch, worker))
+        return StreamReader(open_it, self._seed_of(epoch, worker))
 
     def _too_short(self, worker: int, num_read: int) -> str:
         if worker == _WHOLE:
@@ -186,7 +187,9 @@ class StreamFeed:
                 f"{self.num_samples}: give the Run num_samples={num_read}, or a stream that is as long as it says"
             )
         plan = self._bound
-        needed = sum(len(self._share(s, worker)) for s in range(plan.steps_per_epoch) if worker < plan.num_parts(s, 1))
+        needed = sum(
+            len(self._positions_of(s, worker)) for s in range(plan.steps_per_epoch) if worker < plan.num_parts(s, 1)
+        )
         return (
             f"shard({worker}, {plan.virtual_workers}) of epoch {self._epoch} ended after {num_read} samples; this "
             f"virtual worker computes {needed} of the {self.num_samples} of an epoch: lower num_samples or make the "

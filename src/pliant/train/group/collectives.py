@@ -1,11 +1,11 @@
-"""The group of a generation: who is in it, and what carries its collectives.
+"""The process group of a generation: its size, this task's rank, and the backends that run its collectives.
 
 Two groups can live at once, which is what makes a change of members possible without stopping. CPU tensors travel over
 gloo; CUDA tensors over NCCL where every member has a GPU of its own, else through the host's memory over gloo. Knows
 nothing of generations' meaning, jobs or models.
 
-Dropping a group waits for its operations, so it is done in a thread of its own. Everything of a lost group is dropped
-at once: a dead peer is seen by its neighbours only, and the others see it when those close their connections.
+Closing a group waits for its operations, so a thread of its own does it. A lost group is dropped as a whole and at
+once: only the neighbours of a dead peer notice it by themselves, and the others see that those close their connections.
 """
 
 import json
@@ -17,13 +17,13 @@ from typing import Final
 import torch
 
 from pliant.train.errors import GenerationLost
-from pliant.train.group.gloo import Carrier, Gloo, Operation
-from pliant.train.group.nccl import Nccl, is_usable
-from pliant.train.group.rendezvous import Meeting, Rendezvous
-from pliant.train.group.staged import Staged
+from pliant.train.group.gloo import CollectiveBackend, GlooBackend, Operation
+from pliant.train.group.nccl import NcclBackend, is_usable
+from pliant.train.group.rendezvous_client import RendezvousClient
+from pliant.train.group.staged import StagedBackend
 from pliant.train.group.transfer import Channels
 
-__all__ = ["Group", "Operation", "Rendezvous", "Seat", "connect", "stuck_groups"]
+__all__ = ["Group", "GroupSpec", "Operation", "connect", "num_closing_groups"]
 
 CONNECT_TIMEOUT_S: Final = 20.0
 """A group whose members did not all come by then has failed."""
@@ -32,14 +32,14 @@ _MESH_TIMEOUT_S: Final = 1.5
 
 _NO_NCCL: Final = "none"
 
-_graves: set[int] = set()
-_graves_lock = threading.Lock()
+_closing: set[int] = set()
+_closing_lock = threading.Lock()
 
 
-def stuck_groups() -> int:
-    """Return how many dropped groups still hold threads or connections; none, a moment after the last was dropped."""
-    with _graves_lock:
-        return len(_graves)
+def num_closing_groups() -> int:
+    """Return how many dropped groups still hold threads or connections; 0, a moment after the last was dropped."""
+    with _closing_lock:
+        return len(_closing)
 
 
 @dataclass(slots=True)
@@ -49,12 +49,12 @@ class Group:
     number: int
     rank: int
     size: int
-    backend: Gloo | None
-    """Carries collectives of CPU tensors; None if alone or dropped."""
+    backend: GlooBackend | None
+    """Runs collectives of CPU tensors; None in a group of one, or if dropped."""
     channels: Channels | None = None
     """Carry tensors from one member to another."""
-    device_backend: Carrier | None = None
-    """Carries tensors on a device; made when the first one comes, unless `connect` did."""
+    device_backend: CollectiveBackend | None = None
+    """Runs collectives of tensors on a device; made when the first one comes, unless `connect` made it."""
     note: str = ""
     """What the job's owner should know about this group."""
     works: list[Operation] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Group:
 
     def start_all_reduce(self, tensor: torch.Tensor) -> Operation | None:
         """Begin to sum a tensor over the members, in place; return the operation, for `wait_for`."""
-        return self._start(tensor, lambda carrier: carrier.all_reduce(tensor))
+        return self._start(tensor, lambda backend: backend.all_reduce(tensor))
 
     def start_all_to_all(
         self, output: torch.Tensor, source: torch.Tensor, *, received: Sequence[int], sent: Sequence[int]
@@ -74,61 +74,61 @@ class Group:
         Piece r of `source` (of `sent[r]` elements) goes to member r, and what member r sends lands as piece r of
         `output` (of `received[r]` elements).
         """
-        return self._start(source, lambda carrier: carrier.all_to_all(output, source, received=received, sent=sent))
+        return self._start(source, lambda backend: backend.all_to_all(output, source, received=received, sent=sent))
 
     def start_broadcast(self, tensor: torch.Tensor, source: int) -> Operation | None:
         """Begin to copy a contiguous tensor from one member to all others, in place."""
-        return self._start(tensor, lambda carrier: carrier.broadcast(tensor, source))
+        return self._start(tensor, lambda backend: backend.broadcast(tensor, source))
 
-    def _start(self, tensor: torch.Tensor, begin: Callable[[Carrier], Operation]) -> Operation | None:
-        backend = self.backend
-        if backend is None:
+    def _start(self, tensor: torch.Tensor, begin: Callable[[CollectiveBackend], Operation]) -> Operation | None:
+        gloo = self.backend
+        if gloo is None:
             if self.size > 1:
                 raise GenerationLost("the generation was dropped")
             return None
-        carrier: Carrier = backend
+        backend: CollectiveBackend = gloo
         if tensor.device.type != "cpu":
             if self.device_backend is None:
-                self.device_backend = Staged(backend, rank=self.rank, number=self.number)
-            carrier = self.device_backend
+                self.device_backend = StagedBackend(gloo, rank=self.rank, number=self.number)
+            backend = self.device_backend
         self.num_started += 1
-        operation = begin(carrier)
+        operation = begin(backend)
         self.works.append(operation)
         return operation
 
-    def wait_for(self, work: Operation | None, *, lost: Callable[[], bool]) -> None:
+    def wait_for(self, work: Operation | None, *, is_lost: Callable[[], bool]) -> None:
         """Wait for one operation that was started, until what comes next on its device may use its tensors.
 
         Raises:
             GenerationLost: as `wait`.
         """
         if work is not None:
-            work.wait(lost)
+            work.wait(is_lost)
 
-    def wait(self, *, lost: Callable[[], bool]) -> None:
+    def wait(self, *, is_lost: Callable[[], bool]) -> None:
         """Wait for everything that was started, until it is over: values may be read on the host.
 
         Raises:
-            GenerationLost: a peer is gone or `lost()` became true; the tensors must not be used again.
+            GenerationLost: a peer is gone or `is_lost()` became true; the tensors must not be used again.
         """
-        if self.backend is None and (self.size > 1 or lost()):  # alone: others may go on without me
+        if self.backend is None and (self.size > 1 or is_lost()):  # alone: others may go on without this task
             raise GenerationLost("the coordinator gave this generation up")
         for work in self.works:
-            work.finish(lost)
+            work.finish(is_lost)
         self.works = []
 
-    def all_reduce(self, tensors: Sequence[torch.Tensor], *, lost: Callable[[], bool]) -> None:
+    def all_reduce(self, tensors: Sequence[torch.Tensor], *, is_lost: Callable[[], bool]) -> None:
         """Sum every tensor over the members, in place.
 
         Raises:
-            GenerationLost: a peer is gone or `lost()` became true; the tensors must not be used again.
+            GenerationLost: a peer is gone or `is_lost()` became true; the tensors must not be used again.
         """
         for tensor in tensors:
             self.start_all_reduce(tensor)
-        self.wait(lost=lost)
+        self.wait(is_lost=is_lost)
 
     def send(self, tensor: torch.Tensor, to: int) -> None:
-        """Send a contiguous CPU tensor; returns when the peer took it.
+        """Send a contiguous CPU tensor; return when the peer has received it.
 
         Raises:
             GenerationLost: the peer is gone, or another thread aborted the group.
@@ -144,10 +144,10 @@ class Group:
         self.channels.receive(tensor, source)
 
     def abort(self) -> None:
-        """End everything that is under way in this group with `GenerationLost`, at once and from any thread."""
-        for carrier in (self.channels, self.device_backend, self.backend):
-            if carrier is not None:
-                carrier.abort()
+        """Make everything that is under way in this group raise `GenerationLost`, at once; callable from any thread."""
+        for backend in (self.channels, self.device_backend, self.backend):
+            if backend is not None:
+                backend.abort()
 
     def drop(self) -> None:
         """Close all connections, in the background: peers that wait in this group notice at once."""
@@ -155,73 +155,77 @@ class Group:
             return
         if self.works:
             self.abort()
-        grave = [carrier for carrier in (self.channels, self.device_backend, self.backend) if carrier is not None]
+        closing = [backend for backend in (self.channels, self.device_backend, self.backend) if backend is not None]
         self.backend, self.channels, self.device_backend, self.works = None, None, None, []
-        with _graves_lock:
-            _graves.add(id(grave))
-        threading.Thread(target=_bury, args=(grave,), name=f"pliant-bury-{self.number}", daemon=True).start()
+        with _closing_lock:
+            _closing.add(id(closing))
+        threading.Thread(target=_close, args=(closing,), name=f"pliant-close-{self.number}", daemon=True).start()
 
 
-def _bury(grave: Sequence[Gloo | Channels | Carrier]) -> None:
+def _close(closing: Sequence[GlooBackend | Channels | CollectiveBackend]) -> None:
     try:
-        for carrier in grave:
-            carrier.close()
+        for one in closing:
+            one.close()
     finally:
-        with _graves_lock:
-            _graves.discard(id(grave))
+        with _closing_lock:
+            _closing.discard(id(closing))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
-    """My place in a generation."""
+class GroupSpec:
+    """Which group to connect, and as which of its members."""
 
     number: int
     rank: int
     size: int
     host: str
-    """My own address, at which the others reach me."""
+    """This task's own address, at which the other members reach it."""
     device: torch.device | None = None
     """Where the gradients live."""
 
 
 def connect(
-    seat: Seat, *, address: tuple[str, int], prefix: str, given_up: Callable[[], bool] = lambda: False
+    spec: GroupSpec, *, address: tuple[str, int], prefix: str, is_cancelled: Callable[[], bool] = lambda: False
 ) -> Group:
     """Connect with all other members; `address` is the rendezvous of the first, `prefix` names the generation.
 
-    `given_up` is asked a few times a second; when it says True nothing is waited for any more.
+    `is_cancelled` is called a few times a second; when it returns True every wait ends.
 
     Raises:
         GenerationLost: somebody did not come within `CONNECT_TIMEOUT_S`, the rendezvous is gone, or it was given up.
     """
-    number, rank, size = seat.number, seat.rank, seat.size
+    number, rank, size = spec.number, spec.rank, spec.size
     if size == 1:
         return Group(number=number, rank=0, size=1, backend=None)
     channels: Channels | None = None
-    gloo: Gloo | None = None
+    gloo: GlooBackend | None = None
     try:
-        channels = Channels(rank=rank, host=seat.host)
-        with Meeting(address, prefix=prefix, timeout_s=CONNECT_TIMEOUT_S, given_up=given_up) as meeting:
-            meeting.set(f"member/{rank}", json.dumps([_gpu(seat.device), channels.address]).encode())
-            members = [json.loads(told) for told in meeting.get(*(f"member/{other}" for other in range(size)))]
-            channels.meet([address for _, address in members])
+        channels = Channels(rank=rank, host=spec.host)
+        with RendezvousClient(
+            address, prefix=prefix, timeout_s=CONNECT_TIMEOUT_S, is_cancelled=is_cancelled
+        ) as rendezvous:
+            rendezvous.set(f"member/{rank}", json.dumps([_gpu(spec.device), channels.address]).encode())
+            members = [json.loads(answer) for answer in rendezvous.get(*(f"member/{other}" for other in range(size)))]
+            channels.set_peers([address for _, address in members])
             gpus = [gpu for gpu, _ in members]
-            gloo = Gloo(meeting, rank=rank, size=size, host=seat.host, timeout_s=_MESH_TIMEOUT_S)
+            gloo = GlooBackend(rendezvous, rank=rank, size=size, host=spec.host, timeout_s=_MESH_TIMEOUT_S)
             group = Group(number=number, rank=rank, size=size, backend=gloo, channels=channels)
             group.note = _why_staged(gpus)
-            if seat.device is not None and all(gpus) and not group.note:
-                group.device_backend = Nccl(meeting, rank=rank, size=size, device=seat.device, given_up=given_up)
+            if spec.device is not None and all(gpus) and not group.note:
+                group.device_backend = NcclBackend(
+                    rendezvous, rank=rank, size=size, device=spec.device, is_cancelled=is_cancelled
+                )
     except GenerationLost as error:
         if channels is not None:
             channels.close()
         if gloo is not None:
-            gloo.abort()  # the others need not wait for me
+            gloo.abort()  # the others need not wait for this task
         raise GenerationLost(f"generation {number} did not connect: {error}") from None
     return group
 
 
 def _gpu(device: torch.device | None) -> str:
-    """Return what names the GPU of the gradients among all machines; nothing if NCCL cannot be used on it."""
+    """Return an id of the gradients' GPU, unique among all machines; empty if they are not on one."""
     if device is None or device.type != "cuda":
         return ""
     if not is_usable():
@@ -230,7 +234,7 @@ def _gpu(device: torch.device | None) -> str:
 
 
 def _why_staged(gpus: Sequence[str]) -> str:
-    """Say why gradients on GPUs go through the host's memory; nothing if they do not, or there are no GPUs."""
+    """Say why gradients on GPUs go through the host's memory; empty if they do not, or there are no GPUs."""
     if not any(gpus):
         return ""
     if not all(gpus):

@@ -1,10 +1,10 @@
 """Collectives of CPU tensors: c10d's gloo, built directly, outside c10d's global state.
 
 Facts of gloo that shape this file:
-- it has no abort, and waits for its operations when it is taken down; `abort` shuts the connections of exactly this
-  group down, which ends the operations in them with an error, here and at the peers;
-- but one that had begun to write to a peer that went away, and waits for nothing else, is never told: it keeps two
-  threads and its tensor until its time-out. Its group is buried late, and counted as stuck until then;
+- it has no abort, and its destructor waits for its operations; `abort` shuts the connections of exactly this group
+  down, which ends the operations in them with an error, here and at the peers;
+- but an operation that had begun to write to a peer that went away, and waits for nothing else, never ends: it keeps
+  two threads and its tensor until its time-out. Its group is closed late (`num_closing_groups` counts it until then);
 - a dead peer is seen as a closed connection by its neighbours only, and the others see it when those close theirs;
 - an operation that was given up may still write into its tensor until the connections are shut down.
 
@@ -26,13 +26,13 @@ import torch
 from torch._C import _distributed_c10d
 
 from pliant.train.errors import GenerationLost
-from pliant.train.group.rendezvous import Meeting
+from pliant.train.group.rendezvous_client import RendezvousClient
 
 _c10d: Any = _distributed_c10d
 """Its stubs lack half of the names used here."""
 
 _OPERATION_TIMEOUT: Final = timedelta(hours=2)
-"""Hangs are noticed by the coordinator, not by this; it frees what gloo forgot, and no step may take longer."""
+"""The coordinator notices hangs long before. This frees what gloo would keep for ever; no step may take longer."""
 _POLL: Final = timedelta(milliseconds=50)
 _NUM_THREADS: Final = 2
 
@@ -43,19 +43,19 @@ _Connection = tuple[Any, Any]
 class Operation(Protocol):
     """A collective that was started."""
 
-    def wait(self, lost: Callable[[], bool]) -> None:
+    def wait(self, is_lost: Callable[[], bool]) -> None:
         """Wait until its tensors can be used by what comes next, on the host or on the same stream.
 
         Raises:
-            GenerationLost: it failed, or `lost()` became true.
+            GenerationLost: it failed, or `is_lost()` became true.
         """
 
-    def finish(self, lost: Callable[[], bool]) -> None:
+    def finish(self, is_lost: Callable[[], bool]) -> None:
         """Wait until it is over on its device too, and whether it succeeded is certain; raises as `wait` does."""
 
 
-class Carrier(Protocol):
-    """What carries the collectives of one group; all members start the same ones in the same order."""
+class CollectiveBackend(Protocol):
+    """Runs the collectives of one group; all members start the same ones in the same order."""
 
     def all_reduce(self, tensor: torch.Tensor) -> Operation: ...
 
@@ -69,11 +69,11 @@ class Carrier(Protocol):
         """End every operation with an error, at once and from any thread; nothing can be started after it."""
 
     def close(self) -> None:
-        """Let go of all threads and connections; returns when they are gone."""
+        """End all threads and connections; return when they are gone."""
 
 
-class C10dCollectives:
-    """The collectives as every backend of c10d takes them; a subclass says how one is started."""
+class C10dBackend:
+    """The collectives in the form that every backend of c10d takes; a subclass starts them."""
 
     def all_reduce(self, tensor: torch.Tensor) -> Operation:
         options = _c10d.AllreduceOptions()
@@ -95,19 +95,19 @@ class C10dCollectives:
         raise NotImplementedError
 
 
-class Gloo(C10dCollectives):
+class GlooBackend(C10dBackend):
     """The gloo group of one generation, connected when constructed.
 
     Args:
-        host: my own address.
-        timeout_s: for the connections, once all members have met.
+        host: this task's own address.
+        timeout_s: for the connections, once all members have met at the rendezvous.
 
     Raises:
         GenerationLost: it did not connect.
     """
 
-    def __init__(self, meeting: Meeting, *, rank: int, size: int, host: str, timeout_s: float) -> None:
-        store = MeetingStore(meeting)
+    def __init__(self, rendezvous: RendezvousClient, *, rank: int, size: int, host: str, timeout_s: float) -> None:
+        store = RendezvousStore(rendezvous)
         try:
             options = _c10d.ProcessGroupGloo._Options()
             options._timeout = timedelta(seconds=timeout_s)
@@ -118,7 +118,7 @@ class Gloo(C10dCollectives):
         except RuntimeError as error:
             raise GenerationLost(_advice(host, error)) from None
         self._store = store  # c10d keeps a pointer to it, not its Python half
-        self._connections = _connections(store.told, store.heard)
+        self._connections = _connections(store.sent, store.received)
 
     def _start(self, begin: Callable[[Any], Any]) -> Operation:
         backend = self._backend
@@ -140,13 +140,13 @@ class Gloo(C10dCollectives):
 
 
 class _GlooOperation:
-    """Lets go of what c10d made when it is over: that keeps the connections of its group open."""
+    """Drops what c10d returned as soon as the operation is over, since that keeps the group's connections open."""
 
     def __init__(self, work: Any) -> None:
         self._work = work
         self._error = ""
 
-    def wait(self, lost: Callable[[], bool]) -> None:
+    def wait(self, is_lost: Callable[[], bool]) -> None:
         while self._work is not None:
             completed = self._work.is_completed()
             try:
@@ -154,7 +154,7 @@ class _GlooOperation:
             except RuntimeError as error:
                 if completed:  # not our poll that timed out, but the operation that failed
                     self._error = first_line(error)
-                elif lost():
+                elif is_lost():
                     self._error = "the coordinator gave this generation up"
                 else:
                     continue
@@ -165,63 +165,63 @@ class _GlooOperation:
     finish = wait
 
 
-class MeetingStore(_distributed_c10d.Store):
-    """Shows a meeting to c10d as the store it wants. Keeps what was told and heard."""
+class RendezvousStore(_distributed_c10d.Store):
+    """A rendezvous in the form of the store that c10d wants. Keeps what was sent and received."""
 
-    def __init__(self, meeting: Meeting) -> None:
+    def __init__(self, rendezvous: RendezvousClient) -> None:
         super().__init__()
-        self._meeting = meeting
-        self.told: dict[str, bytes] = {}
-        self.heard: dict[str, bytes] = {}
+        self._rendezvous = rendezvous
+        self.sent: dict[str, bytes] = {}
+        self.received: dict[str, bytes] = {}
 
     def set(self, key: str, value: bytes) -> None:  # type: ignore[override]  # the stubs say str, c10d gives bytes
-        self.told[key] = bytes(value)
-        self._meeting.set(key, bytes(value))
+        self.sent[key] = bytes(value)
+        self._rendezvous.set(key, bytes(value))
 
     def get(self, key: str) -> bytes:
-        if key not in self.told:
-            self._hear([key])
-        return self.told.get(key) or self.heard[key]
+        if key not in self.sent:
+            self._receive([key])
+        return self.sent.get(key) or self.received[key]
 
     def wait(self, keys: list[str], _timeout: timedelta | None = None) -> None:
-        """Wait for values; how long is the meeting's business."""
-        self._hear([key for key in keys if key not in self.told])
+        """Wait for values; the client knows for how long."""
+        self._receive([key for key in keys if key not in self.sent])
 
     def check(self, keys: list[str]) -> bool:
-        """Tell whether all these are known here; c10d's own threads ask, long after the meeting is over."""
-        return all(key in self.told or key in self.heard for key in keys)
+        """Tell whether all these are known here; c10d's own threads ask, long after the client is closed."""
+        return all(key in self.sent or key in self.received for key in keys)
 
-    def _hear(self, keys: list[str]) -> None:
-        unknown = [key for key in keys if key not in self.heard]
+    def _receive(self, keys: list[str]) -> None:
+        unknown = [key for key in keys if key not in self.received]
         if unknown:
-            self.heard.update(zip(unknown, self._meeting.get(*unknown), strict=True))
+            self.received.update(zip(unknown, self._rendezvous.get(*unknown), strict=True))
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error of c10d says, without its stack."""
+    """Return the message of an error of c10d, without its stack."""
     return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 
 def _advice(host: str, error: RuntimeError) -> str:
-    told = first_line(error)
-    if "local" in told and "address" in told:
+    text = first_line(error)
+    if "local" in text and "address" in text:
         return (
-            f"this task cannot use its address {host}: {told}; the machine's agent sets PLIANT_HOST, and it must be an "
+            f"this task cannot use its address {host}: {text}; the machine's agent sets PLIANT_HOST, and it must be an "
             f"address of this machine that the others reach"
         )
-    return f"{told}; my address is {host} (PLIANT_HOST): all machines of a job must reach each other"
+    return f"{text}; my address is {host} (PLIANT_HOST): all machines of a job must reach each other"
 
 
 # -- which connections are a group's -----------------------------------------------------------------------------------
 
 
-def _connections(told: dict[str, bytes], heard: dict[str, bytes]) -> frozenset[_Connection]:
-    """Return the connections between my group and its peers.
+def _connections(sent: dict[str, bytes], received: dict[str, bytes]) -> frozenset[_Connection]:
+    """Return the connections between this task and the other members.
 
-    What gloo tells through the store holds the address that a member listens at, as the kernel writes it. A connection
-    that ends at one of those of my peers, or begins at mine, is one of the group's: such an address has no other use.
+    What gloo sends through the store holds the address that a member listens at, as the kernel writes it. A connection
+    that ends at such an address of a peer, or begins at this task's, belongs to the group: they have no other use.
     """
-    mine, theirs = b"|".join(told.values()), b"|".join(heard.values())
+    mine, theirs = b"|".join(sent.values()), b"|".join(received.values())
     found = set()
     for connection in _open_sockets():
         ends = _ends(connection)
@@ -244,7 +244,7 @@ def shut_down(connections: frozenset[_Connection]) -> int:
 def _open_sockets() -> Iterator[socket.socket]:
     """Yield a second handle of every socket of this process, one after the other.
 
-    It keeps the socket from becoming another one while it is looked at; closing it does not close the socket.
+    While it is open, the number of the socket cannot be used for another one; closing it does not close the socket.
     """
     for number in _descriptors():
         try:
@@ -265,7 +265,7 @@ def _open_sockets() -> Iterator[socket.socket]:
 def _descriptors() -> list[int]:
     try:
         return [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:  # none is left to read the list with: ask for all that can be
+    except OSError:  # no descriptor is left to read the list with: try all numbers
         return list(range(os.sysconf("SC_OPEN_MAX")))
 
 

@@ -3,9 +3,9 @@
 Facts of NCCL that shape this file:
 - one GPU can be in a group only once, so tasks that share one use gloo (`pliant.train.group.staged`);
 - its operations run on a stream of their own; waiting for one orders the present stream after it and returns at once.
-  A kernel whose peer is gone runs for ever, and what reads its results on the host would wait for ever inside CUDA: so
-  whether operations are over is asked in a loop, and only then is a value read;
-- an abort makes such kernels end, as if they were done: after one, results are never believed;
+  A kernel whose peer is gone runs for ever, and reading its results on the host would wait for ever inside CUDA. So a
+  loop asks whether operations are over, and values are read only after that;
+- an abort makes such kernels end as if they had succeeded: after an abort, no result counts;
 - c10d's own watchdog would kill the process when an operation fails, so it is told not to.
 """
 
@@ -20,8 +20,8 @@ import torch
 from torch._C import _distributed_c10d
 
 from pliant.train.errors import GenerationLost
-from pliant.train.group.gloo import C10dCollectives, MeetingStore, Operation, first_line
-from pliant.train.group.rendezvous import Meeting
+from pliant.train.group.gloo import C10dBackend, Operation, RendezvousStore, first_line
+from pliant.train.group.rendezvous_client import RendezvousClient
 
 _c10d: Any = _distributed_c10d
 
@@ -45,7 +45,7 @@ def is_usable() -> bool:
     return hasattr(_c10d, "ProcessGroupNCCL") and os.environ.get("PLIANT_NCCL") != "0"
 
 
-class Nccl(C10dCollectives):
+class NcclBackend(C10dBackend):
     """The NCCL group of one generation on one GPU, ready when constructed; a `Carrier`.
 
     Raises:
@@ -53,13 +53,19 @@ class Nccl(C10dCollectives):
     """
 
     def __init__(
-        self, meeting: Meeting, *, rank: int, size: int, device: torch.device, given_up: Callable[[], bool]
+        self,
+        rendezvous: RendezvousClient,
+        *,
+        rank: int,
+        size: int,
+        device: torch.device,
+        is_cancelled: Callable[[], bool],
     ) -> None:
         for name, value in _SETTINGS.items():
             os.environ.setdefault(name, value)
         self._device = device
         self._aborted = threading.Event()
-        self._store = MeetingStore(meeting)  # c10d keeps a pointer to it, not its Python half
+        self._store = RendezvousStore(rendezvous)  # c10d keeps a pointer to it, not its Python half
         try:
             options = _c10d.ProcessGroupNCCL.Options()
             options.config.blocking = 0
@@ -68,7 +74,7 @@ class Nccl(C10dCollectives):
             with torch.cuda.device(device):
                 self._backend.eager_connect_single_device(device)
             while not self._backend._is_initialized():
-                if given_up():
+                if is_cancelled():
                     raise GenerationLost("the coordinator gave this generation up")
                 time.sleep(_PATIENT_S)
         except RuntimeError as error:
@@ -90,12 +96,12 @@ class Nccl(C10dCollectives):
     def abort(self) -> None:
         """End every operation; the kernels follow in a moment."""
         if not self._aborted.is_set():
-            self._aborted.set()  # before anything ends by it: whoever waits must not take that for success
+            self._aborted.set()  # first of all: a thread that waits must not take the end of its operation for success
             threading.Thread(target=self._end, name="pliant-abort-nccl", daemon=True).start()
 
     def close(self) -> None:
         if not self._aborted.is_set():
-            torch.cuda.synchronize(self._device)  # what was started is still wanted by who waits for it
+            torch.cuda.synchronize(self._device)  # a thread may still wait for what was started
             self._aborted.set()
         self._end()
         self._backend = None
@@ -112,8 +118,8 @@ class _NcclOperation:
         self._device = device
         self._aborted = aborted
 
-    def wait(self, lost: Callable[[], bool]) -> None:
-        if self._aborted.is_set() or lost():
+    def wait(self, is_lost: Callable[[], bool]) -> None:
+        if self._aborted.is_set() or is_lost():
             raise GenerationLost("the coordinator gave this generation up")
         try:
             with torch.cuda.device(self._device):
@@ -121,10 +127,10 @@ class _NcclOperation:
         except RuntimeError as error:
             raise GenerationLost(f"NCCL: {first_line(error)}") from None
 
-    def finish(self, lost: Callable[[], bool]) -> None:
+    def finish(self, is_lost: Callable[[], bool]) -> None:
         try:
             while not self._work.is_completed():
-                if self._aborted.is_set() or lost():
+                if self._aborted.is_set() or is_lost():
                     raise GenerationLost("the coordinator gave this generation up")
                 time.sleep(_SPIN_S)
             failure = self._work.exception()
@@ -132,4 +138,4 @@ class _NcclOperation:
             raise GenerationLost(f"NCCL: {first_line(error)}") from None
         if failure is not None:
             raise GenerationLost(f"NCCL: {failure}")
-        self.wait(lost)
+        self.wait(is_lost)

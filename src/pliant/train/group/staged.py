@@ -1,8 +1,8 @@
 """Collectives of tensors on a device over gloo: through pinned memory of the host.
 
 For tasks that share a GPU, which NCCL cannot connect. A thread starts the exchange of each tensor when its copy has
-arrived in the host's memory, so that the backward pass need not wait for the copies; one thread, so that all members
-start the same operations in the same order.
+arrived in the host's memory, so that the backward pass need not wait for the copies. It is one thread, so that all
+members start the same operations in the same order.
 """
 
 import queue
@@ -13,19 +13,19 @@ from typing import Final
 import torch
 
 from pliant.train.errors import GenerationLost
-from pliant.train.group.gloo import Carrier, Operation
+from pliant.train.group.gloo import CollectiveBackend, Operation
 
 _LOOK_S: Final = 0.05
 
 
-class Staged:
-    """A `Carrier` of tensors on any device over one of CPU tensors, which it does not own.
+class StagedBackend:
+    """A `CollectiveBackend` of tensors on any device over one of CPU tensors, which it does not own.
 
     The tensors must be contiguous. Copies run on the present stream of the thread that starts or waits.
     """
 
-    def __init__(self, carrier: Carrier, *, rank: int, number: int) -> None:
-        self._carrier = carrier
+    def __init__(self, host: CollectiveBackend, *, rank: int, number: int) -> None:
+        self._host = host
         self._rank = rank
         self._queue: queue.SimpleQueue[_StagedOperation | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=f"pliant-stage-{number}", daemon=True)
@@ -33,9 +33,7 @@ class Staged:
 
     def all_reduce(self, tensor: torch.Tensor) -> Operation:
         host = _host_like(tensor)
-        return self._start(
-            given=[(tensor, host)], begin=lambda: self._carrier.all_reduce(host), results=[(host, tensor)]
-        )
+        return self._start(given=[(tensor, host)], begin=lambda: self._host.all_reduce(host), results=[(host, tensor)])
 
     def all_to_all(
         self, output: torch.Tensor, source: torch.Tensor, *, received: Sequence[int], sent: Sequence[int]
@@ -43,7 +41,7 @@ class Staged:
         into, out_of = _host_like(output), _host_like(source)
         return self._start(
             given=[(source, out_of)],
-            begin=lambda: self._carrier.all_to_all(into, out_of, received=received, sent=sent),
+            begin=lambda: self._host.all_to_all(into, out_of, received=received, sent=sent),
             results=[(into, output)],
         )
 
@@ -52,7 +50,7 @@ class Staged:
         mine = source == self._rank
         return self._start(
             given=[(tensor, host)] if mine else [],
-            begin=lambda: self._carrier.broadcast(host, source),
+            begin=lambda: self._host.broadcast(host, source),
             results=[] if mine else [(host, tensor)],
         )
 
@@ -65,7 +63,7 @@ class Staged:
     ) -> Operation:
         for tensor, host in given:
             host.copy_(tensor, non_blocking=True)
-        operation = _StagedOperation(begin, results, _copied(given))
+        operation = _StagedOperation(begin, results, _record_copies(given))
         self._queue.put(operation)
         return operation
 
@@ -74,7 +72,7 @@ class Staged:
             operation.start()
 
     def abort(self) -> None:
-        """Do nothing: the carrier's owner ends its operations."""
+        """Do nothing: the owner of the CPU backend ends its operations."""
 
     def close(self) -> None:
         self._queue.put(None)
@@ -85,8 +83,8 @@ def _host_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
 
 
-def _copied(given: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.cuda.Event | None:
-    """Mark the end of the copies from a GPU; those from a CPU are over when they were made."""
+def _record_copies(given: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.cuda.Event | None:
+    """Record an event at the end of the copies from a GPU; copies from a CPU are synchronous."""
     devices = [tensor.device for tensor, _ in given if tensor.is_cuda]
     if not devices:
         return None
@@ -120,15 +118,15 @@ class _StagedOperation:
             self._error = str(error) or type(error).__name__
         self._started.set()
 
-    def wait(self, lost: Callable[[], bool]) -> None:
+    def wait(self, is_lost: Callable[[], bool]) -> None:
         if self._delivered:
             return
         while not self._started.wait(_LOOK_S):
-            if lost():
+            if is_lost():
                 raise GenerationLost("the coordinator gave this generation up")
         if self._operation is None:
             raise GenerationLost(self._error)
-        self._operation.wait(lost)
+        self._operation.wait(is_lost)
         for host, tensor in self._results:
             tensor.copy_(host, non_blocking=True)
         self._delivered = True

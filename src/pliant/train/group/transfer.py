@@ -1,10 +1,10 @@
 """Tensors from one member of a generation to another: over connections of our own.
 
-Not gloo's send and receive: a send whose peer goes away while it is on its way is never told, and waits for ever. Here
-an abort ends everything at once, and so does the end of the peer.
+Not gloo's send and receive: a send whose peer goes away in the middle of it waits for ever. Here an abort ends
+everything at once, and so does the end of the peer.
 
 A connection is made by the sender when it first sends to a member. It begins with the receiver's token (which members
-learn from each other at the rendezvous, so that a stranger cannot put anything into a training) and the sender's rank.
+learn from each other at the rendezvous, so that nobody else can send anything into a training) and the sender's rank.
 Then come tensors, each as its number of bytes and the bytes; the receiver answers each with one byte.
 """
 
@@ -33,7 +33,7 @@ class Channels:
     """One member's end of the connections of its generation. One thread uses it, any thread may abort it.
 
     Args:
-        host: my own address.
+        host: this task's own address.
     """
 
     def __init__(self, *, rank: int, host: str) -> None:
@@ -54,10 +54,10 @@ class Channels:
             ) from None
         self._listener.settimeout(_LOOK_S)
         self.address = json.dumps([*self._listener.getsockname()[:2], self._token.hex()])
-        """To be told to the others."""
+        """What the other members need to connect."""
 
-    def meet(self, peers: Sequence[str]) -> None:
-        """Take the addresses of all members, in rank order."""
+    def set_peers(self, peers: Sequence[str]) -> None:
+        """Set the addresses of all members, in rank order."""
         self._peers = peers
 
     def send(self, tensor: torch.Tensor, to: int) -> None:
@@ -96,12 +96,12 @@ class Channels:
     def _connect(self, to: int) -> socket.socket:
         host, port, token = json.loads(self._peers[to])
         connection = socket.create_connection((host, port), timeout=_HELLO_TIMEOUT_S)
-        self._keep(self._to, to, connection)
+        self._store(self._to, to, connection)
         connection.sendall(_HELLO.pack(bytes.fromhex(token), self._rank))
         return connection
 
     def _accept(self) -> None:
-        """Take the next connection, if one comes in a moment."""
+        """Accept the next connection, if one comes within a moment."""
         if self._aborted.is_set():
             raise ConnectionError("aborted")
         try:
@@ -119,9 +119,9 @@ class Channels:
         if not hmac.compare_digest(token, self._token):
             connection.close()
             return
-        self._keep(self._from, rank, connection)
+        self._store(self._from, rank, connection)
 
-    def _keep(self, among: dict[int, socket.socket], rank: int, connection: socket.socket) -> None:
+    def _store(self, among: dict[int, socket.socket], rank: int, connection: socket.socket) -> None:
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
@@ -143,7 +143,7 @@ class Channels:
                     connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of all connections; whatever was sent has been taken."""
+        """Close all connections; whatever was sent has been received."""
         self.abort()
         with self._lock:
             for connection in (self._listener, *self._to.values(), *self._from.values()):

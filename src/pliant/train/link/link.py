@@ -1,8 +1,8 @@
 """The task's end of the control link: a WebSocket to the server, kept by a thread of its own.
 
-It reconnects for ever, to whichever server leads now, says `Hello` first on every connection, and keeps what the server
-has not stored for the next one. While it has nothing to say it sends a pulse, so that the server knows that it lives.
-Training never waits for it. Knows nothing of generations: it hands messages over.
+It reconnects for ever, to whichever server leads now, sends `Hello` first on every connection, and sends again what the
+server has not stored. While there is nothing to send it sends pulses, so that the server knows that the task lives.
+Training never waits for it. Knows nothing of generations: it only delivers messages.
 """
 
 import socket
@@ -19,8 +19,8 @@ from websockets.sync.client import ClientConnection, connect
 from pliant.api.link import LINK_PATH, MAX_FRAME_BYTES, decode_to_task, encode
 from pliant.core.errors import InvalidInput
 from pliant.core.link import Dismiss, FromTask, Hello, Pulse, Stored, ToTask
-from pliant.train.link.outbox import Numbered, Outbox
-from pliant.train.link.server_address import Whereabouts, websocket
+from pliant.train.link.send_queue import Numbered, SendQueue
+from pliant.train.link.server_address import ServerAddress, websocket
 
 _RETRY_FIRST_S: Final = 0.05
 _RETRY_MOST_S: Final = 1.0
@@ -28,17 +28,17 @@ _OPEN_S: Final = 3.0
 """A server that is stopped accepts connections and says nothing."""
 _REFUSED: Final = (401, 403, 404, 410)
 _REFUSED_S: Final = 30.0
-"""Who is refused for so long leaves. While our server is down, a stranger may listen at its address."""
+"""A task that is refused for so long leaves. At first the refusal may come from another program at the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pulsing:
-    """How a task shows that it lives."""
+class PulseSettings:
+    """How a task shows that it lives, while it has nothing else to send."""
 
     make: Callable[[], Pulse]
     """Called in a thread of the link's; must be quick and wait for nobody."""
     lease_s: float
-    """The server takes the task for hung after so much silence; a quarter of it passes before a pulse is sent."""
+    """After so much silence the server takes the task for hung; a pulse is sent after a quarter of it."""
 
     @property
     def every_s(self) -> float:
@@ -46,7 +46,7 @@ class Pulsing:
 
 
 class _Connection(ClientConnection):
-    """A connection whose end wakes whoever reads from it.
+    """A connection whose end wakes the thread that reads from it.
 
     A TLS record that holds no data makes the socket look readable, and the read then waits for one that does.
     websockets 17 closes the socket under it, which wakes nobody, and then waits for the thread that reads: for ever, if
@@ -64,31 +64,31 @@ class Link:
     """Keeps the connection.
 
     Args:
-        where: tells the server's base URL.
+        address: where the server is.
         token: the job's token.
         hello: makes the first message of a connection; called in the link's thread.
         deliver: takes every message from the server; called in the link's thread, must be quick.
-        pulse: how to show life in silence; None: not at all.
+        pulse: how to show that this task lives while there is nothing to send; None: not at all.
     """
 
     def __init__(
         self,
         *,
-        where: Whereabouts,
+        address: ServerAddress,
         task_id: str,
         token: str,
         hello: Callable[[], Hello],
         deliver: Callable[[ToTask], None],
-        pulse: Pulsing | None = None,
+        pulse: PulseSettings | None = None,
     ) -> None:
-        self._where = where
+        self._address = address
         self._path = f"{LINK_PATH}?task={task_id}"
         self._token = token
         self._hello = hello
         self._deliver = deliver
         self._pulse = pulse
         self._retry_most_s = _RETRY_MOST_S if pulse is None else min(_RETRY_MOST_S, pulse.every_s)
-        self._outbox = Outbox()
+        self._queue = SendQueue()
         self._changed = threading.Condition()
         self._closing = False
         self._refused = False
@@ -106,24 +106,24 @@ class Link:
     def send(self, message: FromTask) -> None:
         """Queue a message."""
         with self._changed:
-            self._outbox.put(message)
+            self._queue.put(message)
             self._changed.notify_all()
 
-    def waiting(self) -> bool:
-        """Tell whether something is still to be stored."""
+    def has_unstored(self) -> bool:
+        """Tell whether the server has yet to store a message."""
         with self._changed:
-            return bool(self._outbox)
+            return bool(self._queue)
 
     def close(self, timeout_s: float) -> bool:
-        """Send what waits, say goodbye and end; tell whether everything was stored.
+        """Send what waits, close the connection and end; return whether everything was stored.
 
         Args:
             timeout_s: seconds after which the server is given up if it stores nothing any more.
         """
         with self._changed:
-            while self._outbox and not self._refused and self._stores_more(timeout_s):
+            while self._queue and not self._refused and self._stores_more(timeout_s):
                 continue
-            flushed = not self._outbox
+            flushed = not self._queue
             self._closing = True
             self._changed.notify_all()
             connection = self._connection
@@ -132,15 +132,15 @@ class Link:
         return flushed
 
     def _stores_more(self, timeout_s: float) -> bool:
-        """Wait, under the lock, until the server has stored something or refuses us; tell whether it did in time."""
-        num_left = len(self._outbox)
-        return self._changed.wait_for(lambda: len(self._outbox) < num_left or self._refused, timeout_s)
+        """Wait, under the lock, until the server stores a message or refuses this task; return whether it did in time."""
+        num_left = len(self._queue)
+        return self._changed.wait_for(lambda: len(self._queue) < num_left or self._refused, timeout_s)
 
     def _receive_for_ever(self) -> None:
         delay_s = _RETRY_FIRST_S
         while not self._closing:
             try:
-                url = self._where.url()
+                url = self._address.url()
                 with connect(
                     websocket(url) + self._path,
                     additional_headers={"Authorization": f"Bearer {self._token}"},
@@ -150,8 +150,8 @@ class Link:
                     proxy=None,
                     create_connection=_Connection,
                     compression=None,
-                    ssl=self._where.tls(),
-                    server_hostname=self._where.server_name(),
+                    ssl=self._address.tls(),
+                    server_hostname=self._address.server_name(),
                 ) as connection:
                     delay_s = _RETRY_FIRST_S
                     self._serve(connection, url)
@@ -196,49 +196,49 @@ class Link:
 
     def _forget(self, number: int) -> None:
         with self._changed:
-            self._outbox.stored(number)
+            self._queue.drop_stored(number)
             self._changed.notify_all()
 
     def _set_connection(self, connection: ClientConnection, url: str) -> None:
         with self._changed:
             self._connection, self._connected_to = connection, url
-            self._outbox.lost()
+            self._queue.requeue_sent()
             self._changed.notify_all()
 
     def _drop(self, connection: ClientConnection | None) -> None:
-        """Use this connection no more; None stands for whichever there is."""
+        """Stop using this connection; None stands for the present one."""
         with self._changed:
             if connection is None or self._connection is connection:
                 self._connection, self._connected_to = None, ""
-                self._outbox.lost()
+                self._queue.requeue_sent()
                 self._changed.notify_all()
 
     def _send_for_ever(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(
-                    lambda: (self._connection is not None and self._outbox.next() is not None) or self._closing,
+                    lambda: (self._connection is not None and self._queue.next() is not None) or self._closing,
                     self._pulse.every_s if self._pulse is not None else None,
                 )
-                connection, item = self._connection, self._outbox.next()
+                connection, item = self._connection, self._queue.next()
                 if self._closing and (item is None or connection is None):
                     return
-                moved = connection is not None and self._where.url() != self._connected_to
+                moved = connection is not None and self._address.url() != self._connected_to
             if connection is None:
                 continue
             if moved:
                 self._drop(connection)
-                connection.close_socket()  # whoever is at the other end may be stopped: no farewell
+                connection.close_socket()  # the other end may be a stopped process: do not wait for its answer
                 continue
-            if not self._sent(connection, item) or item is None:
+            if not self._try_send(connection, item) or item is None:
                 continue
             with self._changed:
                 if self._connection is connection:
-                    self._outbox.sent(item)
+                    self._queue.mark_sent(item)
                 self._changed.notify_all()
 
-    def _sent(self, connection: ClientConnection, item: Numbered | None) -> bool:
-        """Send a message, or a pulse if there is none; if that fails the connection is given up."""
+    def _try_send(self, connection: ClientConnection, item: Numbered | None) -> bool:
+        """Send a message, or a pulse if there is none; if that fails, drop the connection and return False."""
         if item is None and self._pulse is None:
             return True
         try:

@@ -1,4 +1,4 @@
-"""Where the server is and how to know it: as a task was told, or as whoever leads now has written into a file."""
+"""Where the server is and how to check its certificate: as the task was started with, or as `server.json` says now."""
 
 import json
 import ssl
@@ -11,8 +11,8 @@ from pliant.api.trust import Trust
 _SCHEMES: Final = {"http": "ws", "https": "wss"}
 
 
-class Whereabouts:
-    """Knows the newest address; reads the file again only when it was replaced.
+class ServerAddress:
+    """The newest address of the server. The leading server replaces `server.json`, which is read again only then.
 
     Args:
         url: the server's base URL.

@@ -20,7 +20,7 @@ import torch
 
 from pliant.train.errors import DamagedCheckpoint, TrainingError
 from pliant.train.state import pytree
-from pliant.train.state.snapshot import ALIGNMENT, Snapshot, offsets, views
+from pliant.train.state.snapshot import ALIGNMENT, StateSnapshot, offsets, views
 
 NUM_KEPT: Final = 2
 FORMAT: Final = 2
@@ -34,7 +34,7 @@ _PIECE: Final = 1 << 22
 """Written, read and summed up at a time, bytes; other threads run meanwhile."""
 
 
-def save(folder: Path, taken: Snapshot, *, step: int, num_kept: int = NUM_KEPT) -> Path:
+def save(folder: Path, taken: StateSnapshot, *, step: int, num_kept: int = NUM_KEPT) -> Path:
     """Write a checkpoint of `step` committed steps; drop all before it but the newest `num_kept`, itself among them.
 
     Raises:
@@ -81,7 +81,7 @@ def load(path: Path) -> dict[str, Any]:
     with path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         head_size, body_size = _read_prefix(file, path)
-        body_at = _aligned(_PREFIX.size + _CHECKSUM.size + head_size)
+        body_at = _align(_PREFIX.size + _CHECKSUM.size + head_size)
         expected = body_at + body_size + _CHECKSUM.size
         if size != expected:
             raise DamagedCheckpoint(f"{path} has {size} bytes instead of {expected}")
@@ -91,13 +91,13 @@ def load(path: Path) -> dict[str, Any]:
         if file.read(_CHECKSUM.size) != _CHECKSUM.pack(checksum):
             raise DamagedCheckpoint(f"{path} has changed since it was written: its checksum is wrong")
     head = bytes(content[_PREFIX.size + _CHECKSUM.size :][:head_size])
-    return _decoded(path, head, torch.from_numpy(content)[body_at : body_at + body_size])
+    return _decode(path, head, torch.from_numpy(content)[body_at : body_at + body_size])
 
 
 def newest(*folders: Path, note: Callable[[str], None] = lambda _: None) -> dict[str, Any] | None:
     """Return the newest checkpoint of these folders that is whole, or None if there is none.
 
-    Of two of the same step the one in the folder named first is taken; `note` is told of every one that is skipped.
+    Of two of the same step the one in the folder named first is taken; `note` is called for every one that is skipped.
 
     Raises:
         TrainingError: the newest was written by a version of Pliant that this one does not understand.
@@ -145,11 +145,11 @@ def write(path: Path, value: object) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _write(file: IO[bytes], taken: Snapshot) -> None:
+def _write(file: IO[bytes], taken: StateSnapshot) -> None:
     head = taken.skeleton.encode()
     prefix = _PREFIX.pack(MAGIC, FORMAT, len(head), len(taken.data))
     front = prefix + _CHECKSUM.pack(zlib.crc32(prefix)) + head
-    front = front.ljust(_aligned(len(front)), b"\0")
+    front = front.ljust(_align(len(front)), b"\0")
     taken.wait()
     checksum = 0
     for part in (memoryview(front), taken.data):
@@ -190,7 +190,7 @@ def _read_prefix(file: IO[bytes], path: Path) -> tuple[int, int]:
     return head_size, body_size
 
 
-def _decoded(path: Path, head: bytes, body: torch.Tensor) -> dict[str, Any]:
+def _decode(path: Path, head: bytes, body: torch.Tensor) -> dict[str, Any]:
     try:
         skeleton = head.decode()
         specs = pytree.shapes(skeleton)
@@ -243,7 +243,7 @@ def _step(path: Path) -> int:
     return int(match[1])
 
 
-def _aligned(num_bytes: int) -> int:
+def _align(num_bytes: int) -> int:
     return -(-num_bytes // ALIGNMENT) * ALIGNMENT
 
 

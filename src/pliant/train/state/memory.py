@@ -9,10 +9,10 @@ _SPARE: Final = 10
 """One part in so many of the file system, and of the machine's memory, is left to others."""
 
 
-def lacking(folder: Path, num_bytes: int) -> str:
-    """Say why checkpoints of so many bytes cannot be kept in this folder; nothing if they can.
+def explain_shortage(folder: Path, num_bytes: int) -> str:
+    """Say why checkpoints of so many bytes cannot be kept in this folder; empty if they can.
 
-    There is room for two: the newest is kept while the next one is written.
+    Two must fit: the newest is kept while the next one is written. What the folder holds already counts as one.
     """
     try:
         held = sum(path.stat().st_size for path in folder.iterdir())

@@ -1,9 +1,14 @@
-"""State as a tree, and on its way from one task to another.
+"""A state as a tree, how it is sent from one task to another, and its digest.
 
 A tree is made of dict, list, tuple, str, int, float, bool, None and tensors: what `state_dict()` returns. It travels as
-a JSON skeleton and raw tensor bytes over the generation's own connections: no pickle is ever read from the network.
+a JSON skeleton and raw tensor bytes over the generation's own connections. No pickle is ever read from the network,
+since unpickling can run code.
+
+For example `{"step": 3, "w": tensor([1.0, 2.0])}` becomes the skeleton
+`{"d": [["step", 3], ["w", {"t": ["float32", [2]]}]]}` and one tensor of 8 bytes.
 """
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any, Final
@@ -79,15 +84,41 @@ def _decode(node: Any, tensor: Callable[[torch.dtype, tuple[int, ...]], Any]) ->
             return node
 
 
-def repacked(tree: Tree) -> Tree:
-    """Return a tree of the same tensors in containers of its own; some `load_state_dict` empty what they are given."""
+def copy_containers(tree: Tree) -> Tree:
+    """Copy the dicts, lists and tuples of a tree, not its tensors: some `load_state_dict` empty what they are given."""
     match tree:
         case dict():
-            return {key: repacked(value) for key, value in tree.items()}
+            return {key: copy_containers(value) for key, value in tree.items()}
         case list() | tuple():
-            return type(tree)(repacked(item) for item in tree)
+            return type(tree)(copy_containers(item) for item in tree)
         case _:
             return tree
+
+
+def digest(tree: Any) -> str:
+    """Return the SHA-256 of a state (dict, list, tuple, numbers, strings, tensors) in hex."""
+    sha = hashlib.sha256()
+    _hash(sha, tree)
+    return sha.hexdigest()
+
+
+def _hash(sha: Any, node: Any) -> None:
+    match node:
+        case torch.Tensor():
+            data = node.detach().cpu().contiguous()
+            sha.update(f"{data.dtype}{tuple(data.shape)}".encode())
+            if data.numel():
+                sha.update(data.reshape(-1).view(torch.uint8).numpy().data)
+        case dict():
+            for key, value in node.items():
+                sha.update(f"{key!r}:".encode())
+                _hash(sha, value)
+        case list() | tuple():
+            sha.update(f"[{len(node)}]".encode())
+            for item in node:
+                _hash(sha, item)
+        case _:
+            sha.update(repr(node).encode())
 
 
 def send(group: Group, tree: Tree, to: int) -> None:

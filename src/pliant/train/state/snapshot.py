@@ -1,7 +1,7 @@
 """A copy of the whole state, in one piece of memory that is kept and used again.
 
-Copying into memory that was touched before costs a fraction of what the first copy costs, so the memory is allocated
-by the thread that writes and the training thread only copies. Knows no files.
+The first copy into fresh memory costs several times as much as later ones, because the kernel has to provide every
+page. So the writer's thread allocates and touches the memory, and the training thread only copies. Knows no files.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from pliant.train.state.pytree import flatten
 ALIGNMENT: Final = 64
 """Every tensor begins at a multiple of this many bytes."""
 _MANY: Final = 1 << 15
-"""Torch copies so many elements with several threads."""
+"""From this many elements on, torch copies with several threads."""
 
 Spec = tuple[torch.dtype, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class StateSnapshot:
     """A state at one step: a JSON skeleton and the bytes of its tensors, in the skeleton's order."""
 
     skeleton: str
     data: memoryview
-    """uint8; belongs to the buffer, which is not used again before this is written."""
+    """uint8; a part of the buffer's memory, which is not overwritten before this is written to its file."""
     copied: tuple[torch.cuda.Event, ...] = ()
 
     def wait(self) -> None:
@@ -61,17 +61,17 @@ def specs_of(tensors: Sequence[torch.Tensor]) -> list[Spec]:
     return [(tensor.dtype, tuple(tensor.shape)) for tensor in tensors]
 
 
-def snapshot_of(tree: Any) -> Snapshot:
-    """Return a copy in memory of its own.
+def take_snapshot(tree: Any) -> StateSnapshot:
+    """Copy a state into memory of its own.
 
     Raises:
         TrainingError: the tree holds something that cannot be saved.
     """
-    return Buffer().take(tree)
+    return SnapshotBuffer().take(tree)
 
 
 @dataclass(slots=True)
-class Buffer:
+class SnapshotBuffer:
     """Memory for one snapshot at a time."""
 
     _memory: torch.Tensor | None = None
@@ -84,21 +84,21 @@ class Buffer:
         return offsets(self._specs)[1]
 
     def prepare(self, specs: list[Spec], *, pinned: bool) -> None:
-        """Allocate what a state like this needs, and touch it; the slow part, for a thread of its own.
+        """Allocate what a state like this needs, and touch every page; slow, so it belongs into a thread of its own.
 
         Raises:
-            MemoryError: there is not so much.
+            MemoryError: there is not enough.
         """
         _, num_bytes = offsets(specs)
         if self._memory is None or len(self._memory) < num_bytes:
             self._memory, self._views = None, []
-            self._memory = _touched(num_bytes, pinned=pinned)
+            self._memory = _allocate(num_bytes, pinned=pinned)
         self._specs, self._views = specs, views(self._memory, specs)
 
-    def take(self, tree: Any) -> Snapshot:
+    def take(self, tree: Any) -> StateSnapshot:
         """Copy a state; the snapshot before this one is overwritten.
 
-        Copies from a GPU are only begun, in the order of its own work: what follows cannot change what they read.
+        Copies from a GPU are only begun. They run on its stream before later work that could change what they read.
 
         Raises:
             TrainingError: the tree holds something that cannot be saved.
@@ -113,11 +113,11 @@ class Buffer:
             _copy(tensor, view)
         _, num_bytes = offsets(specs)
         data = self._memory.numpy().data[:num_bytes]
-        return Snapshot(skeleton=skeleton, data=data, copied=_events(tensors))
+        return StateSnapshot(skeleton=skeleton, data=data, copied=_record_events(tensors))
 
 
 def _copy(tensor: torch.Tensor, view: torch.Tensor) -> None:
-    """Copy in this thread alone: on a machine whose cores are all in use, torch's threads wait for one another."""
+    """Copy in this thread alone: where all cores are in use, torch's threads would wait for one another."""
     if tensor.device.type == "cpu" and tensor.numel() >= _MANY and tensor.is_contiguous():
         np.copyto(_bytes_of(view), _bytes_of(tensor))
     else:
@@ -128,18 +128,18 @@ def _bytes_of(tensor: torch.Tensor) -> "np.ndarray[tuple[int], np.dtype[np.uint8
     return tensor.reshape(-1).view(torch.uint8).numpy()
 
 
-def _touched(num_bytes: int, *, pinned: bool) -> torch.Tensor:
+def _allocate(num_bytes: int, *, pinned: bool) -> torch.Tensor:
     if pinned:
         try:
             return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True)
         except RuntimeError as error:
             raise MemoryError(f"{num_bytes / 1e6:.0f} MB of pinned memory for a copy of the state: {error}") from error
     memory = np.empty(num_bytes, dtype=np.uint8)
-    memory.fill(0)  # by numpy: torch would start threads of its own for this thread
+    memory.fill(0)  # by numpy, because torch would start a pool of threads for this thread
     return torch.from_numpy(memory)
 
 
-def _events(tensors: Sequence[torch.Tensor]) -> tuple[torch.cuda.Event, ...]:
+def _record_events(tensors: Sequence[torch.Tensor]) -> tuple[torch.cuda.Event, ...]:
     events: list[torch.cuda.Event] = []
     for device in {tensor.device for tensor in tensors if tensor.is_cuda}:
         event = torch.cuda.Event()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Where every gradient lies: a fixed layout of flat buffers, and the memory that follows it.
+"""Where every gradient lies: a fixed layout of flat buffers, and the memory for it.
 
 The layout depends on the parameters and on nothing else, so that it is the same in every task and at every step.
 Buckets are filled from the last parameter to the first, about the order in which a backward pass finishes them, so that
@@ -18,7 +18,7 @@ EARLY_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class GradientBucket:
     """Gradients of one dtype on one device. Complex numbers travel as pairs of real ones."""
 
     places: tuple[int, ...]
@@ -30,8 +30,8 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """One set of buffers."""
+class BufferSet:
+    """Memory for one whole set of gradients and their tail."""
 
     buffers: tuple[torch.Tensor, ...]
     """Flat, one for each bucket."""
@@ -40,7 +40,7 @@ class Slot:
     tail: torch.Tensor
 
 
-class Layout:
+class BucketLayout:
     """Cuts the gradients of `parameters` (no doubles) into buckets; the last one ends with `num_tail` float32s."""
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter], *, num_tail: int, bytes_at_most: int) -> None:
@@ -50,7 +50,7 @@ class Layout:
         self.buckets = _buckets(parameters, self.home, num_tail, bytes_at_most)
         self.bucket_of = {place: number for number, bucket in enumerate(self.buckets) for place in bucket.places}
 
-    def allocate(self) -> Slot:
+    def allocate(self) -> BufferSet:
         """Return buffers of undefined contents."""
         buffers = tuple(torch.empty(b.num_elements, dtype=b.dtype, device=b.device) for b in self.buckets)
         views: dict[int, torch.Tensor] = {}
@@ -62,20 +62,20 @@ class Layout:
                 views[place] = _view(buffer[offset : offset + length], parameter)
                 offset += length
         tail = buffers[-1][buffers[-1].numel() - self.num_tail :]
-        return Slot(buffers, tuple(views[place] for place in range(len(self._parameters))), tail)
+        return BufferSet(buffers, tuple(views[place] for place in range(len(self._parameters))), tail)
 
 
 def _buckets(
     parameters: Sequence[torch.nn.Parameter], home: torch.device, num_tail: int, bytes_at_most: int
-) -> tuple[Bucket, ...]:
-    done: list[Bucket] = []
+) -> tuple[GradientBucket, ...]:
+    done: list[GradientBucket] = []
     filling: dict[tuple[torch.dtype, torch.device], list[int]] = {}
 
     def close(key: tuple[torch.dtype, torch.device], extra: int = 0) -> None:
         places = filling.pop(key, [])
         dtype, device = key
         length = sum(_length(parameters[p]) for p in places) + extra
-        done.append(Bucket(tuple(places), length, dtype.to_real(), device))
+        done.append(GradientBucket(tuple(places), length, dtype.to_real(), device))
 
     for place in reversed(range(len(parameters))):
         parameter = parameters[place]

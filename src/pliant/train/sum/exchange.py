@@ -3,11 +3,16 @@
 Two ways, both with the same operations in the same order in every member:
 
 in one    stock all-reduce; the order of the sum depends on the number of tasks
-tree      the fixed tree of `train.sum.tree` over virtual workers, the same bits for any number of tasks: pieces of
-          the partial sums go to their owners (all-to-all), are added there in the tree's order and handed out
-          (broadcasts in place): as many bytes as a ring all-reduce where every task's share is one node
+tree      the fixed tree of `pliant.train.sum.tree` over virtual workers, the same bits for any number of tasks: every
+          task owns a piece of each bucket. It gets the partial sums of its piece from all others (all-to-all), adds
+          them in the tree's order, and sends the result to all others (broadcast in place)
 
-Buffers that a lost generation used may still be written to: `forget` drops them.
+Example of the second: a bucket of 7 elements, 3 tasks, one partial sum in each. The pieces have 3, 2 and 2 elements.
+Task 0 sends elements 3-4 of its partial sum to task 1 and 5-6 to task 2, and gets elements 0-2 of theirs. It adds the
+three versions of elements 0-2 and broadcasts the sum. Where every task has one partial sum, as here, that is as many
+bytes as a ring all-reduce takes.
+
+Buffers that a lost generation used may still be written to; `forget` drops them.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,35 +24,35 @@ import torch
 from pliant.train.data.sharding import cut
 from pliant.train.group.collectives import Group
 from pliant.train.sum import tree
-from pliant.train.sum.buckets import Layout, Slot
+from pliant.train.sum.buckets import BucketLayout, BufferSet
 
 
 @dataclass(slots=True)
 class Exchange:
     """The sums over tasks of one training; one step at a time."""
 
-    layout: Layout
+    layout: BucketLayout
     group: Group = field(default_factory=lambda: Group(number=0, rank=0, size=1, backend=None))
-    total: tree.Total | None = None
-    slots: list[Slot] = field(default_factory=list)
-    """One for every partial sum that this task sends, one at least; the first one gets the sum."""
+    total: tree.GlobalSum | None = None
+    buffer_sets: list[BufferSet] = field(default_factory=list)
+    """One for every partial sum that this task sends, at least one; the first one receives the sum."""
     _received: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
     _works: dict[int, list[Any]] = field(default_factory=dict)
 
-    def begin(self, group: Group, total: tree.Total | None, num_partials: int) -> None:
-        """Start a step; `total`: how partial sums become one, None for the stock all-reduce."""
+    def begin(self, group: Group, total: tree.GlobalSum | None, num_partials: int) -> None:
+        """Start a step; `total` says how partial sums become one, None is the stock all-reduce."""
         self.group, self.total = group, total
         self._works.clear()
-        num_slots = max(1, num_partials) if group.size > 1 else 0
-        del self.slots[num_slots:]
-        while len(self.slots) < num_slots:
-            self.slots.append(self.layout.allocate())
+        num_sets = max(1, num_partials) if group.size > 1 else 0
+        del self.buffer_sets[num_sets:]
+        while len(self.buffer_sets) < num_sets:
+            self.buffer_sets.append(self.layout.allocate())
 
     def start(self, number: int) -> None:
-        """Send a bucket off; all members do so in the same order."""
+        """Start the exchange of a bucket; all members do so in the same order."""
         group, total = self.group, self.total
         if total is None:
-            group.start_all_reduce(self.slots[0].buffers[number])
+            group.start_all_reduce(self.buffer_sets[0].buffers[number])
             return
         bucket = self.layout.buckets[number]
         shards = [len(cut(range(bucket.num_elements), group.size, rank)) for rank in range(group.size)]
@@ -58,30 +63,30 @@ class Exchange:
             received = [shards[group.rank] if turn < count else 0 for count in total.num_partials]
             works.append(
                 group.start_all_to_all(
-                    self._receiving(number, turn, sum(received)),
-                    self.slots[turn].buffers[number] if mine else nothing,
+                    self._receive_buffer(number, turn, sum(received)),
+                    self.buffer_sets[turn].buffers[number] if mine else nothing,
                     received=received,
                     sent=shards if mine else [0] * group.size,
                 )
             )
 
-    def finish(self, *, lost: Callable[[], bool]) -> None:
-        """Wait until the sums are in the first slot.
+    def finish(self, *, is_lost: Callable[[], bool]) -> None:
+        """Wait until the sums are in the first buffer set.
 
         Raises:
             GenerationLost: they never will be.
         """
         if self.group.size > 1 and self.total is not None:
-            self._add_up(self.total, lost)
-        self.group.wait(lost=lost)
+            self._add_up(self.total, is_lost)
+        self.group.wait(is_lost=is_lost)
 
     def forget(self) -> None:
         """Drop all buffers."""
-        self.slots.clear()
+        self.buffer_sets.clear()
         self._received.clear()
         self._works.clear()
 
-    def _receiving(self, number: int, turn: int, num_elements: int) -> torch.Tensor:
+    def _receive_buffer(self, number: int, turn: int, num_elements: int) -> torch.Tensor:
         bucket = self.layout.buckets[number]
         buffer = self._received.get((number, turn))
         if buffer is None or buffer.numel() != num_elements:
@@ -89,14 +94,14 @@ class Exchange:
             self._received[number, turn] = buffer
         return buffer
 
-    def _add_up(self, total: tree.Total, lost: Callable[[], bool]) -> None:
-        """Add the partial sums of my piece of every bucket in the tree's order, and hand the pieces out."""
+    def _add_up(self, total: tree.GlobalSum, is_lost: Callable[[], bool]) -> None:
+        """Add the partial sums of my piece of every bucket in the tree's order, and send the result to all others."""
         group = self.group
         for number, bucket in enumerate(self.layout.buckets):
             for work in self._works[number]:
-                group.wait_for(work, lost=lost)
+                group.wait_for(work, is_lost=is_lost)
             owned = [cut(range(bucket.num_elements), group.size, rank) for rank in range(group.size)]
-            whole = self.slots[0].buffers[number]
+            whole = self.buffer_sets[0].buffers[number]
             mine = owned[group.rank]
             if mine:
                 partials = self._partials(number, total, len(mine))
@@ -105,7 +110,7 @@ class Exchange:
                 if piece:
                     group.start_broadcast(whole[piece.start : piece.stop], rank)
 
-    def _partials(self, number: int, total: tree.Total, length: int) -> list[torch.Tensor]:
+    def _partials(self, number: int, total: tree.GlobalSum, length: int) -> list[torch.Tensor]:
         """Return the received partial sums of my piece, worker by worker."""
         found = []
         for rank, count in enumerate(total.num_partials):

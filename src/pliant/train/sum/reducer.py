@@ -1,11 +1,35 @@
 """Sums gradients over virtual workers and tasks, while the backward pass still runs.
 
-A gradient joins the partial sums of this task the moment autograd has it; with the last virtual worker of the task they
-land in flat buckets, and a bucket's exchange begins as soon as it is complete (`pliant.train.sum.exchange`).
+Theory of operation
+-------------------
+A task computes its share of a step as one or several *leaves*: a leaf is what one virtual worker computes. The gradient
+of a parameter goes through four stations:
 
-The tail carries what else belongs to a step, so that it costs no collective of its own: control elements (pledges,
-loss, metrics), which parameters had a gradient, and running buffers. A task alone with one part has nothing to sum,
-and nothing is copied.
+1. Autograd has it. A hook takes it out of the parameter at once (`_collect`).
+2. It joins the partial sums of this task (`PartialSums`), in the order that the tree says.
+3. With the task's last leaf the partial sums go into flat buckets (`BucketLayout`), the same in every task.
+4. A bucket that is complete begins its exchange with the other tasks (`Exchange`) while autograd computes the rest.
+   Exchanges begin in the order of the buckets, since all members must start the same ones in the same order.
+
+`finish` waits for the exchanges, and `attach` gives the sums to the parameters. What else belongs to a step travels in
+the tail of the last bucket (`TailLayout`), so a step costs no other collective.
+
+Example: 8 virtual workers, 3 tasks; this is task 0 with the leaves 0, 1 and 2, and a parameter w whose gradients there
+are 1.0, 2.0 and 4.0:
+
+    leaf 0   w.grad = 1.0 is taken and pushed                   partial sums of w: 1.0
+    leaf 1   2.0 is pushed, and the top two are added           3.0
+    leaf 2   the last: 3.0 goes into the first buffer set and 4.0 into the second. When all parameters of w's bucket
+             have come, the bucket's exchange begins
+
+The tree does not add 3.0 and 4.0: it adds 4.0 and the gradient of leaf 3, which task 1 has. The exchange does that.
+
+A part that is computed in several pieces (`accumulate`) is one leaf all the same: `hold` puts the gradient of a piece
+aside, `restore` gives it back before the next backward pass, which adds to it.
+
+Three cases have less to do. A task alone with one leaf copies nothing: autograd's gradients stay where they are. A task
+alone with several leaves has no exchange, and the partial sum is the result. With two tasks of one partial sum each,
+there is only one order to add them, so the stock all-reduce does it.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,9 +40,14 @@ import torch
 from pliant.train.errors import GenerationLost, TrainingError
 from pliant.train.group.collectives import Group
 from pliant.train.sum import tree
-from pliant.train.sum.buckets import BUCKET_BYTES, Layout
+from pliant.train.sum.buckets import BUCKET_BYTES, BucketLayout
 from pliant.train.sum.exchange import Exchange
-from pliant.train.sum.running import Running
+from pliant.train.sum.partial_sums import PartialSums
+from pliant.train.sum.running import RunningBuffers
+from pliant.train.sum.tail import TailLayout
+
+_STARTED = -1
+"""Instead of the number of missing gradients: the bucket is complete."""
 
 
 class Reducer:
@@ -35,29 +64,32 @@ class Reducer:
         parameters: Iterable[torch.nn.Parameter],
         *,
         num_control: int,
-        running: Running,
+        running: RunningBuffers,
         bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
         self.parameters = tuple(dict.fromkeys(parameters))
-        self._running = running
-        num_tail = num_control + len(self.parameters) + running.num_elements
-        self._sections = [num_control, len(self.parameters), running.num_elements]
-        self._layout = Layout(self.parameters, num_tail=num_tail, bytes_at_most=bucket_bytes)
-        self._num_tail, self._num_control = num_tail, num_control
         self.control: list[float | torch.Tensor] = [0.0] * num_control
+        """Control elements of the present leaf."""
+        self._running = running
+        self._tail = TailLayout(
+            num_control=num_control, num_flags=len(self.parameters), num_running=running.num_elements
+        )
+        self._layout = BucketLayout(self.parameters, num_tail=self._tail.num_elements, bytes_at_most=bucket_bytes)
         self._exchange = Exchange(self._layout)
-        self._sums: list[list[torch.Tensor | None]] = []  # of every parameter, and of the tail: partial sums so far
+        self._sums = PartialSums(len(self.parameters) + 1)  # the last place is that of the tail
         self._held: list[torch.Tensor | None] = []
         self._hooks: list[torch.utils.hooks.RemovableHandle] = []
         self._group = Group(number=0, rank=0, size=1, backend=None)
-        self._share = tree.share(1, 1, 0)
-        self._alone = True
+        self._share = tree.local_sum(1, 1, 0)
+        self._is_alone = True
         self._some_idle = False
         self._leaf = 0
-        self._armed = False
-        self._lost: Callable[[], bool] = lambda: False
-        self._fired: list[bool] = []
+        self._is_armed = False
+        self._is_lost: Callable[[], bool] = lambda: False
+        self._collected: list[bool] = []
+        """Of every parameter: its gradient of the present leaf was taken by a hook."""
         self._missing: list[int] = []
+        """Of every bucket: gradients that are still to come, or `_STARTED`."""
         self._next_exchange = 0
 
     # -- a step -----------------------------------------------------------------------------------------------------
@@ -65,23 +97,23 @@ class Reducer:
     def begin(self, group: Group, *, num_leaves: int, in_one: bool) -> None:
         """Start a step of `num_leaves` virtual workers over all tasks (`in_one`: every task is one)."""
         self._group = group
-        self._alone = group.size == 1 and num_leaves == 1
+        self._is_alone = group.size == 1 and num_leaves == 1
         total = None
         if in_one:
-            self._share = tree.share(min(1, max(0, num_leaves - group.rank)), 1, 0)
+            self._share = tree.local_sum(min(1, max(0, num_leaves - group.rank)), 1, 0)
         else:
-            self._share = tree.share(num_leaves, group.size, group.rank)
-            total = tree.total(num_leaves, group.size)
+            self._share = tree.local_sum(num_leaves, group.size, group.rank)
+            total = tree.global_sum(num_leaves, group.size)
             if total.num_partials == (1, 1):
-                total = None  # of two numbers there is one sum
+                total = None  # two numbers have one sum: floating-point addition is commutative
         self._exchange.begin(group, total, self._share.num_partials)
         self._some_idle = total is not None and num_leaves < group.size
         self._leaf, self._next_exchange = 0, 0
         self.release()
         self._held.clear()
-        self.control = [0.0] * self._num_control
-        self._sums = [[] for _ in range(len(self.parameters) + 1)]
-        self._watch(not self._alone)
+        self.control = [0.0] * self._tail.num_control
+        self._sums.begin()
+        self._set_hooks(not self._is_alone)
 
     def restore(self) -> None:
         """Give the parameters the gradients that were put aside: the next backward pass adds to them."""
@@ -92,18 +124,18 @@ class Reducer:
     def hold(self) -> None:
         """Put the gradients of a piece aside, where user code cannot spoil them before the next one."""
         before = self._held or [None] * len(self.parameters)
-        self._held = [_joined(kept, parameter.grad) for kept, parameter in zip(before, self.parameters, strict=True)]
+        self._held = [_join(kept, parameter.grad) for kept, parameter in zip(before, self.parameters, strict=True)]
         for parameter in self.parameters:
             parameter.grad = None
 
-    def arm(self, *, lost: Callable[[], bool]) -> None:
-        """Prepare for the backward pass that ends a virtual worker: gradients go on their way as they come.
+    def arm(self, *, is_lost: Callable[[], bool]) -> None:
+        """Prepare for the backward pass that ends a leaf: the hooks take the gradients as they come.
 
-        It raises GenerationLost when a gradient is ready and `lost()` is true, or the exchange of a bucket fails.
+        The pass raises GenerationLost when a gradient is ready and `is_lost()` is true, or an exchange fails.
         """
-        if not self._alone:
+        if not self._is_alone:
             self._open_leaf()
-            self._armed, self._lost = True, lost
+            self._is_armed, self._is_lost = True, is_lost
 
     def weigh(self, weight: float) -> None:
         """Multiply the gradients that user code left in the parameters."""
@@ -112,31 +144,31 @@ class Reducer:
                 parameter.grad.mul_(weight)
 
     def close_leaf(self) -> None:
-        """End a virtual worker: what is in the parameters and the control elements belongs to it, and is taken away."""
-        if self._alone:
+        """End a leaf: take what is left in the parameters, and the control elements."""
+        if self._is_alone:
             return
-        if not self._armed:
+        if not self._is_armed:
             self._open_leaf()
-        self._armed = False
-        tail = self._tail()
-        flags = tail[self._sections[0] : self._sections[0] + self._sections[1]]
+        self._is_armed = False
+        tail = self._tail.make(self.control, self._layout.home)
+        flags = self._tail.flags(tail)
         flags.fill_(1.0)
-        for place in [place for place, fired in enumerate(self._fired) if not fired]:
+        for place in [place for place, collected in enumerate(self._collected) if not collected]:
             gradient, self.parameters[place].grad = self.parameters[place].grad, None
             if gradient is None:
                 flags[place] = 0.0
-            self._join(place, gradient)
+            self._add(place, gradient)
         if self._group.rank == 0 and self._leaf == 0:
-            self._running.write(tail[sum(self._sections[:2]) :])
-        self._join(len(self.parameters), tail)
-        self.control = [0.0] * self._num_control
+            self._running.write(self._tail.running(tail))
+        self._add(len(self.parameters), tail)
+        self.control = [0.0] * self._tail.num_control
         self._leaf += 1
         if self._ends_share(self._leaf - 1):
             for number, missing in enumerate(self._missing):
-                if missing >= 0:
+                if missing != _STARTED:
                     self._complete(number)
 
-    def finish(self, *, lost: Callable[[], bool]) -> list[float]:
+    def finish(self, *, is_lost: Callable[[], bool]) -> list[float]:
         """Sum over all virtual workers; return the sums of the control elements. `attach` gives the gradients.
 
         Raises:
@@ -144,33 +176,32 @@ class Reducer:
         """
         if self._group.size > 1 and not self._share.additions:
             self._contribute_nothing()
-        self._exchange.finish(lost=lost)
-        if self._alone:
+        self._exchange.finish(is_lost=is_lost)
+        if self._is_alone:
             return [float(value) for value in self.control]
         tail = self._summed_tail()
-        self._running.read(tail[sum(self._sections[:2]) :])
-        sums: list[float] = tail[: self._sections[0]].tolist()
-        return self._with_those_of_idle_members(sums, lost) if self._some_idle else sums
+        self._running.read(self._tail.running(tail))
+        sums: list[float] = self._tail.control(tail).tolist()
+        return self._add_idle_members(sums, is_lost) if self._some_idle else sums
 
-    def _with_those_of_idle_members(self, sums: list[float], lost: Callable[[], bool]) -> list[float]:
-        """Add the control elements of members without a virtual worker, whose tail goes into no partial sum.
+    def _add_idle_members(self, sums: list[float], is_lost: Callable[[], bool]) -> list[float]:
+        """Add the control elements of members without a leaf, whose tail goes into no partial sum.
 
         There are some only at an epoch's smaller last batch, and where a loss left more members than virtual workers.
         """
-        theirs = self._tail()[: self._num_control]
+        theirs = self._tail.control(self._tail.make(self.control, self._layout.home))
         if self._share.additions:
             theirs.zero_()
-        self._group.all_reduce([theirs], lost=lost)
+        self._group.all_reduce([theirs], is_lost=is_lost)
         return [mine + other for mine, other in zip(sums, theirs.tolist(), strict=True)]
 
     def attach(self) -> None:
-        """Give every parameter its summed gradient; those that no virtual worker had a gradient of get None."""
-        if self._alone:
+        """Give every parameter its summed gradient, and None to those that no virtual worker had a gradient of."""
+        if self._is_alone:
             return
-        flags = self._summed_tail()[self._sections[0] : self._sections[0] + self._sections[1]]
-        used: list[bool] = (flags > 0).tolist()
-        slots = self._exchange.slots
-        sums = slots[0].views if slots else [partials[0] for partials in self._sums[:-1]]
+        used: list[bool] = (self._tail.flags(self._summed_tail()) > 0).tolist()
+        buffer_sets = self._exchange.buffer_sets
+        sums = buffer_sets[0].views if buffer_sets else self._sums.totals()[:-1]
         for parameter, total, is_used in zip(self.parameters, sums, used, strict=True):
             parameter.grad = total if is_used else None
 
@@ -182,24 +213,24 @@ class Reducer:
 
     def forget(self) -> None:
         """Drop everything of a step whose generation was lost."""
-        self._armed = False
+        self._is_armed = False
         self._exchange.forget()
         self._held.clear()
         self.release()
 
     def close(self) -> None:
-        """Let go of the parameters and of all buffers: hooks would keep both alive."""
-        self._watch(False)
+        """Drop the hooks and all buffers, which would keep the parameters alive."""
+        self._set_hooks(False)
         self.forget()
 
     # -- gradients as they come -------------------------------------------------------------------------------------
 
-    def _watch(self, wanted: bool) -> None:
+    def _set_hooks(self, wanted: bool) -> None:
         if wanted and not self._hooks:
             self._hooks = [
-                parameter.register_post_accumulate_grad_hook(partial(self._ready, place))  # type: ignore[no-untyped-call]
+                parameter.register_post_accumulate_grad_hook(partial(self._collect, place))  # type: ignore[no-untyped-call]
                 for place, parameter in enumerate(self.parameters)
-                if parameter.requires_grad  # one that is frozen now is collected at the end of the leaf
+                if parameter.requires_grad  # the gradient of one that is frozen now is taken at the end of the leaf
             ]
         elif not wanted and self._hooks:
             for hook in self._hooks:
@@ -207,23 +238,24 @@ class Reducer:
             self._hooks.clear()
 
     def _open_leaf(self) -> None:
-        self._fired = [False] * len(self.parameters)
+        self._collected = [False] * len(self.parameters)
         self._missing = [len(bucket.places) for bucket in self._layout.buckets]
         self._missing[-1] += 1  # the tail comes last
 
-    def _ready(self, place: int, parameter: torch.Tensor) -> None:
-        if not self._armed:
+    def _collect(self, place: int, parameter: torch.Tensor) -> None:
+        """Take a gradient that autograd has just accumulated; called in the middle of a backward pass."""
+        if not self._is_armed:
             return
         gradient, parameter.grad = parameter.grad, None
-        if self._lost():
+        if self._is_lost():
             raise GenerationLost("the coordinator gave this generation up")
-        if self._fired[place]:
+        if self._collected[place]:
             raise TrainingError(
                 "a parameter got a gradient twice in one backward pass; activation checkpointing of shared parameters "
                 "needs torch.utils.checkpoint(…, use_reentrant=False)"
             )
-        self._fired[place] = True
-        self._join(place, gradient)
+        self._collected[place] = True
+        self._add(place, gradient)
         if self._ends_share(self._leaf):
             bucket = self._layout.bucket_of[place]
             self._missing[bucket] -= 1
@@ -231,90 +263,50 @@ class Reducer:
                 self._complete(bucket)
 
     def _ends_share(self, leaf: int) -> bool:
-        """With this leaf, buckets are complete and can go to other tasks."""
+        """Tell whether the buckets are filled with this leaf, to be exchanged with other tasks."""
         return self._group.size > 1 and leaf + 1 == len(self._share.additions)
 
-    def _join(self, place: int, value: torch.Tensor | None) -> None:
-        """Add one leaf's value to the partial sums of a place; after the last leaf they go into the buckets.
-
-        None is zero. Zeros are not left out: they turn a negative zero into a positive one, here as elsewhere.
-        """
+    def _add(self, place: int, value: torch.Tensor | None) -> None:
+        """Add one leaf's value to the partial sums of a place; after the last leaf they go into the buckets."""
         if value is not None and value.is_sparse:
             value = value.to_dense()
-        partials, num_additions = self._sums[place], self._share.additions[self._leaf]
-        if not self._ends_share(self._leaf):
-            for _ in range(num_additions):
-                value = _added(partials.pop(), value)
-            partials.append(value)
-            return
-        for _ in range(num_additions - 1):
-            value = _added(partials.pop(), value)
-        left = partials.pop() if num_additions else None
-        *others, target = self._targets(place)
-        for other, partial_sum in zip(others, partials, strict=True):
-            _put(other, partial_sum)
-        if left is not None and value is not None:
-            torch.add(left, value, out=target)
+        num_additions = self._share.additions[self._leaf]
+        if self._ends_share(self._leaf):
+            self._sums.push_last(place, value, num_additions, self._targets(place))
         else:
-            _put(target, _added(left, value) if num_additions else value)
-        partials.clear()
+            self._sums.push(place, value, num_additions)
 
     def _targets(self, place: int) -> list[torch.Tensor]:
         """Return where the partial sums of a place go."""
-        slots = self._exchange.slots[: self._share.num_partials]
-        return [slot.tail if place == len(self.parameters) else slot.views[place] for slot in slots]
+        sets = self._exchange.buffer_sets[: self._share.num_partials]
+        return [one.tail if place == len(self.parameters) else one.views[place] for one in sets]
 
     def _complete(self, number: int) -> None:
-        """Begin the exchange of a bucket that has all it needs, in the buckets' order."""
-        self._missing[number] = -1
-        while self._next_exchange < len(self._missing) and self._missing[self._next_exchange] < 0:
+        """Mark a bucket as complete, and begin all exchanges whose turn it is."""
+        self._missing[number] = _STARTED
+        while self._next_exchange < len(self._missing) and self._missing[self._next_exchange] == _STARTED:
             self._exchange.start(self._next_exchange)
             self._next_exchange += 1
 
-    def _tail(self) -> torch.Tensor:
-        """Return a tail with the control elements in it."""
-        tail = torch.zeros(self._num_tail, device=self._layout.home)
-        if any(isinstance(value, torch.Tensor) for value in self.control):
-            values = [torch.as_tensor(value, dtype=torch.float32, device=tail.device) for value in self.control]
-            tail[: self._num_control] = torch.stack(values)
-        else:
-            tail[: self._num_control] = torch.tensor(self.control)
-        return tail
-
     def _summed_tail(self) -> torch.Tensor:
-        if self._exchange.slots:
-            return self._exchange.slots[0].tail
-        tail = self._sums[-1][0]
+        if self._exchange.buffer_sets:
+            return self._exchange.buffer_sets[0].tail
+        tail = self._sums.total(len(self.parameters))
         assert tail is not None
         return tail
 
     def _contribute_nothing(self) -> None:
-        """Take part in the exchange of a step without a virtual worker of my own."""
+        """Take part in the exchange of a step in which this task has no leaf."""
         if self._exchange.total is None:
-            slot = self._exchange.slots[0]
-            for buffer in slot.buffers:
+            buffer_set = self._exchange.buffer_sets[0]
+            for buffer in buffer_set.buffers:
                 buffer.zero_()
-            slot.tail.copy_(self._tail())
+            buffer_set.tail.copy_(self._tail.make(self.control, self._layout.home))
         for number in range(len(self._layout.buckets)):
             self._exchange.start(number)
 
 
-def _joined(kept: torch.Tensor | None, gradient: torch.Tensor | None) -> torch.Tensor | None:
+def _join(kept: torch.Tensor | None, gradient: torch.Tensor | None) -> torch.Tensor | None:
     if kept is None or gradient is None:
         return gradient if kept is None else kept
     return kept.add_(gradient)
-
-
-def _added(left: torch.Tensor | None, right: torch.Tensor | None) -> torch.Tensor | None:
-    """Return left + right, None being zeros; the terms may be overwritten."""
-    if left is None or right is None:
-        value = right if left is None else left
-        return None if value is None else value.add_(0.0)
-    return left.add_(right)
-
-
-def _put(target: torch.Tensor, value: torch.Tensor | None) -> None:
-    if value is None:
-        target.zero_()
-    else:
-        target.copy_(value)

@@ -1,8 +1,8 @@
 """Buffers that a forward pass changes, such as the running statistics of BatchNorm.
 
-Every virtual worker starts a step from the same values, and what the first one makes of them counts, as in
-DistributedDataParallel with `broadcast_buffers` the first rank's count. They travel in the tail of the gradients.
-Buffers of any dtype travel exactly: those that float32 cannot hold go byte by byte.
+Every virtual worker starts a step from the same values, and those that the first virtual worker ends with are kept; so
+DistributedDataParallel with `broadcast_buffers` keeps those of the first rank. They travel in the tail of the
+gradients, which is float32. Buffers of other dtypes travel exactly, too: byte by byte if float32 cannot hold them.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from typing import Final
 
 import torch
 
-_MOST_ELEMENTS: Final = 4096
-"""A larger buffer travels only if it belongs to a normalization layer; it is assumed to be constant, and watched."""
+_MAX_ELEMENTS: Final = 4096
+"""A larger buffer travels only if a normalization layer has it; others should be constant, which is checked."""
 _EXACT: Final = (torch.float32, torch.float16, torch.bfloat16)
 
 
-class Running:
+class RunningBuffers:
     """The buffers of a model that travel with every step."""
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -54,14 +54,14 @@ class Running:
                 setattr(module, name, kept.clone())
 
     def write(self, out: torch.Tensor) -> None:
-        """Put the present values into float32 elements, shape (num_elements,); of what has grown, nothing."""
+        """Put the present values into float32 elements, shape (num_elements,); skip buffers that changed their size."""
         for place, piece in zip(self._carried, torch.split(out, self._sizes), strict=True):
             buffer = getattr(*place).detach()
             if _num_elements(buffer) == len(piece):
                 piece.copy_(buffer.reshape(-1) if buffer.dtype in _EXACT else _bytes(buffer))
 
     def read(self, values: torch.Tensor) -> None:
-        """Take the values over that `write` gave."""
+        """Set the values that `write` gave."""
         for place, piece in zip(self._carried, torch.split(values, self._sizes), strict=True):
             buffer = getattr(*place).detach()
             if _num_elements(buffer) != len(piece):
@@ -71,8 +71,8 @@ class Running:
             else:
                 buffer.copy_(piece.to(torch.uint8).view(buffer.dtype).view_as(buffer))
 
-    def strays(self) -> list[str]:
-        """Return the names of buffers that changed since `start` and do not travel: too large, or grown."""
+    def find_untracked_changes(self) -> list[str]:
+        """Return the names of buffers that changed since `start` and did not travel: too large, or changed in size."""
         if not self._carried and not self._watched:
             return []
         grown = [
@@ -87,7 +87,7 @@ class Running:
         return {name: (id(buffer), buffer._version) for name, buffer in buffers.items()}
 
 
-def unsaved(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+def unsaved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return the buffers that travel and that `state_dict` leaves out (`persistent=False`), by name."""
     return {
         name: getattr(*place)
@@ -97,7 +97,7 @@ def unsaved(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _places(model: torch.nn.Module) -> Iterator[tuple[str, tuple[torch.nn.Module, str]]]:
-    """Yield the name of every buffer and where it is, one place for each."""
+    """Yield every buffer once: its full name, and the module and name that it is found by."""
     seen: set[torch.Tensor] = set()
     for prefix, module in model.named_modules():
         for name, buffer in module.named_buffers(recurse=False):
@@ -108,7 +108,7 @@ def _places(model: torch.nn.Module) -> Iterator[tuple[str, tuple[torch.nn.Module
 
 def _travels(module: torch.nn.Module, name: str) -> bool:
     normalizes = isinstance(module, torch.nn.modules.batchnorm._NormBase)
-    return normalizes or getattr(module, name).numel() <= _MOST_ELEMENTS
+    return normalizes or getattr(module, name).numel() <= _MAX_ELEMENTS
 
 
 def _num_elements(buffer: torch.Tensor) -> int:

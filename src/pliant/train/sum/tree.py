@@ -2,8 +2,22 @@
 
 Floating-point addition is commutative but not associative, so a sum is bitwise the same for any number of workers if,
 and only if, the same pairs are added. A node over the leaves `lo..hi` is split where its left half is the largest power
-of two below its size (as in RFC 6962, section 2.1), so that the shares of N workers are single nodes wherever V/N is a
+of two below its size (as in RFC 6962, section 2.1), so that the share of a worker is a single node wherever V/N is a
 power of two. Pure arithmetic; knows no tensors.
+
+Example: 8 virtual workers with the gradients g0 to g7. The sum is always
+
+    ((g0 + g1) + (g2 + g3)) + ((g4 + g5) + (g6 + g7))
+
+Three workers compute 3, 3 and 2 of the gradients. None of the first two has a whole half of the tree, so each of them
+is left with two partial sums that it cannot add up, because the tree never adds that pair:
+
+    worker 0   g0 + g1 (number 0)   g2 (number 1)
+    worker 1   g3 (number 2)        g4 + g5 (number 3)
+    worker 2   g6 + g7 (number 4)
+
+Worker 0 comes to its two like a stack machine: push g0; push g1 and add once; push g2 (`additions` is 0, 1, 0). The
+five partial sums are then merged in the order 1 += 2, 0 += 1, 3 += 4, 0 += 3.
 """
 
 from collections.abc import Iterator
@@ -17,18 +31,18 @@ Merge = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """How one worker sums its own leaves, as a stack machine: a leaf is pushed, then the top two are added so often."""
+class LocalSum:
+    """How one worker sums its own leaves, as a stack machine."""
 
     additions: tuple[int, ...]
-    """After every leaf."""
+    """For every leaf: how often, after it is pushed, the top two values are replaced by their sum."""
     num_partials: int
-    """Sums that are left in the end."""
+    """Values that are left on the stack in the end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
-    """How partial sums of all workers become one: they are numbered worker by worker, the result is in number 0."""
+class GlobalSum:
+    """How the partial sums of all workers become one. They are numbered worker by worker; the result is in number 0."""
 
     num_partials: tuple[int, ...]
     """Of every worker."""
@@ -36,15 +50,15 @@ class Total:
 
 
 @lru_cache(maxsize=1024)
-def share(num_leaves: int, size: int, rank: int) -> Share:
+def local_sum(num_leaves: int, size: int, rank: int) -> LocalSum:
     """Return what worker `rank` of `size` does with its part of `num_leaves` leaves."""
     mine = cut(range(num_leaves), size, rank)
     nodes = list(_nodes((0, num_leaves), (mine.start, mine.stop)))
-    return Share(tuple(number for node in nodes for number in _additions(node)), len(nodes))
+    return LocalSum(tuple(number for node in nodes for number in _additions(node)), len(nodes))
 
 
 @lru_cache(maxsize=1024)
-def total(num_leaves: int, size: int) -> Total:
+def global_sum(num_leaves: int, size: int) -> GlobalSum:
     """Return how the partial sums of `size` workers become the sum of all leaves."""
     shares = [cut(range(num_leaves), size, rank) for rank in range(size)]
     nodes = [list(_nodes((0, num_leaves), (mine.start, mine.stop))) for mine in shares]
@@ -60,7 +74,7 @@ def total(num_leaves: int, size: int) -> Total:
         return into
 
     add_up((0, num_leaves))
-    return Total(tuple(len(of_one) for of_one in nodes), tuple(merges))
+    return GlobalSum(tuple(len(of_one) for of_one in nodes), tuple(merges))
 
 
 def _halves(node: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:

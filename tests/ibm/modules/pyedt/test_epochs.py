@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.ibm.modules.pyedt.epochs import Marks, Means, stateful, unchanged
+from pliant.ibm.modules.pyedt.epochs import CallbackProgress, Means, callback_states, undo_changes
 
 
 @given(st.lists(st.tuples(st.floats(-100, 100), st.integers(1, 500)), min_size=1, max_size=30))
@@ -30,7 +30,7 @@ def test_a_metric_that_is_missing_from_a_step_counts_where_it_is_there() -> None
 
 
 def test_marks_travel_as_state() -> None:
-    marks, newcomer = Marks(), Marks()
+    marks, newcomer = CallbackProgress(), CallbackProgress()
     marks.num_begun, marks.num_ended = 4, 3
 
     newcomer.load_state_dict(marks.state_dict())
@@ -66,7 +66,7 @@ def test_changes_of_options_and_of_kept_states_are_undone() -> None:
     optimizer, counter = one_parameter(), Counter()
     scheduling = Scheduling(optimizer)
 
-    with unchanged([optimizer], stateful([object(), counter, scheduling])):
+    with undo_changes([optimizer], callback_states([object(), counter, scheduling])):
         optimizer.step()
         scheduling.scheduler.step()
         counter.count += 1
@@ -78,10 +78,10 @@ def test_of_a_callback_its_own_state_is_kept_or_else_that_of_its_schedulers() ->
     counter, scheduling = Counter(), Scheduling(one_parameter())
     counter.count = 3
     scheduling.scheduler.last_epoch = 7
-    kept = {name: one.state_dict() for name, one in stateful([object(), counter, scheduling]).items()}
+    kept = {name: one.state_dict() for name, one in callback_states([object(), counter, scheduling]).items()}
     newcomers: list[Any] = [object(), Counter(), Scheduling(one_parameter())]
 
-    for name, one in stateful(newcomers).items():
+    for name, one in callback_states(newcomers).items():
         one.load_state_dict(kept[name])
 
     assert kept["callback-0"] == {}

@@ -6,9 +6,16 @@ from typing import Any
 import pytest
 
 from pliant.ibm.modules.callbacks import LoggerCallback
-from pliant.ibm.modules.pyedt.loggers import Reading, log_test, log_train, takes_metrics, train_lines, validation_lines
+from pliant.ibm.modules.pyedt.loggers import (
+    LoggedMetrics,
+    log_test,
+    log_train,
+    takes_metrics,
+    train_lines,
+    validation_lines,
+)
 
-READING = Reading(values={"loss": 0.5, "accuracy": 0.75}, iteration=24, epoch=2, worker=3, workers=4)
+READING = LoggedMetrics(values={"loss": 0.5, "accuracy": 0.75}, iteration=24, epoch=2, worker=3, workers=4)
 
 
 class Recorder(LoggerCallback):
@@ -72,7 +79,7 @@ def test_a_logger_that_overrides_nothing_is_fine() -> None:
 def test_without_an_accuracy_the_older_form_gets_not_a_number() -> None:
     logger = Older()
 
-    log_train(logger, Reading(values={"loss": 0.5}, iteration=1, epoch=0, worker=0, workers=1))
+    log_train(logger, LoggedMetrics(values={"loss": 0.5}, iteration=1, epoch=0, worker=0, workers=1))
 
     assert math.isnan(logger.calls[0][1])
 

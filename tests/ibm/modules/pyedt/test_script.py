@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.errors import InvalidInput
-from pliant.ibm.modules.pyedt.script import checked_schedule, checked_script
+from pliant.ibm.modules.pyedt.script import parse_schedule, parse_script
 
 TRAIN: dict[str, Any] = {
     "epoch_number": 2,
@@ -50,14 +50,14 @@ sizes = st.integers(1, 5000)
 
 @given(batch=sizes, engines=sizes, job_workers=sizes)
 def test_the_global_batch_is_batch_size_times_engines(batch: int, engines: int, job_workers: int) -> None:
-    schedule = checked_schedule({**TRAIN, "batch_size": batch, "engines_number": engines}, job_workers)
+    schedule = parse_schedule({**TRAIN, "batch_size": batch, "engines_number": engines}, job_workers)
 
     assert (schedule.global_batch, schedule.virtual_workers) == (batch * engines, engines)
 
 
 @given(batch=sizes, job_workers=sizes)
 def test_without_engines_the_jobs_virtual_workers_count(batch: int, job_workers: int) -> None:
-    schedule = checked_schedule({**TRAIN, "batch_size": batch}, job_workers)
+    schedule = parse_schedule({**TRAIN, "batch_size": batch}, job_workers)
 
     assert (schedule.global_batch, schedule.virtual_workers) == (batch * job_workers, job_workers)
 
@@ -66,7 +66,7 @@ def test_without_engines_the_jobs_virtual_workers_count(batch: int, job_workers:
 def test_an_effective_batch_is_kept_and_cut_into_parts_of_at_most_batch_size(
     batch: int, effective: int, job_workers: int
 ) -> None:
-    schedule = checked_schedule({**TRAIN, "batch_size": batch, "effective_batch_size": effective}, job_workers)
+    schedule = parse_schedule({**TRAIN, "batch_size": batch, "effective_batch_size": effective}, job_workers)
 
     largest_part = -(-effective // schedule.virtual_workers)
     assert schedule.global_batch == effective
@@ -76,7 +76,7 @@ def test_an_effective_batch_is_kept_and_cut_into_parts_of_at_most_batch_size(
 
 def test_both_ways_to_fix_the_global_batch_are_refused() -> None:
     with pytest.raises(InvalidInput, match="effective_batch_size: given as 64, together with engines_number=4"):
-        checked_schedule({**TRAIN, "engines_number": 4, "effective_batch_size": 64}, 8)
+        parse_schedule({**TRAIN, "engines_number": 4, "effective_batch_size": 64}, 8)
 
 
 @pytest.mark.parametrize(
@@ -95,19 +95,19 @@ def test_both_ways_to_fix_the_global_batch_are_refused() -> None:
 )
 def test_numbers_out_of_bounds_are_refused(name: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=f"{name}: got {value!r}; give a whole number"):
-        checked_schedule({**TRAIN, name: value}, 8)
+        parse_schedule({**TRAIN, name: value}, 8)
 
 
 def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(InvalidInput) as caught:
-        checked_schedule({**TRAIN, "epoch_number": 0, "batch_size": "x", "engines_number": 0}, 8)
+        parse_schedule({**TRAIN, "epoch_number": 0, "batch_size": "x", "engines_number": 0}, 8)
 
     assert [problem.field for problem in caught.value.problems] == ["epoch_number", "batch_size", "engines_number"]
 
 
 def test_parts_of_another_framework_are_refused() -> None:
     with pytest.raises(InvalidInput) as caught:
-        checked_script({**PARTS, "model": "keras", "loss_function": "categorical_crossentropy", "optimizer": "adam"})
+        parse_script({**PARTS, "model": "keras", "loss_function": "categorical_crossentropy", "optimizer": "adam"})
 
     assert [problem.field for problem in caught.value.problems] == ["model", "optimizer", "loss_function"]
     assert "PyTorch only" in str(caught.value)
@@ -117,15 +117,15 @@ def test_a_metric_has_the_name_of_its_function() -> None:
     def top_5(outputs: object, labels: object) -> float:
         return 1.0
 
-    assert list(checked_script({**PARTS, "metrics": [top_5]}).metrics) == ["top_5"]
+    assert list(parse_script({**PARTS, "metrics": [top_5]}).metrics) == ["top_5"]
 
 
 def test_several_optimizers_have_names() -> None:
     first, second = (torch.optim.SGD(MODEL.parameters(), lr=0.1) for _ in range(2))
 
-    assert checked_script({**PARTS, "optimizer": first}).optimizers == {"0": first}
-    assert checked_script({**PARTS, "optimizer": [first, second]}).optimizers == {"0": first, "1": second}
-    assert checked_script({**PARTS, "optimizer": {"a": first}}).optimizers == {"a": first}
+    assert parse_script({**PARTS, "optimizer": first}).optimizers == {"0": first}
+    assert parse_script({**PARTS, "optimizer": [first, second]}).optimizers == {"0": first, "1": second}
+    assert parse_script({**PARTS, "optimizer": {"a": first}}).optimizers == {"a": first}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_several_optimizers_have_names() -> None:
 )
 def test_what_cannot_be_trained_with_is_refused(field: str, value: object, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
-        checked_script({**PARTS, field: value})
+        parse_script({**PARTS, field: value})
 
     assert [problem.field for problem in caught.value.problems] == [field]
 
@@ -146,6 +146,6 @@ def test_what_cannot_be_trained_with_is_refused(field: str, value: object, words
 def test_one_callback_or_several_are_taken() -> None:
     one = object()
 
-    assert checked_script({**PARTS, "user_callback": one}).callbacks == (one,)
-    assert checked_script({**PARTS, "user_callback": [one, one]}).callbacks == (one, one)
-    assert checked_script(PARTS).callbacks == ()
+    assert parse_script({**PARTS, "user_callback": one}).callbacks == (one,)
+    assert parse_script({**PARTS, "user_callback": [one, one]}).callbacks == (one, one)
+    assert parse_script(PARTS).callbacks == ()

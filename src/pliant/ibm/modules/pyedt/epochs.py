@@ -1,7 +1,7 @@
-"""What travels with an epoch: means so far, and which of the callbacks' changes the state holds already.
+"""What belongs to an epoch: the means so far, and which changes of the callbacks the state has already.
 
-A task that enters a training gets model and optimizer from another one. If a callback there has already divided the
-learning rate at the beginning of this epoch, the newcomer's callback must be called, but must not divide it again.
+A task that joins a training gets model and optimizer from another task. If a callback there has already divided the
+learning rate at the beginning of this epoch, the callback of the new task is called, too, but its change is undone.
 """
 
 import copy
@@ -33,8 +33,8 @@ class Means:
         return {name: self._sums[name] / self._num_samples[name] for name in names}
 
 
-class Marks:
-    """Part of the shared state: the callbacks' changes at these borders of epochs are in it."""
+class CallbackProgress:
+    """Part of the shared state: at how many beginnings and ends of epochs the callbacks have changed it."""
 
     def __init__(self) -> None:
         self.num_begun = 0
@@ -47,8 +47,8 @@ class Marks:
         self.num_begun, self.num_ended = state_dict["num_begun"], state_dict["num_ended"]
 
 
-class Kept:
-    """What is kept of a callback: its own state if it has one, else that of the schedulers among its attributes."""
+class CallbackState:
+    """The state of a callback: its own if it has one, else that of the schedulers among its attributes."""
 
     def __init__(self, callback: Any) -> None:
         self._callback = callback
@@ -76,14 +76,14 @@ def _schedulers_of(callback: Any) -> dict[str, Any]:
     return {name: one for name, one in getattr(callback, "__dict__", {}).items() if isinstance(one, LRScheduler)}
 
 
-def stateful(callbacks: Sequence[Any]) -> dict[str, Any]:
-    """Return what is kept of the callbacks, by a name that is the same in every task."""
-    return {f"callback-{index}": Kept(one) for index, one in enumerate(callbacks)}
+def callback_states(callbacks: Sequence[Any]) -> dict[str, Any]:
+    """Return the states of the callbacks, by names that are the same in every task."""
+    return {f"callback-{index}": CallbackState(one) for index, one in enumerate(callbacks)}
 
 
 @contextmanager
-def unchanged(optimizers: Iterable[torch.optim.Optimizer], others: Mapping[str, Any]) -> Iterator[None]:
-    """Undo what is done meanwhile to the learning rates and other options of the optimizers, and to other states."""
+def undo_changes(optimizers: Iterable[torch.optim.Optimizer], others: Mapping[str, Any]) -> Iterator[None]:
+    """Undo, after the `with` block, its changes to options of the optimizers (learning rates) and to other states."""
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     options = [copy.deepcopy({name: value for name, value in group.items() if name != "params"}) for group in groups]
     states = {name: copy.deepcopy(one.state_dict()) for name, one in others.items()}

@@ -14,7 +14,7 @@ from pliant.ibm.modules.pyedt.steps import ACCURACY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class LoggedMetrics:
     """Metrics at one moment of the training."""
 
     values: Mapping[str, float]
@@ -28,7 +28,7 @@ class Reading:
     """Tasks that train now."""
 
 
-def log_train(logger: Any, reading: Reading) -> None:
+def log_train(logger: Any, reading: LoggedMetrics) -> None:
     """Call `log_train_metrics`, in the form that the logger has."""
     call = logger.log_train_metrics
     if takes_metrics(call):
@@ -37,7 +37,7 @@ def log_train(logger: Any, reading: Reading) -> None:
         call(reading.values["loss"], _percent(reading), reading.iteration, *_worker(call, reading))
 
 
-def log_test(logger: Any, reading: Reading) -> None:
+def log_test(logger: Any, reading: LoggedMetrics) -> None:
     """Call `log_test_metrics`, in the form that the logger has; the newer form gets 0 for the iteration."""
     call = logger.log_test_metrics
     if takes_metrics(call):
@@ -52,39 +52,39 @@ def takes_metrics(call: Callable[..., object]) -> bool:
     return "epoch" in names or names[:1] == ["metrics"]
 
 
-def tell(call_on: Any, method: str, *args: Any) -> None:
+def call_if_defined(call_on: Any, method: str, *args: Any) -> None:
     """Call a method of a callback, if it has it."""
     found = getattr(call_on, method, None)
     if found is not None:
         found(*args)
 
 
-def train_lines(reading: Reading, batches: int) -> list[str]:
+def train_lines(reading: LoggedMetrics, batches: int) -> list[str]:
     """Return the lines about a training step that log readers look for."""
     return [
         f"Timestamp {_now_ms()}, Iteration {reading.iteration}",
         f"batches :{batches} {reading.values['loss']}",
-        *_tagged("train", reading),
+        *_tag("train", reading),
     ]
 
 
-def validation_lines(reading: Reading) -> list[str]:
+def validation_lines(reading: LoggedMetrics) -> list[str]:
     """Return the lines about a validation that log readers look for."""
-    return _tagged("test", reading)
+    return _tag("test", reading)
 
 
-def _tagged(group: str, reading: Reading) -> list[str]:
+def _tag(group: str, reading: LoggedMetrics) -> list[str]:
     return [
         f"Iteration {reading.iteration}: tag {group}_{name}, simple_value {value}"
         for name, value in reading.values.items()
     ]
 
 
-def _percent(reading: Reading) -> float:
+def _percent(reading: LoggedMetrics) -> float:
     return reading.values.get(ACCURACY, math.nan) * 100
 
 
-def _worker(call: Callable[..., object], reading: Reading) -> tuple[int, ...]:
+def _worker(call: Callable[..., object], reading: LoggedMetrics) -> tuple[int, ...]:
     parameters = list(inspect.signature(call).parameters.values())
     positional = [one for one in parameters if one.kind in {one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD}]
     open_ended = any(one.kind is one.VAR_POSITIONAL for one in parameters)

@@ -11,9 +11,9 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from pliant.ibm.modules.pyedt.journal import job_id
+from pliant.ibm.modules.pyedt.progress_log import job_id
 from pliant.ibm.modules.pyedt.saving import pack_model
-from pliant.ibm.modules.pyedt.script import checked_schedule, checked_script, refuse_unknown
+from pliant.ibm.modules.pyedt.script import parse_schedule, parse_script, refuse_unknown
 from pliant.ibm.modules.pyedt.training import train
 from pliant.train.optimize import Optimizers
 
@@ -97,7 +97,7 @@ class FabricModel:
         """
         given = dict(locals())
         refuse_unknown("FabricModel", unknown, MODEL_KEYWORDS)
-        self._script = checked_script({name: given[name] for name in MODEL_KEYWORDS})
+        self._script = parse_script({name: given[name] for name in MODEL_KEYWORDS})
         self._unused = {"scale_up_function": scale_up_function}
         self.model = model
 
@@ -127,7 +127,7 @@ class FabricModel:
         """
         given = dict(locals())
         refuse_unknown("FabricModel.train", unknown, TRAIN_KEYWORDS)
-        schedule = checked_schedule(
+        schedule = parse_schedule(
             {name: given[name] for name in TRAIN_KEYWORDS}, int(os.environ.get("PLIANT_VIRTUAL_WORKERS", "1"))
         )
         unused = {**self._unused, "worker_memory": worker_memory, "driver_memory": driver_memory}

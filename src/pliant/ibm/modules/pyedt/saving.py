@@ -52,7 +52,7 @@ def load_weights(module: nn.Module, path: Path) -> Path:
 
 
 def export_onnx(module: nn.Module, inputs: Any, path: Path) -> str:
-    """Write the module as ONNX and return a sentence about it; what is missing or fails is told and harms nothing."""
+    """Write the module as ONNX and return a sentence about it; if that fails, the sentence says why."""
     missing = [name for name in ONNX_NEEDS if importlib.util.find_spec(name) is None]
     if missing:
         return f"enable_onnx: not exported, {' and '.join(missing)} not installed (pip install {' '.join(ONNX_NEEDS)})"

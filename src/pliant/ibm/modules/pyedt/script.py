@@ -1,4 +1,4 @@
-"""What a script hands to `FabricModel` and to `train`: checked, with every problem told at once.
+"""What a script hands to `FabricModel` and to `train`: checked, with every problem in one error.
 
 Knows nothing of the engine. Invariant: a `Schedule` fixes the global batch and the number of virtual workers before
 anything is granted, so the number of tasks cannot change either.
@@ -13,7 +13,7 @@ from torch import nn
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.train import TrainingError
-from pliant.train.optimize import named
+from pliant.train.optimize import name_optimizers
 
 Metric = Callable[[Any, Any], Any]
 StepFunction = Callable[[Any, Any, Any, Any, Any], tuple[Any, Any]]
@@ -73,7 +73,7 @@ class Schedule:
     checkpoint_freq: int
 
 
-def checked_script(given: Mapping[str, Any]) -> Script:
+def parse_script(given: Mapping[str, Any]) -> Script:
     """Return the script's parts from the keywords of `FabricModel`.
 
     Raises:
@@ -106,7 +106,7 @@ def checked_script(given: Mapping[str, Any]) -> Script:
         datasets_function=given["datasets_function"],
         loss_function=given["loss_function"],
         optimizer=given["optimizer"],
-        optimizers=named(given["optimizer"]),
+        optimizers=name_optimizers(given["optimizer"]),
         metrics=metrics,
         driver_logger=given["driver_logger"],
         worker_logger=given["worker_logger"],
@@ -124,7 +124,7 @@ def checked_script(given: Mapping[str, Any]) -> Script:
     )
 
 
-def checked_schedule(given: Mapping[str, Any], job_workers: int) -> Schedule:
+def parse_schedule(given: Mapping[str, Any], job_workers: int) -> Schedule:
     """Return the schedule from the keywords of `train`; `job_workers` is the job's own number of virtual workers.
 
     The global batch is `batch_size * engines_number`, or `effective_batch_size`; never more is computed at once than
@@ -176,7 +176,9 @@ def _unless(fine: bool, name: str, value: object, advice: str) -> list[Problem]:
 
 def _of_optimizer(optimizer: Any) -> list[Problem]:
     try:
-        named(optimizer if isinstance(optimizer, torch.optim.Optimizer | list | tuple | dict) else [optimizer])
+        name_optimizers(
+            optimizer if isinstance(optimizer, torch.optim.Optimizer | list | tuple | dict) else [optimizer]
+        )
     except TrainingError as error:
         advice = "give an instance of torch.optim.Optimizer, or a list or dict of several"
         return [Problem(field="optimizer", message=f"{error}; {advice}")]

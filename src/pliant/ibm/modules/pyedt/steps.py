@@ -20,7 +20,7 @@ NO_ARGUMENTS: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class StepResult:
     """Loss and metrics, means over the samples that they were computed from."""
 
     loss: Any
@@ -82,21 +82,21 @@ def accuracy(outputs: Any, labels: Any) -> torch.Tensor | None:
     return (outputs.detach().argmax(1) == labels).float().mean()
 
 
-def usual_step(script: Script, data: Any) -> Outcome:
+def usual_step(script: Script, data: Any) -> StepResult:
     """Compute the loss of a batch of (inputs, labels), and its metrics; backward is left to the engine."""
     inputs, labels = pair(data)
     with _autocast(script):
         outputs = script.module(inputs)
         loss = script.loss_function(outputs, labels)
-    return Outcome(loss=loss, metrics=_measured(script, outputs, labels))
+    return StepResult(loss=loss, metrics=_measure(script, outputs, labels))
 
 
-def own_step(script: Script, data: Any, train_loader: TrainLoader) -> Outcome:
+def own_step(script: Script, data: Any, train_loader: TrainLoader) -> StepResult:
     """Let the script's `fn_step_train` compute a batch and its gradients."""
     assert script.fn_step_train is not None
     with no_optimizer_step(script.optimizers.values()):
         acc, loss = script.fn_step_train(StepModel(script), data, eva, train_loader, NO_ARGUMENTS)
-    return Outcome(loss=loss, metrics={} if acc is None or math.isnan(_number(acc)) else {ACCURACY: acc / 100})
+    return StepResult(loss=loss, metrics={} if acc is None or math.isnan(_number(acc)) else {ACCURACY: acc / 100})
 
 
 def usual_test(script: Script, data: Any) -> dict[str, float]:
@@ -104,13 +104,13 @@ def usual_test(script: Script, data: Any) -> dict[str, float]:
     return usual_step(script, data).numbers()
 
 
-def own_test(script: Script, loader: DataLoader[Any]) -> Outcome:
+def own_test(script: Script, loader: DataLoader[Any]) -> StepResult:
     """Let the script's `fn_test` compute the mean loss over a data set; the module is in evaluation mode meanwhile."""
     assert script.fn_test is not None
     script.module.eval()
     try:
         with torch.no_grad():
-            return Outcome(loss=script.fn_test(StepModel(script), loader, NO_ARGUMENTS))
+            return StepResult(loss=script.fn_test(StepModel(script), loader, NO_ARGUMENTS))
     finally:
         script.module.train()
 
@@ -119,7 +119,7 @@ def _number(value: Any) -> float:
     return float(value.detach() if isinstance(value, torch.Tensor) else value)
 
 
-def _measured(script: Script, outputs: Any, labels: Any) -> dict[str, Any]:
+def _measure(script: Script, outputs: Any, labels: Any) -> dict[str, Any]:
     with torch.no_grad():
         found = {name: metric(outputs, labels) for name, metric in script.metrics.items()}
         if ACCURACY not in found and (share := accuracy(outputs, labels)) is not None:

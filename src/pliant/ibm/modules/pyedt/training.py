@@ -1,8 +1,8 @@
-"""The loop behind `FabricModel.train`: plays a script on the engine.
+"""The loop behind `FabricModel.train`: runs a script on the engine.
 
-Every task runs this. Callbacks run in every task: all see the same learning rate, nobody waits for a leader, and
-nothing is missing when the leader is lost. A validation is shared over the tasks, a script's own `fn_test` computed by
-all. Knows neither servers nor memberships.
+Every task runs this. Callbacks run in every task: so all have the same learning rate, none waits for the leader, and
+nothing is missing when the leader is lost. The tasks share a validation, but each computes a script's own `fn_test`
+whole. Knows neither servers nor memberships.
 """
 
 import os
@@ -17,22 +17,30 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
 from pliant.core.errors import InvalidInput, Problem
-from pliant.ibm.modules.pyedt.epochs import Marks, stateful, unchanged
-from pliant.ibm.modules.pyedt.journal import Journal
-from pliant.ibm.modules.pyedt.loggers import tell
+from pliant.ibm.modules.pyedt.epochs import CallbackProgress, callback_states, undo_changes
+from pliant.ibm.modules.pyedt.loggers import call_if_defined
+from pliant.ibm.modules.pyedt.progress_log import ProgressLog
 from pliant.ibm.modules.pyedt.saving import export_onnx, load_weights, save_weights
 from pliant.ibm.modules.pyedt.script import Schedule, Script
-from pliant.ibm.modules.pyedt.steps import Outcome, TrainLoader, on_device, own_step, own_test, usual_step, usual_test
+from pliant.ibm.modules.pyedt.steps import (
+    StepResult,
+    TrainLoader,
+    on_device,
+    own_step,
+    own_test,
+    usual_step,
+    usual_test,
+)
 from pliant.train import Run, Saving
 
 
 def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
-    """Train a script to its end; `notes` are told once in the leader's log."""
+    """Train a script to its end; `notes` are printed once in the leader's log."""
     train_set, test_set = datasets(script)
     if weights := os.environ.get("RESUME_WEIGHT_PATH"):
         print(f"first weights from {load_weights(script.module, Path(weights))}")
     script.module.to("cuda" if torch.cuda.is_available() else "cpu")
-    marks = Marks()
+    callback_progress = CallbackProgress()
 
     def save(saving: Saving) -> None:
         name = "final" if saving.final else str(saving.epoch)
@@ -52,11 +60,13 @@ def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
         clip_norm=script.clip_norm,
         clip_value=script.clip_value,
         checkpoint_freq=schedule.checkpoint_freq,
-        state={**_kept(script), "fabric": marks},
+        state={**_stateful(script), "fabric": callback_progress},
         save=save,
     )
-    journal = Journal(script, schedule, run, num_samples=len(train_set), notes=notes, clock=time.monotonic)
-    play(Session(script, schedule, run, marks=marks, data=(train_set, test_set), journal=journal))
+    log = ProgressLog(script, schedule, run, num_samples=len(train_set), notes=notes, clock=time.monotonic)
+    run_epochs(
+        ScriptRun(script, schedule, run, callback_progress=callback_progress, data=(train_set, test_set), log=log)
+    )
 
 
 def datasets(script: Script) -> tuple[Any, Any]:
@@ -76,7 +86,7 @@ def datasets(script: Script) -> tuple[Any, Any]:
     return given[0], given[1]
 
 
-class Session:
+class ScriptRun:
     """One task's part in a training of a script."""
 
     def __init__(
@@ -85,21 +95,21 @@ class Session:
         schedule: Schedule,
         run: Run,
         *,
-        marks: Marks,
+        callback_progress: CallbackProgress,
         data: tuple[Any, Any],
-        journal: Journal,
+        log: ProgressLog,
     ) -> None:
         self.run = run
         self.schedule = schedule
-        self.journal = journal
+        self.log = log
         self._script = script
-        self._marks = marks
+        self._callback_progress = callback_progress
         train_set, test_set = data
         self._train_loader = TrainLoader(dataset=train_set, batch_size=schedule.local_batch)
         self._test_set = test_set
 
     def begin(self) -> None:
-        """Hand callbacks and loggers what they may use, and tell them that training begins."""
+        """Give callbacks and loggers their attributes, and call `on_train_begin`."""
         script = self._script
         params = {
             "epochs": self.schedule.num_epochs,
@@ -109,43 +119,43 @@ class Session:
         for one in (*script.callbacks, script.driver_logger, script.worker_logger):
             if one is not None:
                 one.params, one.model = params, script.module
-        self._tell_all("on_train_begin")
+        self._call_all("on_train_begin")
 
     def begin_epoch(self, epoch: int) -> None:
         """Enter an epoch, at its beginning or in its middle."""
         self._script.module.train()
-        self.journal.epoch_begins()
-        self._at_border("on_epoch_begin", epoch, is_done=self._marks.num_begun > epoch)
-        self._marks.num_begun = max(self._marks.num_begun, epoch + 1)
+        self.log.begin_epoch()
+        self._at_border("on_epoch_begin", epoch, is_done=self._callback_progress.num_begun > epoch)
+        self._callback_progress.num_begun = max(self._callback_progress.num_begun, epoch + 1)
 
     def batch(self, data: Any) -> None:
         """Train one micro-batch."""
-        self.journal.commits()
+        self.log.log_commit()
         outcome = self._step(on_device(data, self.run.device))
-        self.journal.batch(outcome.numbers)
-        self.journal.commits()
+        self.log.log_batch(outcome.numbers)
+        self.log.log_commit()
 
     def end_epoch(self, epoch: int) -> None:
-        """Leave an epoch: validate if it is time, and tell the callbacks."""
-        self.journal.commits()
-        self.journal.epoch_ends()
+        """Leave an epoch: validate if it is time, and call the callbacks."""
+        self.log.log_commit()
+        self.log.end_epoch()
         num_finished, num_epochs = epoch + 1, self.schedule.num_epochs
         is_last = num_finished == num_epochs
         values: dict[str, float] | None = None
         if self._test_set is not None and (is_last or num_finished % self.schedule.validation_freq == 0):
             values = self._validate()
-            self.journal.validation(values)
-        is_done = self._marks.num_ended > epoch
+            self.log.log_validation(values)
+        is_done = self._callback_progress.num_ended > epoch
         self._at_border("on_epoch_end", epoch, is_done=is_done)
         if not is_done:
             self._schedule_epoch(values)
-        self._marks.num_ended = max(self._marks.num_ended, epoch + 1)
+        self._callback_progress.num_ended = max(self._callback_progress.num_ended, epoch + 1)
         if is_last:
-            self._tell_all("on_train_end")
-            self.journal.training_ends()
+            self._call_all("on_train_end")
+            self.log.end_training()
             self._export()
 
-    def _step(self, data: Any) -> Outcome:
+    def _step(self, data: Any) -> StepResult:
         if self._script.fn_step_train is None:
             outcome = usual_step(self._script, data)
             self.run.step(outcome.loss, **outcome.metrics)
@@ -177,16 +187,16 @@ class Session:
                 scheduler.step(self.run.last["loss"])
 
     def _at_border(self, method: str, epoch: int, *, is_done: bool) -> None:
-        """Call the callbacks; if the state holds their changes already, they leave it as it is."""
+        """Call the callbacks; undo their changes if the state has these already."""
         script = self._script
-        with unchanged(script.optimizers.values(), _kept(script)) if is_done else nullcontext():
+        with undo_changes(script.optimizers.values(), _stateful(script)) if is_done else nullcontext():
             for one in script.callbacks:
-                tell(one, method, epoch)
+                call_if_defined(one, method, epoch)
 
-    def _tell_all(self, method: str) -> None:
+    def _call_all(self, method: str) -> None:
         for one in self._script.callbacks:
-            tell(one, method)
-        tell(self._script.worker_logger, method)
+            call_if_defined(one, method)
+        call_if_defined(self._script.worker_logger, method)
 
     def _export(self) -> None:
         if not (self._script.enable_onnx and self.run.leads and self.run.result_dir is not None):
@@ -199,20 +209,20 @@ class Session:
         print(export_onnx(self._script.module, inputs, folder / "trained_model.onnx"))
 
 
-def _kept(script: Script) -> dict[str, Any]:
+def _stateful(script: Script) -> dict[str, Any]:
     schedulers = {f"epoch scheduler {i}": scheduler for i, scheduler in enumerate(script.epoch_schedulers)}
-    return {**stateful(script.callbacks), **schedulers}
+    return {**callback_states(script.callbacks), **schedulers}
 
 
-def play(session: Session) -> None:
-    """Run all epochs that are left. The script hears of the end inside the last one, before the engine tells of it."""
-    session.begin()
-    session.run.when_saved(session.journal.saved)
-    for epoch in session.run.epochs(session.schedule.num_epochs):
-        session.begin_epoch(epoch)
-        for batch in session.run:
-            session.batch(batch)
-        session.end_epoch(epoch)
+def run_epochs(script_run: ScriptRun) -> None:
+    """Run all epochs that are left. `on_train_end` is called inside the last one, before the engine reports the end."""
+    script_run.begin()
+    script_run.run.when_saved(script_run.log.log_saved)
+    for epoch in script_run.run.epochs(script_run.schedule.num_epochs):
+        script_run.begin_epoch(epoch)
+        for batch in script_run.run:
+            script_run.batch(batch)
+        script_run.end_epoch(epoch)
 
 
 def _test_loader(script: Script, schedule: Schedule, test_set: Any) -> DataLoader[Any]:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
+from pliant.core.access import Permission
 from pliant.core.errors import NotFound
-from pliant.ibm.rest.answers import CONDUCTOR, DEEP_LEARNING, NotHere, router
-from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import CONDUCTOR, DEEP_LEARNING, NotSupported
+from pliant.ibm.rest.routing import ibm_routes
 
-routes = router(DEEP_LEARNING)
-of_conductor = router(CONDUCTOR)
+deep_learning = ibm_routes(DEEP_LEARNING)
+conductor = ibm_routes(CONDUCTOR)
 
 _GROUPS: Final = "instance groups are queues here; make and change them with Pliant's own routes, /v1/queues"
 _TUNING: Final = "hyperparameter search is not part of this server yet"
@@ -82,19 +83,19 @@ UNKNOWN: Final = "/{rest:path}"
 """Every other path, so that it is not found in IBM's form."""
 
 
-def _refusing(why: str) -> Callable[[Caller], Coroutine[Any, Any, None]]:
-    async def refuse(_: Caller) -> None:
-        raise NotHere(why)
+def _refuse(why: str) -> Callable[[], Coroutine[Any, Any, None]]:
+    async def refuse() -> None:
+        raise NotSupported(why)
 
     return refuse
 
 
-async def _unknown(_: Caller, rest: str) -> None:
+async def _refuse_unknown(rest: str) -> None:
     raise NotFound(f"there is no /{rest}, or not for this method; docs/wmla.md lists what there is")
 
 
-for _router, _routes in ((routes, ABSENT), (of_conductor, ABSENT_OF_CONDUCTOR)):
-    for (_method, _path), _why in _routes.items():
-        _router.add_api_route(_path, _refusing(_why), methods=[_method])
+for _routes, _absent in ((deep_learning, ABSENT), (conductor, ABSENT_OF_CONDUCTOR)):
+    for (_method, _path), _why in _absent.items():
+        _routes.add(_method, _path, Permission.SELF)(_refuse(_why))
     for _method in ("GET", "POST", "PUT", "DELETE"):
-        _router.add_api_route(UNKNOWN, _unknown, methods=[_method])
+        _routes.add(_method, UNKNOWN, Permission.SELF)(_refuse_unknown)

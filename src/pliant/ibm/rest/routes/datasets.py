@@ -11,17 +11,18 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from pliant.api.datasets import DatasetRequest
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.dataset import SPLITS, Dataset, DatasetState, Split
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.files.pack import walk
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.routes.models import read
-from pliant.ibm.rest.routes.templates import PAGE
+from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routes.models import validate_body
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 KINDS: Final = {
     "LMDB": "any",
@@ -110,18 +111,14 @@ def dataset_json(dataset: Dataset, now: float) -> dict[str, Any]:
     }
 
 
-@routes.get("/datasets")
+@routes.get("/datasets", Permission.DATA_READ)
 def index(context: InContext, caller: Caller) -> list[dict[str, Any]]:
     """List data sets."""
-    found: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        page, after = context.datasets.list(caller, after=after, limit=PAGE)
-        found += [dataset_json(dataset, context.clock.now()) for dataset in page]
-    return found
+    found = read_pages(lambda after, limit: context.datasets.list(caller, after=after, limit=limit))
+    return [dataset_json(dataset, context.clock.now()) for dataset in found]
 
 
-@routes.post("/datasets")
+@routes.post("/datasets", Permission.DATA_WRITE)
 def add(context: InContext, caller: Caller, body: DatasetBody) -> dict[str, Any]:
     """Import what lies below the data root; what has no effect is told in `notes`."""
     kind = KINDS.get(body.datasourcetype.upper())
@@ -135,7 +132,7 @@ def add(context: InContext, caller: Caller, body: DatasetBody) -> dict[str, Any]
     percents = {"validation_percent": detail.valpercentage, "test_percent": detail.testpercentage}
     if kind != "any" and any(value is not None for value in percents.values()):
         asked["split"] = {name: value for name, value in percents.items() if value is not None}
-    dataset = context.datasets.add(read(DatasetRequest, asked).noun(caller.name), caller)
+    dataset = context.datasets.add(validate_body(DatasetRequest, asked).noun(caller.name), caller)
     return dataset_json(dataset, context.clock.now()) | {"notes": _notes(body)}
 
 
@@ -182,20 +179,20 @@ def _below_root(root: Path, path: str) -> str:
     return str(pure.relative_to(root))
 
 
-@routes.get("/datasets/{dataset}")
+@routes.get("/datasets/{dataset}", Permission.DATA_READ)
 def show(context: InContext, caller: Caller, dataset: str) -> dict[str, Any]:
     """Show a data set."""
     return dataset_json(context.datasets.get(dataset, caller), context.clock.now())
 
 
-@routes.delete("/datasets/{dataset}")
+@routes.delete("/datasets/{dataset}", Permission.DATA_WRITE)
 def remove(context: InContext, caller: Caller, dataset: str) -> dict[str, Any]:
     """Remove a data set that no job uses."""
     context.datasets.remove(dataset, caller)
     return {"message": f"{dataset} is deleted", "name": dataset}
 
 
-@routes.put("/datasets/{dataset}/stop")
+@routes.put("/datasets/{dataset}/stop", Permission.DATA_WRITE)
 def stop(context: InContext, caller: Caller, dataset: str) -> dict[str, Any]:
     """Stop an import; one that is over is 400."""
     return dataset_json(context.datasets.stop(dataset, caller), context.clock.now())
@@ -220,7 +217,7 @@ def _part(context: Context, caller: Principal, name: str, kind: str, part: str) 
     return None if where is None else Path(dataset.folder) / where
 
 
-@routes.get("/datasets/{dataset}/csvs")
+@routes.get("/datasets/{dataset}/csvs", Permission.DATA_READ)
 def rows(
     context: InContext, caller: Caller, dataset: str, type: str, start: Start = 0, length: Length = 100
 ) -> dict[str, Any]:
@@ -246,7 +243,7 @@ def _number(text: str) -> float | str:
     return value if math.isfinite(value) else text
 
 
-@routes.get("/datasets/{dataset}/objectimages")
+@routes.get("/datasets/{dataset}/objectimages", Permission.DATA_READ)
 def images(
     context: InContext, caller: Caller, dataset: str, type: str, start: Start = 0, length: Length = 100
 ) -> list[dict[str, str]]:

@@ -11,39 +11,40 @@ from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest import logs
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.lookup import Seen, exec_of, execs_of, own_exec_of
+from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.lookup import Exec, find_exec, find_own_exec, list_execs
 from pliant.ibm.rest.routes.scheduler import DEFAULT_LENGTH
-from pliant.ibm.rest.routes.submission import Sent, submit
+from pliant.ibm.rest.routes.submission import SubmissionForm, submit
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.execution import Execution
 from pliant.ibm.rest.translate.hardware import Submission, read_submission
-from pliant.ibm.rest.translate.listing import Listing, listed
-from pliant.ibm.rest.translate.shapes import Server, exec_json
-from pliant.ibm.rest.translate.states import asked_states, state_of
+from pliant.ibm.rest.translate.listing import ListOptions, sort_and_cut
+from pliant.ibm.rest.translate.shapes import ServerInfo, exec_json
+from pliant.ibm.rest.translate.states import parse_states, state_of
 from pliant.server import upload
 from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
-FORM: Final = upload.Form(file="file", fields=("data", "args", "sigName"), required=(), only_first=True)
+FORM: Final = upload.UploadForm(file="file", fields=("data", "args", "sigName"), required=(), only_first=True)
 STREAMS: Final = {"outlog": ("stdout",), "errlog": ("stderr",), "outerrlog": ("stdout", "stderr")}
 _CHUNK: Final = 1 << 16
 
 
-def _json(context: Context, seen: Seen) -> dict[str, Any]:
+def _json(context: Context, found: Exec) -> dict[str, Any]:
     settings = context.control.settings
-    server = Server(url=settings.url, code=str(settings.folders(seen.job.id).code))
-    return exec_json(seen.execution, seen.job, server)
+    server = ServerInfo(url=settings.url, code=str(settings.folders(found.job.id).code))
+    return exec_json(found.execution, found.job, server)
 
 
-@routes.post("/execs")
-@routes.post("/execs/")
+@routes.post("/execs", Permission.JOBS_WRITE)
+@routes.post("/execs/", Permission.JOBS_WRITE)
 async def create(
     request: Request,
     context: InContext,
@@ -62,18 +63,18 @@ async def create(
         line = next((text for text in (args, given.get("args"), submission.args) if text is not None), None)
         if line is None:
             raise InvalidInput(Problem(field="args", message="it is missing; send --exec-start FRAMEWORK and the rest"))
-        sent = Sent(
+        form = SubmissionForm(
             args=line,
             instance_group=sigName or given.get("sigName"),
             submission=submission,
             uploads=(file,) if FORM.file in fields else (),
         )
-        seen = await run_in_threadpool(submit, context, caller, sent)
-    return _json(context, seen)
+        found = await run_in_threadpool(submit, context, caller, form)
+    return _json(context, found)
 
 
-@routes.get("/execs")
-@routes.get("/execs/")
+@routes.get("/execs", Permission.JOBS_READ)
+@routes.get("/execs/", Permission.JOBS_READ)
 def index(
     context: InContext,
     caller: Caller,
@@ -82,52 +83,52 @@ def index(
     sort_by: str | None = None,
 ) -> list[dict[str, Any]]:
     """List execs, newest first; `sort_by` is a field, or `FIELD:desc`."""
-    wanted = asked_states(state)
-    found = [seen for seen in execs_of(context, caller) if wanted is None or state_of(seen.job) in wanted]
+    wanted = parse_states(state)
+    found = [one for one in list_execs(context, caller) if wanted is None or state_of(one.job) in wanted]
     if sort_by is None:
-        return [_json(context, seen) for seen in found[:limit]]
-    return listed([_json(context, seen) for seen in found], Listing.of_sort_by(sort_by, length=limit))
+        return [_json(context, one) for one in found[:limit]]
+    return sort_and_cut([_json(context, one) for one in found], ListOptions.from_sort_by(sort_by, length=limit))
 
 
-@routes.delete("/execs")
-@routes.delete("/execs/")
+@routes.delete("/execs", Permission.JOBS_WRITE)
+@routes.delete("/execs/", Permission.JOBS_WRITE)
 def delete_all(context: InContext, caller: Caller) -> dict[str, Any]:
     """Stop and forget all execs of who asks; nobody else's, whatever their role."""
-    gone = [seen for seen in execs_of(context, caller) if seen.job.owner == caller.name]
-    for seen in gone:
-        _forget(context, caller, seen)
+    gone = [one for one in list_execs(context, caller) if one.job.owner == caller.name]
+    for one in gone:
+        _forget(context, caller, one)
     return {"message": f"{len(gone)} execs are deleted", "deleted": len(gone)}
 
 
-def _forget(context: Context, caller: Principal, seen: Seen) -> None:
+def _forget(context: Context, caller: Principal, found: Exec) -> None:
     """Forget an exec; its job is stopped if it runs, and stays among Pliant's jobs."""
-    if not seen.job.ended:
+    if not found.job.ended:
         with suppress(Conflict):  # it has ended meanwhile
-            context.control.stop(seen.job.id, caller.name)
-    context.registry.remove(Execution, seen.execution.name)
+            context.control.requests.stop(found.job.id, caller.name)
+    context.registry.remove(Execution, found.execution.name)
 
 
-@routes.get("/execs/{exec_id}")
+@routes.get("/execs/{exec_id}", Permission.JOBS_READ)
 def show(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Show an exec."""
-    return _json(context, exec_of(context, caller, exec_id))
+    return _json(context, find_exec(context, caller, exec_id))
 
 
-@routes.delete("/execs/{exec_id}")
+@routes.delete("/execs/{exec_id}", Permission.JOBS_WRITE)
 def delete(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Stop an exec if it runs, and forget it."""
-    _forget(context, caller, own_exec_of(context, caller, exec_id))
+    _forget(context, caller, find_own_exec(context, caller, exec_id))
     return {"message": f"{exec_id} is deleted", "id": exec_id}
 
 
-@routes.post("/execs/{exec_id}/stop")
+@routes.post("/execs/{exec_id}/stop", Permission.JOBS_WRITE)
 def stop(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
     """Stop an exec at its next step boundary; one that has ended is 400."""
-    seen = own_exec_of(context, caller, exec_id)
-    return _json(context, Seen(seen.execution, context.control.stop(seen.job.id, caller.name)))
+    found = find_own_exec(context, caller, exec_id)
+    return _json(context, Exec(found.execution, context.control.requests.stop(found.job.id, caller.name)))
 
 
-@routes.get("/execs/{exec_id}/log", response_class=StreamingResponse)
+@routes.get("/execs/{exec_id}/log", Permission.JOBS_READ, response_class=StreamingResponse)
 def log(
     context: InContext,
     caller: Caller,
@@ -137,14 +138,14 @@ def log(
 ) -> StreamingResponse:
     """Return what the tasks that led have printed."""
     queries = context.control.queries
-    detail = queries.detail(exec_of(context, caller, exec_id).job.id)
-    return logs.answer(logs.text_of(queries, logs.leaders(detail), STREAMS[logType], lastlines))
+    detail = queries.detail(find_exec(context, caller, exec_id).job.id)
+    return logs.respond(logs.read_log(queries, logs.leaders(detail), STREAMS[logType], lastlines))
 
 
-@routes.get("/execs/{exec_id}/result", response_class=StreamingResponse)
+@routes.get("/execs/{exec_id}/result", Permission.JOBS_READ, response_class=StreamingResponse)
 def result(context: InContext, caller: Caller, exec_id: str) -> StreamingResponse:
     """Return a zip of what the exec has left: its model, its logs, what it wrote, but no checkpoints."""
-    job = exec_of(context, caller, exec_id).job
+    job = find_exec(context, caller, exec_id).job
     with translate_disk_errors(context.uploads), ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile(dir=context.uploads))
         _zip(context.control.queries.result(job.id), file)

@@ -1,5 +1,6 @@
 """Models: Pliant's models, in IBM's words; and weight files to start trainings from."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,26 +12,28 @@ from starlette.responses import PlainTextResponse
 from pliant.api.link import problems_of
 from pliant.api.models import ModelPatch, ModelRequest
 from pliant.catalog.models.model import Model
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.registry import Kept
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
-from pliant.ibm.rest.code_files import archive_of, names_in, parted, text_of
+from pliant.ibm.rest.code_files import archive_of, names_in, read_text, split_name
 from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.groups import queue_names
-from pliant.ibm.rest.routes.templates import PAGE, as_request
-from pliant.ibm.rest.translate.hyper import changes_of, described
-from pliant.ibm.rest.translate.job_request import queue_of
+from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routes.templates import to_template_request
+from pliant.ibm.rest.routing import ibm_routes
+from pliant.ibm.rest.translate.hyper import from_ibm_names, to_ibm_names
+from pliant.ibm.rest.translate.job_request import find_queue
 from pliant.ibm.rest.weight_files import WeightFiles
 from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
-from pliant.server.upload import Form, receive_form
+from pliant.server.upload import UploadForm, receive_form
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 ENGINES: Final = {"single": "single", "native": "distributed", "elastic": "elastic"}
 ACCELERATORS: Final = {engine: name.capitalize() for name, engine in ENGINES.items()}
-WEIGHTS: Final = Form(file="file", fields=(), required=("file",), max_bytes=16 << 30)
+WEIGHTS: Final = UploadForm(file="file", fields=(), required=("file",), max_bytes=16 << 30)
 
 
 class ModelBody(BaseModel):
@@ -67,7 +70,7 @@ def model_json(context: Context, kept: Kept[Model]) -> dict[str, Any]:
         "description": noun.description,
         "framework": noun.template.framework,
         "accelerator": ACCELERATORS[noun.engine],
-        "hyperparameter": described(noun.hyperparameters),
+        "hyperparameter": to_ibm_names(noun.hyperparameters),
         "batchsize": noun.hyperparameters.batch_size,
         "dataset": noun.dataset or noun.data_dir or "",
         "tfmainpath": noun.template.main_file,
@@ -85,15 +88,10 @@ def code_of(context: Context, noun: Model) -> Path:
     return context.models.templates.code(noun.template)
 
 
-@routes.get("/models")
+@routes.get("/models", Permission.MODELS_READ)
 def index(context: InContext, caller: Caller) -> list[dict[str, Any]]:
     """List models."""
-    found: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        page, after = context.models.models.page(caller, after, PAGE)
-        found += [model_json(context, kept) for kept in page]
-    return found
+    return [model_json(context, kept) for kept in read_pages(partial(context.models.models.page, caller))]
 
 
 def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[str]]:
@@ -102,7 +100,7 @@ def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[s
     Raises:
         InvalidInput: the engine or the instance group is unknown, or an inference model is asked for.
     """
-    changes, notes = changes_of(body.hyperparameter, body.batchsize)
+    changes, notes = from_ibm_names(body.hyperparameter, body.batchsize)
     given: dict[str, Any] = {"hyperparameters": changes or None, "description": body.description}
     if body.dataset:
         given["dataset"] = body.dataset
@@ -112,22 +110,22 @@ def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[s
             message = f"{body.accelerator!r:.60} is none of {', '.join(ACCELERATORS.values())}; give one of them"
             raise InvalidInput(Problem(field="accelerator", message=message))
     if body.sig is not None:
-        given["queue"] = queue_of(body.sig, queue_names(context), field="sig")
+        given["queue"] = find_queue(body.sig, queue_names(context), field="sig")
     if body.type is not None and body.type.lower() != "training":
         message = f"{body.type!r:.60}: inference services are not part of this server yet; only Training is"
         raise InvalidInput(Problem(field="type", message=message))
     return {name: value for name, value in given.items() if value is not None}, notes
 
 
-@routes.post("/models")
+@routes.post("/models", Permission.MODELS_WRITE)
 def add(context: InContext, caller: Caller, body: ModelBody) -> dict[str, Any]:
     """Make a model of a template."""
     given, notes = _settings(context, body)
-    request = read(ModelRequest, {"name": body.name, "template": body.templatename, **given})
+    request = validate_body(ModelRequest, {"name": body.name, "template": body.templatename, **given})
     return model_json(context, context.models.models.add(caller, request)) | {"notes": notes}
 
 
-@routes.post("/models/weightfile")
+@routes.post("/models/weightfile", Permission.MODELS_WRITE)
 async def upload(request: Request, context: InContext, caller: Caller) -> dict[str, Any]:
     """Keep a weight file; trainings name it as `wfinit`."""
     with upload_file(context.uploads) as path:
@@ -136,22 +134,22 @@ async def upload(request: Request, context: InContext, caller: Caller) -> dict[s
     return {"name": kept.name, "size": kept.num_bytes}
 
 
-@routes.get("/models/files/{name:path}", response_class=PlainTextResponse)
+@routes.get("/models/files/{name:path}", Permission.MODELS_READ, response_class=PlainTextResponse)
 def file(context: InContext, caller: Caller, name: str) -> PlainTextResponse:
     """Show a file of a model, by a name of the list of files."""
-    model, path = parted(name)
-    return PlainTextResponse(text_of(code_of(context, context.models.models.get(caller, model).noun), path))
+    model, path = split_name(name)
+    return PlainTextResponse(read_text(code_of(context, context.models.models.get(caller, model).noun), path))
 
 
-@routes.get("/models/{model}")
+@routes.get("/models/{model}", Permission.MODELS_READ)
 def show(context: InContext, caller: Caller, model: str) -> dict[str, Any]:
     """Show a model, with the text of its main file."""
     kept = context.models.models.get(caller, model)
-    text = text_of(code_of(context, kept.noun), kept.noun.template.main_file)
+    text = read_text(code_of(context, kept.noun), kept.noun.template.main_file)
     return model_json(context, kept) | {"tfmainContent": text}
 
 
-@routes.put("/models/{model}")
+@routes.put("/models/{model}", Permission.MODELS_WRITE)
 def change(context: InContext, caller: Caller, model: str, body: ModelBody) -> dict[str, Any]:
     """Change how a model is trained; with a text for its main file its template, too."""
     given, notes = _settings(context, body)
@@ -160,24 +158,24 @@ def change(context: InContext, caller: Caller, model: str, body: ModelBody) -> d
         given["newest_template"] = True
     kept = context.models.models.get(caller, model)
     if given:
-        kept = context.models.models.change(caller, model, read(ModelPatch, given), None)
+        kept = context.models.models.change(caller, model, validate_body(ModelPatch, given), None)
     return model_json(context, kept) | {"notes": notes}
 
 
-@routes.delete("/models/{model}")
+@routes.delete("/models/{model}", Permission.MODELS_WRITE)
 def remove(context: InContext, caller: Caller, model: str) -> dict[str, Any]:
     """Remove a model that is not being trained."""
     context.models.models.remove(caller, model, None)
     return {"message": f"{model} is deleted", "name": model}
 
 
-@routes.get("/models/{model}/files")
+@routes.get("/models/{model}/files", Permission.MODELS_READ)
 def files(context: InContext, caller: Caller, model: str) -> list[str]:
     """List the files of a model."""
     return names_in(code_of(context, context.models.models.get(caller, model).noun), model)
 
 
-@routes.put("/models/{model}/files")
+@routes.put("/models/{model}/files", Permission.MODELS_WRITE)
 def save_file(context: InContext, caller: Caller, model: str, body: ModelBody) -> dict[str, Any]:
     """Save the text of one file, or of the main one: the model's template is changed, and the model follows it."""
     path, text = body.tmpfilePath or body.tfmainpath, body.tmpfileContent
@@ -195,10 +193,10 @@ def _change_file(context: Context, caller: Principal, model: str, path: str | No
     template = templates.get(caller, noun.template.name).noun
     name = (path or template.main_file).removeprefix(f"{model}/")
     with archive_of(templates.code(template), context.uploads, {name: text}) as archive:
-        templates.replace(caller, template.name, as_request(template), archive, None)
+        templates.replace(caller, template.name, to_template_request(template), archive, None)
 
 
-def read(kind: Any, given: dict[str, Any]) -> Any:
+def validate_body(kind: Any, given: dict[str, Any]) -> Any:
     """Return a body of Pliant's own.
 
     Raises:

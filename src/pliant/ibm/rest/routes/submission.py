@@ -6,21 +6,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pliant.core.access import Principal
+from pliant.core.dataset import Dataset
+from pliant.core.job import JobSpec
+from pliant.core.registry import MAX_NAME
 from pliant.files.space import translate_disk_errors
-from pliant.ibm.rest.lookup import Seen
-from pliant.ibm.rest.routes.known import here_of
+from pliant.ibm.rest.groups import queue_names
+from pliant.ibm.rest.lookup import Exec
+from pliant.ibm.rest.routes.server import python_version
 from pliant.ibm.rest.translate import arguments, frameworks, generator
 from pliant.ibm.rest.translate.execution import Execution
 from pliant.ibm.rest.translate.hardware import Submission
-from pliant.ibm.rest.translate.job_request import queue_of, request_of, size_of
-from pliant.ibm.rest.translate.package import packed
+from pliant.ibm.rest.translate.job_request import SubmissionContext, find_queue, size_of, to_job_request
+from pliant.ibm.rest.translate.package import pack_upload
 from pliant.ibm.rest.translate.program import DEFAULT_MAIN, Program, of_words, program_of
 from pliant.server.context import Context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """What a client has sent."""
+class SubmissionForm:
+    """What a client has form."""
 
     args: str
     instance_group: str | None
@@ -30,27 +34,27 @@ class Sent:
     """The file, if there is one."""
 
 
-def submit(context: Context, caller: Principal, sent: Sent) -> Seen:
+def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
     """Check all of a submission, queue its job, and keep the exec.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
         TooLarge, Unavailable: as for every submission.
     """
-    asked = arguments.parse(sent.args)
+    asked = arguments.parse(form.args)
     framework = frameworks.load(context.frameworks).get(asked.get("--exec-start") or "")
     program = program_of(asked)
     if framework.generator is not None:
-        program = _generated(asked, framework, program, sent)
-    here = here_of(context, caller)
-    request, notes = request_of(asked, framework, program, sent.submission, here)
-    group = asked.get("--consumer") or asked.get("--ig") or sent.instance_group
-    if group is not None and group == sent.instance_group:
-        request = request.model_copy(update={"queue": queue_of(group, here.queues, field="sigName")})
+        program = _generate(asked, framework, program, form)
+    known = submission_context(context, caller)
+    request, notes = to_job_request(asked, framework, program, form.submission, known)
+    group = asked.get("--consumer") or asked.get("--ig") or form.instance_group
+    if group is not None and group == form.instance_group:
+        request = request.model_copy(update={"queue": find_queue(group, known.queues, field="sigName")})
     spec = request.spec()
     with translate_disk_errors(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
-        archive = packed(sent.uploads, program, Path(name))
-        job = context.control.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
+        archive = pack_upload(form.uploads, program, Path(name))
+        job = context.control.requests.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
     execution = Execution(
         name=job.id,
         owner=caller.name,
@@ -61,12 +65,14 @@ def submit(context: Context, caller: Principal, sent: Sent) -> Seen:
         num_workers=spec.max_tasks,
         notes=notes,
     )
-    return Seen(context.registry.add(execution, at=job.submitted_at).noun, job)
+    return Exec(context.registry.add(execution, at=job.submitted_at).noun, job)
 
 
-def _generated(asked: arguments.Arguments, framework: frameworks.Framework, program: Program, sent: Sent) -> Program:
+def _generate(
+    asked: arguments.Arguments, framework: frameworks.Framework, program: Program, form: SubmissionForm
+) -> Program:
     """Return the program that a plug-in's generator makes of the one that was named."""
-    size = size_of(asked, framework, sent.submission.hardwareSpec.nodes)
+    size = size_of(asked, framework, form.submission.hardwareSpec.nodes)
     words = generator.command(
         framework,
         model=program.file or DEFAULT_MAIN,
@@ -75,3 +81,33 @@ def _generated(asked: arguments.Arguments, framework: frameworks.Framework, prog
         program=asked.program,
     )
     return replace(of_words(words), file=program.file)
+
+
+def submission_context(context: Context, caller: Principal) -> SubmissionContext:
+    """Return what a submission of this caller can name on this server."""
+
+    def has_dataset(name: str) -> bool:
+        kept = context.registry.get(Dataset, name) if 0 < len(name) <= MAX_NAME else None
+        return kept is not None and caller.sees(kept.noun.owner, kept.noun.shared_with)
+
+    def has_environment(text: str) -> bool:
+        spec = JobSpec(name=text, script=text, virtual_workers=1, environment=text)
+        return not context.environments.problems(spec, "", sight=context.sharing.sight(caller))
+
+    return SubmissionContext(
+        user=caller.name,
+        python_version=python_version(),
+        queues=queue_names(context),
+        has_dataset=has_dataset,
+        has_environment=has_environment,
+        data_folder=lambda path: _below(context.datasets.data_root, path),
+    )
+
+
+def _below(root: Path, path: str) -> str | None:
+    """Return the whole path of a folder below the data root, where links lead nowhere else."""
+    try:
+        found = (root / path).resolve()
+        return str(found) if found.is_relative_to(root.resolve()) and found.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # too long, links in a ring, a NUL
+        return None

@@ -1,7 +1,8 @@
 """Model templates: Pliant's templates, in IBM's words. What is sent is a folder of the server."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import PlainTextResponse
@@ -9,19 +10,19 @@ from starlette.responses import PlainTextResponse
 from pliant.api.link import problems_of
 from pliant.api.models import ParameterRequest, TemplateRequest
 from pliant.catalog.models.model import Template
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import Forbidden, InvalidInput, Problem
 from pliant.core.hyperparameters import ENGINES
 from pliant.core.parameter import Parameter
 from pliant.core.registry import Kept
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
-from pliant.ibm.rest.code_files import archive_of, names_in, parted, text_of
+from pliant.ibm.rest.code_files import archive_of, names_in, read_text, split_name
 from pliant.ibm.rest.credentials import Caller
+from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
-routes = router(DEEP_LEARNING)
-
-PAGE: Final = 1000
+routes = ibm_routes(DEEP_LEARNING)
 
 
 class TemplateBody(BaseModel):
@@ -52,22 +53,19 @@ def template_json(kept: Kept[Template], folder: Path) -> dict[str, Any]:
     }
 
 
-def _described(context: Context, caller: Principal, kept: Kept[Template]) -> dict[str, Any]:
+def _describe(context: Context, caller: Principal, kept: Kept[Template]) -> dict[str, Any]:
     return template_json(kept, context.models.templates.files(caller, kept.noun.name))
 
 
-@routes.get("/modeltemplates")
+@routes.get("/modeltemplates", Permission.MODELS_READ)
 def index(context: InContext, caller: Caller, framework: str | None = None) -> list[dict[str, Any]]:
     """List templates."""
-    found: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        page, after = context.models.templates.page(caller, after, PAGE)
-        found += [_described(context, caller, kept) for kept in page]
+    kept = read_pages(partial(context.models.templates.page, caller))
+    found = [_describe(context, caller, one) for one in kept]
     return [one for one in found if framework is None or one["framework"].lower() == framework.lower()]
 
 
-@routes.post("/modeltemplates")
+@routes.post("/modeltemplates", Permission.MODELS_WRITE)
 def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any]:
     """Make a template of a folder of the server."""
     missing = [name for name in ("name", "path", "framework") if getattr(body, name) is None]
@@ -78,7 +76,7 @@ def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any
         name=body.name, framework=body.framework, main_file=body.tfmainpath, description=body.description
     )
     with archive_of(folder, context.uploads) as archive:
-        return _described(context, caller, context.models.templates.add(caller, request, archive))
+        return _describe(context, caller, context.models.templates.add(caller, request, archive))
 
 
 def server_folder(context: Context, caller: Principal, path: str) -> Path:
@@ -107,22 +105,22 @@ def _request(**given: Any) -> TemplateRequest:
         raise InvalidInput(*problems_of(error)) from error  # type: ignore[arg-type]
 
 
-@routes.get("/modeltemplates/files/{name:path}", response_class=PlainTextResponse)
+@routes.get("/modeltemplates/files/{name:path}", Permission.MODELS_READ, response_class=PlainTextResponse)
 def file(context: InContext, caller: Caller, name: str) -> PlainTextResponse:
     """Show a file of a template, by a name of the list of files."""
-    template, path = parted(name)
-    return PlainTextResponse(text_of(context.models.templates.files(caller, template), path))
+    template, path = split_name(name)
+    return PlainTextResponse(read_text(context.models.templates.files(caller, template), path))
 
 
-@routes.get("/modeltemplates/{template}")
+@routes.get("/modeltemplates/{template}", Permission.MODELS_READ)
 def show(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
     """Show a template, with the text of its main file."""
     kept = context.models.templates.get(caller, template)
     folder = context.models.templates.files(caller, template)
-    return template_json(kept, folder) | {"tfmainContent": text_of(folder, kept.noun.main_file)}
+    return template_json(kept, folder) | {"tfmainContent": read_text(folder, kept.noun.main_file)}
 
 
-@routes.put("/modeltemplates/{template}")
+@routes.put("/modeltemplates/{template}", Permission.MODELS_WRITE)
 def change(context: InContext, caller: Caller, template: str, body: TemplateBody) -> dict[str, Any]:
     """Change a template: its description, its framework, its main file's text, or all its files by another folder."""
     noun = context.models.templates.get(caller, template).noun
@@ -131,12 +129,14 @@ def change(context: InContext, caller: Caller, template: str, body: TemplateBody
         folder = server_folder(context, caller, body.path)
     main = body.tfmainpath or noun.main_file
     changes = {} if body.tfmainContent is None else {main: body.tfmainContent}
-    request = as_request(noun, framework=body.framework, main_file=main, description=body.description, name=body.name)
+    request = to_template_request(
+        noun, framework=body.framework, main_file=main, description=body.description, name=body.name
+    )
     with archive_of(folder, context.uploads, changes) as archive:
-        return _described(context, caller, context.models.templates.replace(caller, template, request, archive, None))
+        return _describe(context, caller, context.models.templates.replace(caller, template, request, archive, None))
 
 
-def as_request(noun: Template, **changes: Any) -> TemplateRequest:
+def to_template_request(noun: Template, **changes: Any) -> TemplateRequest:
     """Return the body that would make a template as it is, with some changes."""
     parameters = [_parameter(one).model_dump() for one in noun.parameters]
     kept = {
@@ -155,14 +155,14 @@ def _parameter(one: Parameter) -> ParameterRequest:
     return ParameterRequest(**{name: getattr(one, name) for name in ParameterRequest.model_fields})
 
 
-@routes.delete("/modeltemplates/{template}")
+@routes.delete("/modeltemplates/{template}", Permission.MODELS_WRITE)
 def remove(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
     """Remove a template that no model is made of."""
     context.models.templates.remove(caller, template, None)
     return {"message": f"{template} is deleted", "name": template}
 
 
-@routes.get("/modeltemplates/{template}/files")
+@routes.get("/modeltemplates/{template}/files", Permission.MODELS_READ)
 def files(context: InContext, caller: Caller, template: str) -> list[str]:
     """List the files of a template."""
     return names_in(context.models.templates.files(caller, template), template)

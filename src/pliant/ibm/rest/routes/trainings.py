@@ -1,6 +1,7 @@
 """Trainings of models, in IBM's words."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -8,20 +9,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pliant.api.models import TrainingRequest
 from pliant.catalog.models.training import Training
-from pliant.core.access import Principal
+from pliant.core.access import Permission, Principal
 from pliant.core.errors import InvalidInput, NotFound, Problem
 from pliant.core.job import Job
 from pliant.core.registry import Kept
 from pliant.files.pack import walk
-from pliant.ibm.rest.answers import DEEP_LEARNING, router
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.routes.models import read, weight_files
-from pliant.ibm.rest.routes.templates import PAGE
+from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routes.models import validate_body, weight_files
+from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.ids import app_id, driver_id, job_of_exec
 from pliant.ibm.rest.translate.states import state_of
 from pliant.server.context import Context, InContext
 
-routes = router(DEEP_LEARNING)
+routes = ibm_routes(DEEP_LEARNING)
 
 _JOB: Final = re.compile(r"job-[0-9]+")
 _WEIGHTS: Final = (".pt", ".pth", ".onnx")
@@ -84,27 +86,22 @@ def _percent(job: Job | None) -> int:
 
 
 def _all(context: Context, caller: Principal, model: str) -> list[Kept[Training]]:
-    found: list[Kept[Training]] = []
-    after: str | None = ""
-    while after is not None:
-        page, after = context.models.trainings.page(caller, model, after, PAGE)
-        found += page
-    return found
+    return list(read_pages(partial(context.models.trainings.page, caller, model)))
 
 
-@routes.get("/models/{model}/trainings")
+@routes.get("/models/{model}/trainings", Permission.MODELS_READ)
 def index(context: InContext, caller: Caller, model: str) -> list[dict[str, Any]]:
     """List the trainings of a model."""
     return [training_json(context, kept) for kept in _all(context, caller, model)]
 
 
-@routes.get("/models/{model}/trainingnames")
+@routes.get("/models/{model}/trainingnames", Permission.MODELS_READ)
 def names(context: InContext, caller: Caller, model: str) -> list[str]:
     """List the names of a model's trainings."""
     return [kept.noun.title for kept in _all(context, caller, model)]
 
 
-@routes.post("/models/{model}/trainings")
+@routes.post("/models/{model}/trainings", Permission.MODELS_WRITE)
 def start(context: InContext, caller: Caller, model: str, body: TrainingBody) -> dict[str, Any]:
     """Start a training; what has no effect is told in `notes`."""
     for field in ("wtURL", "wtfolder"):
@@ -119,7 +116,7 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
         "engine": _engine(body),
         "weights": weights,
     }
-    kept = context.models.trainings.start(caller, model, read(TrainingRequest, asked), uploaded)
+    kept = context.models.trainings.start(caller, model, validate_body(TrainingRequest, asked), uploaded)
     return training_json(context, kept) | {"notes": _notes(body)}
 
 
@@ -147,37 +144,37 @@ def _weights(context: Context, caller: Principal, name: str | None) -> tuple[dic
 
 def _notes(body: TrainingBody) -> list[str]:
     program = "the program itself decides that"
-    told = {
+    without_effect = {
         "cmd": (body.cmd, "the template's main file is run"),
         "testInterval": (body.testInterval, program),
         "testIteration": (body.testIteration, program),
     }
-    notes = [f"{name} has no effect: {why}" for name, (value, why) in told.items() if value not in (None, "")]
+    notes = [f"{name} has no effect: {why}" for name, (value, why) in without_effect.items() if value not in (None, "")]
     if body.syncMode is not None and body.syncMode.upper() != "SYNC":
         notes.append(f"syncMode {body.syncMode} has no effect: gradients are always summed in step")
     return notes
 
 
-@routes.get("/models/{model}/trainings/{training}")
+@routes.get("/models/{model}/trainings/{training}", Permission.MODELS_READ)
 def show(context: InContext, caller: Caller, model: str, training: str) -> dict[str, Any]:
     """Show a training."""
     return training_json(context, context.models.trainings.get(caller, model, training))
 
 
-@routes.delete("/models/{model}/trainings/{training}")
+@routes.delete("/models/{model}/trainings/{training}", Permission.MODELS_WRITE)
 def remove(context: InContext, caller: Caller, model: str, training: str) -> dict[str, Any]:
     """Forget a training that has ended."""
     context.models.trainings.remove(caller, model, training)
     return {"message": f"{training} is deleted", "name": training}
 
 
-@routes.put("/models/{model}/trainings/{training}/stop")
+@routes.put("/models/{model}/trainings/{training}/stop", Permission.MODELS_WRITE)
 def stop(context: InContext, caller: Caller, model: str, training: str) -> dict[str, Any]:
     """Stop a training at its next step boundary."""
     return training_json(context, context.models.trainings.stop(caller, model, training))
 
 
-@routes.get("/models/{model}/trainings/{training}/weightfile")
+@routes.get("/models/{model}/trainings/{training}/weightfile", Permission.MODELS_READ)
 def weightfiles(context: InContext, caller: Caller, model: str, training: str) -> list[str]:
     """List the weight files that a training has written, as they stand below its model folder."""
     noun = context.models.trainings.get(caller, model, training).noun

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.ibm.rest.translate.flags import FLAGS, Flag, Support, Takes
-from pliant.ibm.rest.translate.shell_words import split
 
+MAX_CHARACTERS = 100_000
+QUOTE = "_QUOTE_"
+"""Stands for a double quote, for clients that cannot send one."""
 END = "--"
 HIDDEN = "***"
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\\r?\n|\\.""", re.DOTALL)
+"""What a shell reads as one: a quoted text, or a backslash with what it keeps."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
@@ -54,7 +58,7 @@ def parse(text: str) -> Arguments:
     Raises:
         InvalidInput: with every option that lacks its value or has a wrong one, or the quote that is not closed.
     """
-    words = split(text)
+    words = split_words(text)
     end = words.index(END) if END in words else len(words)
     options: dict[str, tuple[str, ...]] = {}
     program: list[str] = []
@@ -87,6 +91,47 @@ def parse(text: str) -> Arguments:
         command=rest,
         shown=shlex.join((*shown, *words[end:])) if hides else text,
     )
+
+
+def split_words(text: str, *, field: str = "args") -> tuple[str, ...]:
+    """Return the words of a command line, as a POSIX shell quotes them. It runs nothing and expands nothing.
+
+    Raises:
+        InvalidInput: a quote is not closed, a backslash is the last character, or it is too long or holds a NUL.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise _wrong(field, f"it has {len(text)} characters; {MAX_CHARACTERS} are the most")
+    if "\0" in text:
+        raise _wrong(field, "it holds a NUL character, which no program can be given; remove it")
+    text = text.replace(QUOTE, '"')
+    try:
+        return tuple(shlex.split(_QUOTED.sub(_as_shlex_reads_it, text)))
+    except ValueError as error:
+        opened = re.search(r"['\"]", _QUOTED.sub(lambda closed: "_" * len(closed[0]), text))
+        if opened is None:
+            message = "it ends with a backslash, which keeps nothing; remove it, or write two"
+            raise _wrong(field, message) from error
+        near = text[opened.start() : opened.start() + 40]
+        message = f"the quote at character {opened.end()} is not closed ({near!r}); close it, or put a \\ before it"
+        raise _wrong(field, message) from error
+
+
+def _as_shlex_reads_it(quoted: re.Match[str]) -> str:
+    """Resolve what `shlex` leaves: a backslash that joins two lines, or keeps a `$` or a backquote in double quotes."""
+    text = quoted[0]
+    if text.startswith('"'):
+        return re.sub(r"\\(\r?\n|.)", _resolve_in_double_quotes, text, flags=re.DOTALL)
+    return "" if text.endswith("\n") and text.startswith("\\") else text
+
+
+def _resolve_in_double_quotes(kept: re.Match[str]) -> str:
+    if kept[1].endswith("\n"):
+        return ""
+    return kept[1] if kept[1] in "$`" else kept[0]
+
+
+def _wrong(field: str, message: str) -> InvalidInput:
+    return InvalidInput(Problem(field=field, message=message))
 
 
 def _problem(flag: Flag, value: str) -> str:

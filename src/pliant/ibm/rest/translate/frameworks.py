@@ -22,7 +22,7 @@ MAX_CONF_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-class Kind(StrEnum):
+class FrameworkKind(StrEnum):
     """How the tasks of a framework stand to each other."""
 
     SINGLE = "single"
@@ -38,7 +38,7 @@ class Framework:
     """How a program is run."""
 
     name: str
-    kind: Kind
+    kind: FrameworkKind
     desc: tuple[str, ...]
     app_name: str
     num_workers: int = 1
@@ -56,14 +56,14 @@ class Framework:
 BUILT_IN: Final = (
     Framework(
         name="PyTorch",
-        kind=Kind.SINGLE,
+        kind=FrameworkKind.SINGLE,
         desc=("PyTorch on one worker.", "--exec-start PyTorch --model-main PROGRAM [options]"),
         app_name="SingleNodePytorchTrain",
         max_workers=1,
     ),
     Framework(
         name="distPyTorch",
-        kind=Kind.FIXED,
+        kind=FrameworkKind.FIXED,
         desc=(
             "torch.distributed on a fixed number of workers, one process each, with torchrun's environment.",
             "--exec-start distPyTorch --numWorker N --model-main PROGRAM [options]",
@@ -72,7 +72,7 @@ BUILT_IN: Final = (
     ),
     Framework(
         name="edtPyTorch",
-        kind=Kind.ELASTIC,
+        kind=FrameworkKind.ELASTIC,
         desc=(
             "Elastic distributed training: FabricModel, or pliant.train.Run, on one to N workers.",
             "--exec-start edtPyTorch --numWorker N --model-main PROGRAM [options]",
@@ -126,7 +126,7 @@ def load(folder: Path) -> Frameworks:
     broken: dict[str, str] = {}
     for path in sorted(folder.glob("*.conf")):
         try:
-            plugged = _plugged_in(path)
+            plugged = _read_plugin(path)
         except InvalidInput as error:
             broken[path.stem] = str(error)
             continue
@@ -134,7 +134,7 @@ def load(folder: Path) -> Frameworks:
     return Frameworks(found=found, broken=broken)
 
 
-def _plugged_in(path: Path) -> Framework:
+def _read_plugin(path: Path) -> Framework:
     name = path.stem
     if not _NAME.fullmatch(name):
         raise _wrong(path, "its name is not letters, digits, dots, dashes and underscores; rename it")
@@ -147,10 +147,10 @@ def _plugged_in(path: Path) -> Framework:
     except OSError as error:
         raise _wrong(path, f"it cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, _told(error)) from error
+        raise _wrong(path, _explain(error)) from error
     return Framework(
         name=name,
-        kind=Kind.SINGLE if conf.maxWorkers == 1 else Kind.FIXED,
+        kind=FrameworkKind.SINGLE if conf.maxWorkers == 1 else FrameworkKind.FIXED,
         desc=_lines(conf.desc),
         app_name=conf.appName,
         num_workers=min(conf.numWorkers, conf.maxWorkers),
@@ -171,7 +171,7 @@ def _generator(path: Path, name: str) -> Path:
     return script
 
 
-def _told(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     if isinstance(error, ValidationError):
         parts = (f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}" for one in error.errors())
         return "; ".join(parts)

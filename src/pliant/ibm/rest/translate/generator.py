@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from pliant.core.errors import InvalidInput, Problem
+from pliant.ibm.rest.translate.arguments import split_words
 from pliant.ibm.rest.translate.frameworks import Framework
-from pliant.ibm.rest.translate.shell_words import split
 
 PATIENCE_S: Final = 30.0
 MAX_OUTPUT_BYTES: Final = 1 << 20
@@ -101,7 +101,7 @@ def _command(text: str, name: str) -> tuple[str, ...]:
         except (ValueError, RecursionError):
             continue
         made = found.get("CMD") if isinstance(found, dict) else None
-        words = split(made, field="CMD") if isinstance(made, str) else made
+        words = split_words(made, field="CMD") if isinstance(made, str) else made
         if isinstance(words, list | tuple) and words and all(isinstance(word, str) for word in words):
             return tuple(words)
     raise _wrong(name, f'printed no line like {{"CMD": "PROGRAM ARGUMENTS"}}, but {text[-200:]!r}')

@@ -57,7 +57,7 @@ class Location(_Part):
     """One or several, with commas between."""
 
 
-class DataSource(_Part):
+class SubmittedSource(_Part):
     """Where data comes from."""
 
     type: str
@@ -69,7 +69,7 @@ class Submission(_Part):
 
     args: str | None = None
     hardwareSpec: Hardware = Hardware()
-    dataSource: tuple[DataSource, ...] = ()
+    dataSource: tuple[SubmittedSource, ...] = ()
 
 
 def read_submission(text: str) -> Submission:
@@ -78,19 +78,19 @@ def read_submission(text: str) -> Submission:
     Raises:
         InvalidInput: it is not such JSON.
     """
-    return _read(Submission, _loaded(text, "data"), "data")
+    return _read(Submission, _load(text, "data"), "data")
 
 
-def read_sources(text: str) -> tuple[DataSource, ...]:
+def read_sources(text: str) -> tuple[SubmittedSource, ...]:
     """Return what `--data-source` says, a JSON list.
 
     Raises:
         InvalidInput: it is not such JSON.
     """
-    return _read(Submission, {"dataSource": _loaded(text, "--data-source")}, "--data-source").dataSource
+    return _read(Submission, {"dataSource": _load(text, "--data-source")}, "--data-source").dataSource
 
 
-def _loaded(text: str, field: str) -> Any:
+def _load(text: str, field: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(Problem(field=field, message=f"it is longer than {MAX_CHARACTERS} characters"))
     try:

@@ -1,6 +1,6 @@
 """IBM's names of hyperparameters as Pliant's, and back. Pure.
 
-What has no meaning for PyTorch, or is decided by the program itself, is told in a note.
+A note says which have no meaning for PyTorch, or are decided by the program itself.
 """
 
 import re
@@ -41,7 +41,7 @@ NAMES: Final[Mapping[str, str]] = {
     "dampening": "dampening",
     "nesterov": "nesterov",
 }
-"""IBM's names; where several mean one thing the first is what is told."""
+"""IBM's names; where several mean one thing the first is the one that answers have."""
 WITHOUT_EFFECT: Final = (
     "maxiteration",
     "cycle",
@@ -62,7 +62,7 @@ _WHOLE: Final = frozenset({"epochs", "lr_step_size", "lr_patience"})
 _MARK: Final = re.compile(r"\s*\((Cf|TF|PT)[^)]*\)$")
 
 
-def changes_of(given: Mapping[str, Any], batch_size: int | None) -> tuple[dict[str, Any], list[str]]:
+def from_ibm_names(given: Mapping[str, Any], batch_size: int | None) -> tuple[dict[str, Any], list[str]]:
     """Return hyperparameters to set, by Pliant's names, and what has no effect."""
     found: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
     notes = []
@@ -86,12 +86,12 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def described(chosen: Hyperparameters) -> dict[str, Any]:
+def to_ibm_names(chosen: Hyperparameters) -> dict[str, Any]:
     """Return hyperparameters by IBM's names; what is left open is left out."""
     mine = asdict(chosen)
-    told: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for theirs, ours in NAMES.items():
         value = mine[ours]
-        if value is not None and value != () and ours not in {NAMES[name] for name in told}:
-            told[theirs] = ",".join(map(str, value)) if isinstance(value, tuple) else value
-    return told
+        if value is not None and value != () and ours not in {NAMES[name] for name in found}:
+            found[theirs] = ",".join(map(str, value)) if isinstance(value, tuple) else value
+    return found

@@ -17,8 +17,8 @@ from pliant.api.link import problems_of
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_PRIORITY
 from pliant.ibm.rest.translate.arguments import Arguments, pairs, variables
-from pliant.ibm.rest.translate.frameworks import Framework, Kind
-from pliant.ibm.rest.translate.hardware import DataSource, Nodes, Submission, read_sources
+from pliant.ibm.rest.translate.frameworks import Framework, FrameworkKind
+from pliant.ibm.rest.translate.hardware import Nodes, Submission, SubmittedSource, read_sources
 from pliant.ibm.rest.translate.program import Program
 
 _AMOUNT = re.compile(r"(?P<number>[0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?P<unit>[KMGT])?i?B?", re.IGNORECASE)
@@ -37,8 +37,8 @@ _FLAG_OF = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
-    """What only the server knows."""
+class SubmissionContext:
+    """What a submission can name on a server, and what only that server knows."""
 
     user: str
     """Who submits."""
@@ -112,8 +112,8 @@ def _slots(arguments: Arguments, nodes: Nodes, notes: list[str]) -> int:
     return slots
 
 
-def request_of(
-    arguments: Arguments, framework: Framework, program: Program, submission: Submission, here: Here
+def to_job_request(
+    arguments: Arguments, framework: Framework, program: Program, submission: Submission, known: SubmissionContext
 ) -> tuple[JobRequest, tuple[str, ...]]:
     """Return the job that a submission means, and what of it has no effect.
 
@@ -123,11 +123,11 @@ def request_of(
     reading = _Reading(notes=list(arguments.without_effect))
     for read in (_size, _place, _environment, _data):
         try:
-            read(reading, arguments, framework, submission, here)
+            read(reading, arguments, framework, submission, known)
         except InvalidInput as error:
             reading.problems += error.problems
-    _told_only(reading, arguments, submission.hardwareSpec.nodes, here)
-    if framework.kind is Kind.ELASTIC and not program.is_script:
+    _note_ignored(reading, arguments, submission.hardwareSpec.nodes, known)
+    if framework.kind is FrameworkKind.ELASTIC and not program.is_script:
         message = f"{framework.name} runs Python scripts only; use distPyTorch, or name a .py file"
         reading.problems.append(Problem(field="--exec-start", message=message))
     name = arguments.get("--appName") or PurePosixPath(program.file or program.words[0]).name
@@ -143,10 +143,12 @@ def request_of(
         ) from error
 
 
-def _size(reading: _Reading, arguments: Arguments, framework: Framework, submission: Submission, _: Here) -> None:
+def _size(
+    reading: _Reading, arguments: Arguments, framework: Framework, submission: Submission, _: SubmissionContext
+) -> None:
     size = size_of(arguments, framework, submission.hardwareSpec.nodes)
     reading.notes += size.notes
-    fixed = framework.kind is not Kind.ELASTIC
+    fixed = framework.kind is not FrameworkKind.ELASTIC
     reading.fields |= {"slots_per_task": size.slots, "max_tasks": size.num_workers}
     if fixed:
         reading.fields |= {"fixed": True, "min_tasks": size.num_workers, "max_restarts": 0}
@@ -169,7 +171,7 @@ def _bytes_of(text: str, flag: str) -> int:
     return round(float(found["number"]) * float(1024**power))
 
 
-def _place(reading: _Reading, arguments: Arguments, _: Framework, __: Submission, here: Here) -> None:
+def _place(reading: _Reading, arguments: Arguments, _: Framework, __: Submission, known: SubmissionContext) -> None:
     priority = arguments.whole("--msd-priority")
     if priority is not None and priority < 1:
         reading.problems.append(Problem(field="--msd-priority", message=f"{priority} is not above 0; give 1 to 10000"))
@@ -179,11 +181,11 @@ def _place(reading: _Reading, arguments: Arguments, _: Framework, __: Submission
     for flag in ("--consumer", "--ig"):
         asked = arguments.get(flag)
         if asked is not None:
-            reading.fields["queue"] = queue_of(asked, here.queues, field=flag)
+            reading.fields["queue"] = find_queue(asked, known.queues, field=flag)
             return
 
 
-def queue_of(asked: str, queues: Collection[str], *, field: str) -> str:
+def find_queue(asked: str, queues: Collection[str], *, field: str) -> str:
     """Return the queue of a name, or that the last part of a consumer's path names which is one.
 
     Raises:
@@ -200,27 +202,31 @@ def queue_of(asked: str, queues: Collection[str], *, field: str) -> str:
     )
 
 
-def _environment(reading: _Reading, arguments: Arguments, _: Framework, __: Submission, here: Here) -> None:
+def _environment(
+    reading: _Reading, arguments: Arguments, _: Framework, __: Submission, known: SubmissionContext
+) -> None:
     name, home = arguments.get("--conda-env-name"), arguments.get("--conda-home")
     ways = [name, f"conda:{name}"] if name else []
     if name and home:
         ways.insert(0, f"conda:{home.rstrip('/')}/envs/{name}")
-    found = next((way for way in ways if here.has_environment(way)), None)
+    found = next((way for way in ways if known.has_environment(way)), None)
     if found is not None:
         reading.fields["environment"] = found
     elif name is not None:
         message = (
-            f"--conda-env-name: there is no environment {name!r}; the server's own Python {here.python_version} runs"
+            f"--conda-env-name: there is no environment {name!r}; the server's own Python {known.python_version} runs"
         )
         reading.notes.append(message)
     version = arguments.get("--python-version")
-    if version is not None and found is None and not f"{here.python_version}.".startswith(f"{version.rstrip('.')}."):
-        message = f"--python-version {version}: Python {here.python_version} runs; name an environment for another one"
+    if version is not None and found is None and not f"{known.python_version}.".startswith(f"{version.rstrip('.')}."):
+        message = f"--python-version {version}: Python {known.python_version} runs; name an environment for another one"
         reading.notes.append(message)
 
 
-def _data(reading: _Reading, arguments: Arguments, _: Framework, submission: Submission, here: Here) -> None:
-    sources: Sequence[DataSource] = submission.dataSource
+def _data(
+    reading: _Reading, arguments: Arguments, _: Framework, submission: Submission, known: SubmissionContext
+) -> None:
+    sources: Sequence[SubmittedSource] = submission.dataSource
     if text := arguments.get("--data-source"):
         sources = read_sources(text)
     paths: list[str] = []
@@ -235,7 +241,7 @@ def _data(reading: _Reading, arguments: Arguments, _: Framework, submission: Sub
     if not paths:
         return
     reading.notes += [f"{where}: {path!r} has no effect; a job has one folder of data" for path in paths[1:]]
-    _take_data(reading, paths[0], where, here)
+    _take_data(reading, paths[0], where, known)
 
 
 def _paths_of_meta(meta: Mapping[str, str], where: str) -> list[str]:
@@ -244,24 +250,24 @@ def _paths_of_meta(meta: Mapping[str, str], where: str) -> list[str]:
     return [meta["data_path"]] if meta.get("data_path") else []
 
 
-def _take_data(reading: _Reading, path: str, where: str, here: Here) -> None:
+def _take_data(reading: _Reading, path: str, where: str, known: SubmissionContext) -> None:
     """Take a whole path as a folder of the server, another as a data set, or as a folder below the data root."""
     if PurePosixPath(path).is_absolute():
         reading.fields["data_dir"] = path
-    elif here.has_dataset(name := path.strip("/")):
+    elif known.has_dataset(name := path.strip("/")):
         reading.fields["dataset"] = name
-    elif folder := here.data_folder(name):
+    elif folder := known.data_folder(name):
         reading.fields["data_dir"] = folder
     else:
         message = f"there is neither a data set {name!r} nor a folder of this name below the data root; import it first"
         reading.problems.append(Problem(field=where, message=message))
 
 
-def _told_only(reading: _Reading, arguments: Arguments, nodes: Nodes, here: Here) -> None:
+def _note_ignored(reading: _Reading, arguments: Arguments, nodes: Nodes, known: SubmissionContext) -> None:
     """Note what is asked for and cannot be had."""
     user = arguments.get("--submit-user")
-    if user is not None and user != here.user:
-        reading.notes.append(f"--submit-user {user}: the job is {here.user}'s, who has logged on")
+    if user is not None and user != known.user:
+        reading.notes.append(f"--submit-user {user}: the job is {known.user}'s, who has logged on")
     if kind := arguments.get("--workerDeviceType"):
         reading.notes.append(f"--workerDeviceType {kind}: a pool has slots of one kind, and tasks get those")
     if nodes.mem.size:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ListOptions:
     """Which part of a list, in which order."""
 
     field: str | None = None
@@ -20,7 +20,7 @@ class Listing:
     length: int | None = None
 
     @classmethod
-    def of_sort_by(cls, text: str, *, length: int | None) -> Self:
+    def from_sort_by(cls, text: str, *, length: int | None) -> Self:
         """Return what `sort_by=FIELD` or `sort_by=FIELD:desc` asks for.
 
         Raises:
@@ -38,13 +38,13 @@ class Listing:
         return found[self.start : end]
 
     @classmethod
-    def of_sort(cls, sort: str | None, order: str | None, start: int, length: int | None) -> Self:
+    def from_sort(cls, sort: str | None, order: str | None, start: int, length: int | None) -> Self:
         """Return what `sort=FIELD` or `sort=-FIELD`, `order`, `start` and `length` ask for."""
         descending = (sort or "").startswith("-") or (order or "").lower() == "desc"
         return cls(field=(sort or "").removeprefix("-") or None, descending=descending, start=start, length=length)
 
 
-def listed(found: Sequence[Mapping[str, Any]], listing: Listing) -> list[dict[str, Any]]:
+def sort_and_cut(found: Sequence[Mapping[str, Any]], listing: ListOptions) -> list[dict[str, Any]]:
     """Return a part of a list of objects, in the order that was asked for; those without a value come last.
 
     Raises:

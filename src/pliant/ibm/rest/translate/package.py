@@ -18,7 +18,7 @@ from pliant.ibm.rest.translate.program import RUNNER, RUNNER_TEXT, Program
 FIELD: Final = "file"
 
 
-def packed(uploads: Sequence[Path], program: Program, folder: Path) -> Path:
+def pack_upload(uploads: Sequence[Path], program: Program, folder: Path) -> Path:
     """Return an archive of what was sent, made in an empty folder.
 
     Args:
@@ -34,7 +34,7 @@ def packed(uploads: Sequence[Path], program: Program, folder: Path) -> Path:
         code.mkdir()
         root = code
         for upload in uploads[:1]:
-            root = _arranged(upload, program, code)
+            root = _arrange(upload, program, code)
         if program.words:
             _make_executable(root, program)
             (root / RUNNER).write_text(RUNNER_TEXT)
@@ -44,7 +44,7 @@ def packed(uploads: Sequence[Path], program: Program, folder: Path) -> Path:
     return archive
 
 
-def _arranged(upload: Path, program: Program, code: Path) -> Path:
+def _arrange(upload: Path, program: Program, code: Path) -> Path:
     """Put what was sent into the folder `code`; return the folder that the program starts in."""
     if kind_of(upload):
         unpack(upload, code, field=FIELD)

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pliant.api.jobs import JobDetail
+from pliant.control.kinds import KINDS
+from pliant.control.kinds.elastic.kind import Elastic
 from pliant.core.job import Job, Task
 from pliant.ibm.rest.logs import leaders
 from pliant.ibm.rest.translate.execution import Execution
@@ -21,7 +23,7 @@ ROOT: Final = "pliant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerInfo:
     """What a description says of the server."""
 
     url: str
@@ -34,7 +36,7 @@ def consumer_of(job: Job) -> str:
     return f"/{ROOT}/{job.spec.queue}"
 
 
-def exec_json(execution: Execution, job: Job, server: Server) -> dict[str, Any]:
+def exec_json(execution: Execution, job: Job, server: ServerInfo) -> dict[str, Any]:
     """Return the description of an exec, for clients of both generations."""
     created = datetime.fromtimestamp(job.submitted_at, UTC)
     return {
@@ -54,7 +56,7 @@ def exec_json(execution: Execution, job: Job, server: Server) -> dict[str, Any]:
         "masterURL": server.url,
         "workDir": server.code,
         "createTime": f"{created:%Y-%m-%dT%H:%M:%SZ}",
-        "elastic": not job.spec.fixed,
+        "elastic": _is_elastic(job),
         "nameSpace": ROOT,
         "numWorker": execution.num_workers,
         "framework": execution.framework,
@@ -64,7 +66,7 @@ def exec_json(execution: Execution, job: Job, server: Server) -> dict[str, Any]:
     }
 
 
-def application_json(detail: JobDetail, now: float, server: Server) -> dict[str, Any]:
+def application_json(detail: JobDetail, now: float, server: ServerInfo) -> dict[str, Any]:
     """Return the description of an application: the fields of the first generation, and the tasks as the second has."""
     job = detail.job
     led = leaders(detail)
@@ -156,7 +158,11 @@ def engine_json(detail: JobDetail) -> dict[str, Any]:
 
 
 def _type(job: Job) -> str:
-    return "PARALLEL" if job.spec.fixed else "ELASTIC"
+    return "ELASTIC" if _is_elastic(job) else "PARALLEL"
+
+
+def _is_elastic(job: Job) -> bool:
+    return KINDS.of(job).name == Elastic.name
 
 
 def _minutes(job: Job, now: float) -> float:

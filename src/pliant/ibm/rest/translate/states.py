@@ -48,7 +48,7 @@ def executor_state(task: Task) -> str:
     return EXECUTOR_STATES[task.state]
 
 
-def asked_states(text: str | None) -> frozenset[str] | None:
+def parse_states(text: str | None) -> frozenset[str] | None:
     """Return which states `state=A,B` asks for, in the words of `STATES`; None if any.
 
     What nobody knows matches nothing.

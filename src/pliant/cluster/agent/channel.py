@@ -1,0 +1,93 @@
+"""The agent's end of what connects it with its adapter: in this process, or a socket to another one."""
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from typing import Protocol
+
+from pliant.cluster.agent.messages import TO_AGENT, FromAgent, ToAgent
+from pliant.cluster.json_lines import LineSocket, decode, encode
+
+
+class AgentChannel(Protocol):
+    """What the agent needs of a channel. No call waits."""
+
+    def fileno(self) -> int:
+        """Return a file that can be read when there is something to receive."""
+        ...
+
+    def receive(self) -> list[ToAgent] | None:
+        """Return what has arrived; None once the adapter is gone.
+
+        Raises:
+            ValueError: what has arrived is no message.
+        """
+        ...
+
+    def send(self, message: FromAgent) -> None: ...
+
+    def flush(self) -> bool:
+        """Send what waits; return whether something is left until the file can be written."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Mailbox:
+    """A channel to an adapter of this process; `deliver` is called for what the agent sends, in the agent's thread."""
+
+    def __init__(self, deliver: Callable[[FromAgent], None]) -> None:
+        self.send = deliver
+        self._arrived: deque[ToAgent] = deque()
+        self._lock = Lock()
+        self._event: int | None = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def put(self, message: ToAgent) -> None:
+        """Leave a message for the agent and wake it, from any thread; do nothing if it has closed this."""
+        with self._lock:
+            if self._event is not None:
+                self._arrived.append(message)
+                os.eventfd_write(self._event, 1)
+
+    def fileno(self) -> int:
+        assert self._event is not None, "the mailbox is closed"
+        return self._event
+
+    def receive(self) -> list[ToAgent]:
+        with self._lock:
+            if self._event is not None:
+                with suppress(BlockingIOError):
+                    os.eventfd_read(self._event)
+            arrived = list(self._arrived)
+            self._arrived.clear()
+            return arrived
+
+    def flush(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        with self._lock:
+            if self._event is not None:
+                os.close(self._event)
+                self._event = None
+
+
+class SocketChannel:
+    """A channel to an adapter at the other end of a stream socket."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        channel.setblocking(False)
+        self._lines = LineSocket(channel)
+        self.fileno = self._lines.fileno
+        self.flush = self._lines.flush
+        self.close = self._lines.close
+
+    def receive(self) -> list[ToAgent] | None:
+        lines = self._lines.receive()
+        return None if lines is None else [decode(line, TO_AGENT) for line in lines]
+
+    def send(self, message: FromAgent) -> None:
+        self._lines.put(encode(message))

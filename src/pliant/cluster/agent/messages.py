@@ -1,0 +1,160 @@
+"""What an adapter and the agent of a node say to each other, as `pliant.cluster.json_lines`. Shapes only, no logic.
+
+The agent begins with an account of its node: `NodeFound`, an `Observed` for every task whose exit was not acknowledged,
+`Spent`, `Readiness`, `Addresses`; and ends it with `UpToDate`. What follows are changes. Of a task it sends `Observed`,
+then `Exited`, and `Exited` again when asked to (`ResendExits`) until the adapter has acknowledged it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pliant.cluster.json_lines import by_kind
+from pliant.core.job import JobId, TaskId
+from pliant.core.plan import NodeView
+from pliant.core.ports import Address, LiveTask, StartOrder, TaskExit
+
+# from the adapter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Start a task. An id that lives or lived is ignored; an order that cannot be carried out ends in `Exited`."""
+
+    order: StartOrder
+    kind: Literal["start"] = "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """Send SIGTERM to a task, or ignore this if it does not live."""
+
+    task_id: TaskId
+    kind: Literal["drain"] = "drain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """Send SIGKILL to a task, or ignore this if it does not live."""
+
+    task_id: TaskId
+    kind: Literal["kill"] = "kill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResendExits:
+    """Send every exit again that was not acknowledged."""
+
+    kind: Literal["resend-exits"] = "resend-exits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge:
+    """The listener has this task's exit: record that, and do not send it again."""
+
+    task_id: TaskId
+    kind: Literal["acknowledge"] = "acknowledge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retain:
+    """Remove what the tasks of all other jobs have left in shared memory."""
+
+    job_ids: tuple[JobId, ...]
+    kind: Literal["retain"] = "retain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseAddress:
+    """The adapter has given away one of the free addresses: do not offer it again soon, and send another."""
+
+    address: Address
+    kind: Literal["use-address"] = "use-address"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """Carry out what came before, then end; the tasks go on."""
+
+    kind: Literal["close"] = "close"
+
+
+ToAgent = Start | Drain | Kill | ResendExits | Acknowledge | Retain | UseAddress | Close
+
+# from the agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFound:
+    """The agent's node."""
+
+    node: NodeView
+    kind: Literal["node-found"] = "node-found"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """A task holds slots; from the second time on, its process exists."""
+
+    task: LiveTask
+    kind: Literal["observed"] = "observed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exited:
+    """A task's process is gone, or it could not be started; its slots are free."""
+
+    exit: TaskExit
+    kind: Literal["exited"] = "exited"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Ids of tasks that live or lived: no task is started under them again."""
+
+    task_ids: tuple[TaskId, ...]
+    kind: Literal["spent"] = "spent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """How ready the zygote is: only a warm one starts a task in milliseconds, until then orders wait."""
+
+    pid: int | None
+    """None if none runs; the next start brings one up."""
+    warm: bool
+    warm_up_s: float | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Modules that could not be imported, and why."""
+    num_threads: int | None = None
+    """More than one makes forks unsafe; every task is started cold then."""
+    kind: Literal["readiness"] = "readiness"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Changes of the stock of free addresses, so that no adapter has to wait for one."""
+
+    added: tuple[Address, ...] = ()
+    withdrawn: tuple[Address, ...] = ()
+    """Somebody listens there now."""
+    error: str = ""
+    """Why the stock is not full."""
+    kind: Literal["addresses"] = "addresses"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpToDate:
+    """The account of the node is complete; what follows are changes."""
+
+    kind: Literal["up-to-date"] = "up-to-date"
+
+
+FromAgent = NodeFound | Observed | Exited | Spent | Readiness | Addresses | UpToDate
+
+TO_AGENT: Final[Mapping[str, type[ToAgent]]] = by_kind(
+    (Start, Drain, Kill, ResendExits, Acknowledge, Retain, UseAddress, Close)
+)
+FROM_AGENT: Final[Mapping[str, type[FromAgent]]] = by_kind(
+    (NodeFound, Observed, Exited, Spent, Readiness, Addresses, UpToDate)
+)

@@ -1,0 +1,33 @@
+"""How the agent of a node is set up. Values only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pliant.core.job import NodeId
+
+PRELOAD: Final = ("pliant.train", "pliant.entry.task", "torch._dynamo")
+"""Modules that every task needs; the last one is imported by the first optimizer of a process and takes a second."""
+ENTRY: Final = "pliant.entry.task:main"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """How one agent is set up; fixed for its life."""
+
+    node_id: NodeId
+    state_dir: Path
+    """Made if missing; one agent at a time."""
+    num_slots: int | None = None
+    """Share the CPU in so many slots; if left out, one slot per GPU, or per CPU where there is no GPU."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What resource groups choose this host by."""
+    host: str = "127.0.0.1"
+    """The address that peers reach this machine's tasks at."""
+    memory_root: Path | None = None
+    """Made if missing, in shared memory: what the tasks of a job keep there outlives them; None: there is none."""
+    preload: tuple[str, ...] = PRELOAD
+    """Modules that the zygote imports, so that tasks need not."""
+    entry: str = ENTRY
+    """`module:function` of the tasks' program; the function takes the arguments and returns the exit code."""

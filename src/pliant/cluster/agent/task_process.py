@@ -1,0 +1,64 @@
+"""One task that holds slots: its record, and its process as soon as there is one. Knows no zygote and no messages."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pliant.cluster import process
+from pliant.cluster.zygote import records
+from pliant.cluster.zygote.messages import Launch
+from pliant.cluster.zygote.records import Record
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class TaskProcess:
+    """A task that holds slots. Two of them are never equal."""
+
+    record: Record
+    launch: Launch | None = None
+    """Until the zygote has it."""
+    pidfd: int | None = None
+    """While the process is watched."""
+    cause: str = ""
+    """Why this agent has ended it."""
+    gone_at: float | None = None
+    """When the process was seen to be gone (monotonic time); its exit code is still to be learnt."""
+    _signals: list[int] = field(default_factory=list)
+    """To be sent as soon as the process exists."""
+
+    def watch(self, record: Record) -> int | None:
+        """Open the process that a record names and send it the signals that have waited; return its pidfd.
+
+        None if it has ended already.
+        """
+        self.record = record
+        if record.pid is not None:
+            self.pidfd = process.open_process(record.pid, record.stamp)
+        if self.pidfd is not None:
+            for number in self._signals:
+                process.send_signal(self.pidfd, number)
+            self._signals.clear()
+        return self.pidfd
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, now or as soon as the process exists."""
+        if self.pidfd is None:
+            self._signals.append(number)
+        else:
+            process.send_signal(self.pidfd, number)
+
+    def close(self) -> None:
+        """Stop watching the process; do nothing if it is not watched."""
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+
+    def recorded_end(self, state_dir: Path) -> Record | None:
+        """Return the record that says how the task ended; None if nobody has written that down."""
+        record = records.read(state_dir, self.record.task_id)
+        return record if record is not None and record.ended_at is not None else None
+
+    def is_zygote_alive(self) -> bool:
+        """Return whether the zygote that writes down this task's end still runs."""
+        record = self.record
+        return record.zygote_pid is not None and process.stamp(record.zygote_pid) == record.zygote_stamp

@@ -1,0 +1,321 @@
+"""The tasks of one node: they are started through its zygote, watched, ended, and recorded.
+
+Exits come from the zygote; if it is gone or was an earlier agent's, from the task's pidfd and record. Knows no channel:
+what is to be sent is handed to a function, and who calls `advance` often enough makes it all happen.
+"""
+
+import logging
+import selectors
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
+from typing import Final
+
+from pliant.cluster import process
+from pliant.cluster.agent.devices import Devices, single_threaded
+from pliant.cluster.agent.exit_facts import collect
+from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
+from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
+from pliant.cluster.agent.orders import check, launch_of
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.agent.shared_memory import SharedMemory
+from pliant.cluster.agent.task_process import TaskProcess
+from pliant.cluster.zygote import records
+from pliant.cluster.zygote.handle import ZygoteProcess
+from pliant.cluster.zygote.messages import Ended, Started, ZygoteMessage
+from pliant.cluster.zygote.records import Record
+from pliant.cluster.zygote.zygote import ZygoteSettings
+from pliant.core.job import JobId, TaskId
+from pliant.core.ports import Clock, LiveTask, StartOrder, TaskExit
+
+_log = logging.getLogger(__name__)
+
+_KEEP_RECORDS_S: Final = 86_400.0
+"""Records of acknowledged exits are kept this long, so that a task id of a server before is known to have lived."""
+_EXIT_CODE_TIMEOUT_S: Final = 20.0
+"""A process is gone this long before its exit code counts as unknown, though the zygote that writes it down lives."""
+_POLL_S: Final = 0.005
+_FLUSH_S: Final = 2.0
+_ZYGOTE_END_S: Final = 8.0
+_SPENT_IDS_PER_MESSAGE: Final = 1000
+_NEVER_STARTED: Final = "the server ended before the task was started; a new task takes its place"
+
+
+class Tasks:
+    """All tasks of a node that hold slots, and the exits that nobody has acknowledged."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        devices: Devices,
+        selector: selectors.BaseSelector,
+        *,
+        term: int,
+        clock: Clock,
+        base_env: Mapping[str, str],
+        send: Callable[[FromAgent], None],
+    ) -> None:
+        """Adopt what an earlier agent left running, start a zygote, and send how things stand.
+
+        Args:
+            settings: of the agent.
+            devices: what its slots are.
+            selector: gets the files to wait for; their `data` is to be called when they are ready.
+            term: the agent's.
+            clock: dates the exits in the records.
+            base_env: what every task's environment starts from.
+            send: called with what the adapter shall learn; it only notes the message.
+        """
+        self._settings = settings
+        self._devices = devices
+        self._selector = selector
+        self._term = term
+        self._clock = clock
+        self._base_env = base_env
+        self._send = send
+        self._state_dir = settings.state_dir.absolute()
+        self._tasks: dict[TaskId, TaskProcess] = {}
+        self._spent: set[TaskId] = set()
+        self._unacknowledged: dict[TaskId, tuple[TaskExit, Record | None]] = {}
+        self._memory = SharedMemory(settings.memory_root, self._state_dir)
+        self._memory_check = MemoryCheck()
+        self._adopt()
+        self._zygote: ZygoteProcess | None = None
+        self._start_zygote()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, order: StartOrder) -> None:
+        """Note a task that is to be started; ignore one whose id lives or lived."""
+        if order.task_id in self._spent:
+            return
+        self._spent.add(order.task_id)
+        holders = {slot: task.record.task_id for task in self._tasks.values() for slot in task.record.slots}
+        try:
+            check(order, self._settings.node_id, self._devices.num_slots, holders)
+        except ValueError as error:
+            self._report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
+            return
+        launch = launch_of(order, self._settings.host, self._devices, self._base_env, self._memory.folder)
+        self._tasks[order.task_id] = TaskProcess(record=_record_of(order), launch=launch)
+
+    def send_signal(self, task_id: TaskId, number: int) -> None:
+        """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
+        if (task := self._tasks.get(task_id)) is not None:
+            task.send_signal(number)
+
+    def retain(self, job_ids: tuple[JobId, ...]) -> None:
+        """Remove what the tasks of all other jobs have left in shared memory."""
+        self._memory.retain(job_ids)
+
+    def resend_exits(self) -> None:
+        """Send every exit again that was not acknowledged."""
+        for ended, _ in self._unacknowledged.values():
+            self._send(Exited(exit=ended))
+
+    def acknowledge(self, task_id: TaskId) -> None:
+        """Record that a task's exit was reported."""
+        _, record = self._unacknowledged.pop(task_id, (None, None))
+        if record is None:
+            return
+        try:
+            records.write(self._state_dir, replace(record, reported=True))
+        except OSError as error:
+            _log.warning("the exit of task %s will be reported again by the next server: %s", task_id, error)
+
+    def advance(self) -> None:
+        """Do all that can be done now: start what is noted, finish what is gone, end what uses too much memory."""
+        self._send_launches()
+        self._finish_gone()
+        self._enforce_memory_limits()
+
+    def patience(self) -> float | None:
+        """Return after how many seconds `advance` is to be called though no file is ready; None: whenever."""
+        if any(task.gone_at is not None for task in self._tasks.values()):
+            return _POLL_S
+        return CHECK_EVERY_S if any(task.record.memory_bytes for task in self._tasks.values()) else None
+
+    def close(self, *, newest: bool) -> None:
+        """Send the last launches, unless a later agent has begun. The tasks go on, and a zygote that has children."""
+        if newest:
+            self._send_launches()
+        if (zygote := self._zygote) is not None:
+            self._selector.unregister(zygote)
+            deadline = time.monotonic() + _FLUSH_S
+            while zygote.flush() and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+            idle = all(task.record.zygote_pid not in (None, zygote.pid) for task in self._tasks.values())
+            zygote.end(_FLUSH_S if idle else 0.0, force=idle and zygote.warm is None)
+        for task in self._tasks.values():
+            self._unwatch(task)
+        self._memory.close()
+
+    # the zygote
+
+    def _start_zygote(self) -> ZygoteProcess:
+        settings = ZygoteSettings(
+            state_dir=self._state_dir,
+            term=self._term,
+            entry=self._settings.entry,
+            preload=self._settings.preload,
+        )
+        zygote = self._zygote = ZygoteProcess(settings, {**self._base_env, **single_threaded()})
+        self._selector.register(zygote, selectors.EVENT_READ, partial(self._receive_from, zygote))
+        self._send(_readiness(zygote))
+        return zygote
+
+    def _receive_from(self, zygote: ZygoteProcess) -> None:
+        messages = zygote.receive()
+        if messages is None:
+            self._replace_zygote(zygote)
+            return
+        for message in messages:
+            self._take(message, zygote)
+
+    def _take(self, message: ZygoteMessage, zygote: ZygoteProcess) -> None:
+        if not isinstance(message, Started | Ended):
+            self._send(_readiness(zygote))
+        elif (task := self._tasks.get(message.task_id)) is None:
+            return
+        elif isinstance(message, Started):
+            started = replace(task.record, pid=message.pid, stamp=message.stamp)
+            self._watch(task, replace(started, zygote_pid=zygote.pid, zygote_stamp=zygote.stamp))
+        else:
+            self._finish(task, message.exit_code, message.error)
+
+    def _replace_zygote(self, zygote: ZygoteProcess) -> None:
+        """Let the next start bring up a zygote; learn what became of the tasks that this one was to start.
+
+        Its children live on and are watched by their pidfds; what it had not started yet will never start.
+        """
+        self._selector.unregister(zygote)
+        zygote.end(_ZYGOTE_END_S, force=True)
+        self._zygote = None
+        self._send(_readiness(None))
+        _log.warning(
+            "the zygote %s has ended; the next start brings up a new one (log: %s)", zygote.pid, zygote.log_path
+        )
+        unknown = [task for task in self._tasks.values() if task.launch is None and task.record.pid is None]
+        for task in unknown:
+            self._resolve(task, f"the process that starts tasks has ended; its log is {zygote.log_path}")
+
+    def _send_launches(self) -> None:
+        """Record the tasks that were ordered since the last tick, and pass them on to the zygote."""
+        for task in [task for task in self._tasks.values() if task.launch is not None]:
+            launch, task.launch = task.launch, None
+            assert launch is not None, "only tasks with a launch are listed"
+            try:
+                if not records.begin(self._state_dir, task.record, term=self._term):
+                    return
+                zygote = self._zygote or self._start_zygote()
+                self._memory.make(launch.env.get("PLIANT_MEMORY_DIR"))
+                zygote.order(launch)
+            except (OSError, ValueError) as error:
+                self._finish(task, None, f"this machine cannot start a process: {error}")
+        if self._zygote is not None:
+            more = selectors.EVENT_WRITE if self._zygote.flush() else 0
+            self._selector.modify(self._zygote, selectors.EVENT_READ | more, partial(self._receive_from, self._zygote))
+
+    # tasks and their ends
+
+    def _adopt(self) -> None:
+        """Take up what an earlier agent left: living tasks, and exits that were not acknowledged."""
+        records.forget(self._state_dir, reported_before=self._clock.now() - _KEEP_RECORDS_S)
+        found = records.read_all(self._state_dir)
+        self._spent.update(record.task_id for record in found)
+        spent = tuple(record.task_id for record in found)
+        for first in range(0, len(spent), _SPENT_IDS_PER_MESSAGE):
+            self._send(Spent(task_ids=spent[first : first + _SPENT_IDS_PER_MESSAGE]))
+        for record in found:
+            if not record.reported:
+                task = self._tasks[record.task_id] = TaskProcess(record=record)
+                self._send(self._observed(record))
+                self._resolve(task, _NEVER_STARTED)
+
+    def _resolve(self, task: TaskProcess, never_started: str) -> None:
+        """Learn from its record what became of a task of which no zygote reports."""
+        record = records.read(self._state_dir, task.record.task_id) or task.record
+        if record.ended_at is not None:
+            self._finish(task, record.exit_code, record.error)
+        elif record.pid is None:
+            self._finish(task, None, never_started)
+        else:
+            self._watch(task, record)
+
+    def _watch(self, task: TaskProcess, record: Record) -> None:
+        """Watch the process that a record names from now on."""
+        pidfd = task.watch(record)
+        if pidfd is None:
+            task.gone_at = time.monotonic()
+        else:
+            self._selector.register(pidfd, selectors.EVENT_READ, partial(self._note_gone, task))
+        self._send(self._observed(record))
+
+    def _note_gone(self, task: TaskProcess) -> None:
+        if task.pidfd is not None:  # else the zygote reported its exit in the same moment, and was read first
+            task.gone_at = time.monotonic()
+            self._unwatch(task)
+
+    def _finish_gone(self) -> None:
+        """Finish the tasks whose processes are gone, as soon as their exit codes are known or will never be."""
+        gone = [(task.gone_at, task) for task in self._tasks.values() if task.gone_at is not None]
+        for gone_at, task in sorted(gone, key=itemgetter(0)):  # who died of another's death is reported after it
+            record = task.recorded_end(self._state_dir)
+            if record is not None:
+                self._finish(task, record.exit_code, record.error)
+            elif not task.is_zygote_alive() or time.monotonic() > gone_at + _EXIT_CODE_TIMEOUT_S:
+                if task.record.pid is not None:
+                    process.sweep_session(task.record.pid)
+                self._finish(task, None, "")
+
+    def _enforce_memory_limits(self) -> None:
+        limited = [task.record for task in self._tasks.values() if task.pidfd is not None and not task.cause]
+        for task_id, cause in self._memory_check.over_limit(limited):
+            self._tasks[task_id].cause = cause
+            self.send_signal(task_id, signal.SIGKILL)
+
+    def _finish(self, task: TaskProcess, exit_code: int | None, error: str) -> None:
+        """Free the slots of a task that has ended, and report it."""
+        task_id = task.record.task_id
+        self._unwatch(task)
+        del self._tasks[task_id]
+        facts = collect(task.record, out_of_memory=bool(task.cause))
+        ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
+        self._report(ended, replace(task.record, ended_at=self._clock.now(), exit_code=exit_code, error=error))
+
+    def _report(self, ended: TaskExit, record: Record | None) -> None:
+        """Send an exit; its record says that it was reported once the adapter acknowledges it."""
+        self._unacknowledged[ended.task_id] = (ended, record)
+        self._send(Exited(exit=ended))
+
+    def _unwatch(self, task: TaskProcess) -> None:
+        if task.pidfd is not None:
+            self._selector.unregister(task.pidfd)
+            task.close()
+
+    def _observed(self, record: Record) -> Observed:
+        node_id = self._settings.node_id
+        return Observed(task=LiveTask(task_id=record.task_id, node_id=node_id, slots=record.slots, pid=record.pid))
+
+
+def _readiness(zygote: ZygoteProcess | None) -> Readiness:
+    if zygote is None or (warm := zygote.warm) is None:
+        return Readiness(pid=None if zygote is None else zygote.pid, warm=False)
+    return Readiness(
+        pid=zygote.pid, warm=True, warm_up_s=warm.seconds, missing=warm.missing, num_threads=warm.num_threads
+    )
+
+
+def _record_of(order: StartOrder) -> Record:
+    return Record(
+        task_id=order.task_id,
+        slots=order.slots,
+        memory_bytes=order.memory_bytes,
+        log_dir=order.log_dir,
+        result_dir=order.result_dir,
+        model=order.model,
+    )

@@ -1,0 +1,79 @@
+"""What a job may start from besides its code: environments and data sets, made and kept by others (`JobInputs`).
+
+Where a data set lies is written into what was asked for, and from there into the variables of the job's tasks.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pliant.core.access import Sight
+from pliant.core.dataset import DataPlace, DataPlaces
+from pliant.core.errors import Problem
+from pliant.core.job import Job, JobSpec
+from pliant.core.preparation import Preparation, Preparations, Unpreparable
+
+CheckCode = Callable[[str], tuple[Problem, ...]]
+"""Returns what is wrong with a submission, given the folder of its code."""
+
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "train": ("TRAIN_DATA_DIR",),
+    "validation": ("VALIDATION_DATA_DIR", "VAL_DATA_DIR"),
+    "test": ("TEST_DATA_DIR",),
+}
+"""The variables that name the folders of a data set's parts."""
+
+
+class NoData:
+    """`DataPlaces` of a server that keeps no data sets."""
+
+    @contextmanager
+    def using(self, name: str | None, sight: Sight | None) -> Iterator[DataPlace | Problem | None]:  # noqa: ARG002
+        """Refuse every name."""
+        yield None if name is None else Problem(field="dataset", message=f"there is no data set {name!r:.80} here")
+
+
+class NoPreparations:
+    """`Preparations` of a server that makes no environments."""
+
+    def problems(self, spec: JobSpec, code: str, *, sight: Sight | None = None) -> tuple[Problem, ...]:  # noqa: ARG002
+        """Refuse every environment."""
+        if spec.environment is None:
+            return ()
+        message = f"{spec.environment!r} cannot be made: this server makes no environments; leave it out"
+        return (Problem(field="environment", message=message),)
+
+    def status(self, job: Job, code: str) -> Preparation:  # noqa: ARG002 (the protocol's)
+        """Refuse every environment."""
+        return Unpreparable(why=f"the environment {job.spec.environment!r} cannot be made: this server makes none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobInputs:
+    """Where the environments and data sets of jobs come from."""
+
+    preparations: Preparations = field(default_factory=NoPreparations)
+    data: DataPlaces = field(default_factory=NoData)
+
+    @contextmanager
+    def hold(self, spec: JobSpec, sight: Sight | None) -> Iterator[tuple[JobSpec, CheckCode]]:
+        """Yield what was asked for with the folder of its data set, which nobody removes until the end of the block.
+
+        With it comes what finds out what is wrong: an environment that cannot be made, a data set that cannot be used.
+        """
+        with self.data.using(spec.dataset, sight) as found:
+            if isinstance(found, DataPlace):
+                spec = replace(spec, data_dir=found.folder, data_parts=found.parts)
+            missing = (found,) if isinstance(found, Problem) else ()
+            yield spec, lambda code: (*missing, *self.preparations.problems(spec, code, sight=sight))
+
+
+def data_environment(spec: JobSpec) -> dict[str, str]:
+    """Return the variables in which a task finds its data."""
+    env = {} if spec.data_dir is None else {"DATA_DIR": spec.data_dir}
+    if spec.dataset is not None:
+        env["PLIANT_DATASET"] = spec.dataset
+    for part, place in spec.data_parts.items():
+        env.update(dict.fromkeys(NAMES.get(part, ()), place))
+    return env

@@ -1,0 +1,220 @@
+"""What differs from one kind of workload to another, behind one interface (`Kind`), and which kind a job is (`Kinds`).
+
+A kind holds no state: all of that is in the job (`LiveJob`). It notes what it decides in a draft and performs nothing.
+Those who call it hold control's lock. A new kind is a class in `control.kinds` and its name in the list there.
+"""
+
+# ruff: noqa: ARG002 - what a method here has no use for, one of another kind has
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pliant.control.jobs.draft import Draft
+from pliant.control.jobs.live import LiveJob
+from pliant.control.settings import Timeouts
+from pliant.core.errors import Problem
+from pliant.core.job import Generation, Job, JobSpec, Task, TaskId
+from pliant.core.lifecycle import TaskState
+from pliant.core.link import FromTask
+from pliant.core.plan import Placement
+from pliant.core.ports import TaskExit
+from pliant.core.workload import TaskView, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStart:
+    """One process to be started, and what it is given besides what the processes of all kinds get."""
+
+    placement: Placement
+    env: Mapping[str, str] = field(default_factory=dict)
+    sees: tuple[int, ...] = ()
+    """Slots whose devices it can see, in this order; its own if empty."""
+    note: str = ""
+    """What people are to know of it, in words that follow its slots."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What the store knows of a job when a server starts."""
+
+    tasks: tuple[Task, ...]
+    """All it ever had, oldest first."""
+    generations: tuple[Generation, ...]
+
+
+class Kind(Protocol):
+    """One kind of workload. What a method does here is right for a kind whose tasks need nothing special."""
+
+    name: str
+    speaks: bool = False
+    """Its tasks have control links: one that ended by itself may have said why, and is waited for a moment."""
+
+    def claims(self, spec: JobSpec) -> bool:
+        """Tell whether what was asked for is of this kind."""
+        ...
+
+    # What it wants
+
+    def view(self, live: LiveJob) -> Workload:
+        """Return what the scheduler sees of a job."""
+        return workload_of(self, live)
+
+    def size(self, spec: JobSpec) -> str:
+        """Return how many tasks were asked for, in words."""
+        return f"{spec.min_tasks} to {spec.max_tasks} tasks" if spec.max_tasks > 1 else "1 task"
+
+    def problems(self, spec: JobSpec) -> tuple[Problem, ...]:
+        """Return what is wrong with the numbers that were asked for."""
+        return problems_of_bounds(spec.min_tasks, spec.max_tasks, spec.virtual_workers)
+
+    def check_resize(self, live: LiveJob, min_tasks: int, max_tasks: int) -> None:
+        """Do nothing if a person may change how many tasks a job has.
+
+        Raises:
+            Conflict: nobody can, for this kind.
+            InvalidInput: with everything that is wrong with these numbers.
+        """
+        return
+
+    # How its tasks start
+
+    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
+        """Return which processes start now, on slots that the scheduler has just given to the job."""
+        ...
+
+    def leavers(self, live: LiveJob, task_ids: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
+        """Return who leaves when the scheduler takes the slots of these tasks."""
+        return task_ids
+
+    def regroup(self, draft: Draft, live: LiveJob, cause: str) -> LiveJob:
+        """Take note that tasks were started or were asked to leave, for this cause."""
+        return live
+
+    def observe(self, draft: Draft, live: LiveJob, pids: Mapping[TaskId, int]) -> None:
+        """Take note of which processes exist now."""
+        return
+
+    # What its tasks say, and how they end
+
+    def receive(self, draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
+        """Take in a message of a live task."""
+        return
+
+    def take_exit(self, draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+        """Decide what the end of a process means; its exit code is noted already."""
+        ...
+
+    def lose_vanished(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+        """Decide what it means that a process is gone that ended while no server was there, and left no trace."""
+        self.take_exit(draft, live, task, TaskExit(task_id=task.id, exit_code=None, error=how))
+
+    def fence(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+        """Decide what it means that a task with a control link gives no sign of life."""
+        return
+
+    # What time does
+
+    def kill_late(self, draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+        """End a process that was to be gone by now."""
+        ...
+
+    def pass_time(self, draft: Draft, live: LiveJob) -> None:
+        """Do what is due for a job that has not ended, besides killing processes that were to be gone."""
+        return
+
+    def next_deadline(self, live: LiveJob) -> float | None:
+        """Return when `pass_time` next has something to do; None if never."""
+        return None
+
+    # What a restart of the server does
+
+    def restore(self, live: LiveJob, past: Remembered, timeouts: Timeouts) -> LiveJob:
+        """Return a job, rebuilt by a new server, with what only its kind knows of it."""
+        return live
+
+    def resume(self, draft: Draft, live: LiveJob) -> None:
+        """Take note that a new server has taken charge of a job, which has live processes or not."""
+        return
+
+
+class Kinds:
+    """All kinds that a server knows. Of two that claim a spec the first has it."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self._kinds = kinds
+
+    def of(self, job: Job) -> Kind:
+        """Return the kind of a job."""
+        return self.of_spec(job.spec)
+
+    def of_spec(self, spec: JobSpec) -> Kind:
+        """Return the kind of what was asked for.
+
+        Raises:
+            LookupError: no kind claims it; a mistake of ours, since the request was accepted.
+        """
+        for kind in self._kinds:
+            if kind.claims(spec):
+                return kind
+        raise LookupError(f"no kind of workload claims {spec.name!r}")
+
+
+def workload_of(kind: Kind, live: LiveJob, *, num_done: int = 0, pinned: bool = False) -> Workload:
+    """Return what the scheduler sees of a job.
+
+    A job that has ended or is stopping wants nothing, but holds its slots until its processes are gone.
+
+    Args:
+        kind: the job's.
+        live: the job.
+        num_done: so many of its tasks have done their part and need no slot any more.
+        pinned: it cannot be paused without losing its work.
+    """
+    job = live.job
+    return Workload(
+        id=job.id,
+        kind=kind.name,
+        name=job.spec.name,
+        priority=job.priority,
+        min_tasks=job.min_tasks - num_done if live.competes else 0,
+        max_tasks=job.max_tasks - num_done if live.competes else 0,
+        slots_per_task=job.spec.slots_per_task,
+        submitted_at=job.submitted_at,
+        tasks=tuple(
+            TaskView(
+                id=task.id,
+                node_id=task.node_id,
+                slots=task.slots,
+                leaving=task.state is TaskState.LEAVING or not live.competes,
+            )
+            for task in live.running
+        ),
+        resized_at=live.resized_at,
+        held_until=live.held_until,
+        excluded=live.excluded,
+        queue=job.queue,
+        owner=job.owner,
+        pinned=pinned and live.competes,
+    )
+
+
+def problems_of_bounds(min_tasks: int, max_tasks: int, virtual_workers: int) -> tuple[Problem, ...]:
+    """Return what is wrong with these limits of a job's size."""
+    problems = []
+    if min_tasks > max_tasks:
+        problems.append(
+            Problem(
+                field="min_tasks",
+                message=f"{min_tasks} is above max_tasks {max_tasks}; lower the one or raise the other",
+            )
+        )
+    if max_tasks > virtual_workers:
+        problems.append(
+            Problem(
+                field="max_tasks",
+                message=f"{max_tasks} is above virtual_workers {virtual_workers}: the global batch cannot be cut finer "
+                f"than that; lower max_tasks",
+            )
+        )
+    return tuple(problems)

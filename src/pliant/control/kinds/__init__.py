@@ -1,0 +1,7 @@
+"""The kinds of workload, one class each behind `control.jobs.kind.Kind`; control decides for those in this list."""
+
+from pliant.control.jobs.kind import Kinds
+from pliant.control.kinds.elastic.kind import Elastic
+from pliant.control.kinds.fixed import Fixed
+
+KINDS = Kinds(Fixed(), Elastic())

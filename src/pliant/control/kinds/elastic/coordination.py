@@ -1,0 +1,173 @@
+"""Between an elastic training and its coordinator (`policy.elastic.membership`): events in, effects into the draft."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from pliant.control.jobs.draft import Draft, SendMessage
+from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.transitions import (
+    end_generations,
+    job_event,
+    kill_later,
+    put_generation,
+    release_leavers,
+    task_event,
+)
+from pliant.core.event import EventKind
+from pliant.core.job import Generation, Task, TaskId
+from pliant.core.lifecycle import (
+    GENERATION_LIFECYCLE,
+    GenerationEvent,
+    GenerationState,
+    JobEvent,
+    JobState,
+    TaskEvent,
+    TaskState,
+    advance,
+    is_final,
+)
+from pliant.policy.elastic.coordinator import handle
+from pliant.policy.elastic.membership import (
+    Abandoned,
+    Activated,
+    Announced,
+    Effect,
+    MembershipEvent,
+    Send,
+    Wanted,
+)
+
+
+def regroup(draft: Draft, live: LiveJob, cause: str) -> LiveJob:
+    """Let the coordinator know which tasks the scheduler wants to stay."""
+    return coordinate(draft, live, Wanted(tasks=frozenset(task.id for task in live.staying), cause=cause))
+
+
+def leave(draft: Draft, live: LiveJob, task: Task, cause: str) -> LiveJob:
+    """Let a task leave at its next step boundary that itself says it must go."""
+    live = task_event(draft, live, task.id, TaskEvent.LEAVE, cause)
+    return release_leavers(draft, regroup(draft, live, cause))
+
+
+def coordinate(draft: Draft, live: LiveJob, event: MembershipEvent) -> LiveJob:
+    """Let the coordinator of a job take in an event, and carry its effects into the draft."""
+    membership, effects = handle(live.membership, event, draft.now)
+    live = draft.put(replace(live, membership=membership))
+    for effect in effects:
+        live = _effect(draft, live, effect)
+    return live
+
+
+def _effect(draft: Draft, live: LiveJob, effect: Effect) -> LiveJob:
+    match effect:
+        case Send():
+            draft.act(SendMessage(task_id=effect.task_id, message=effect.message))
+            return live
+        case Announced():
+            return _announced(draft, live, effect)
+        case Activated():
+            return _activated(draft, live, effect)
+        case Abandoned():
+            return _abandoned(draft, live, effect)
+        case _:
+            assert_never(effect)
+
+
+def _announced(draft: Draft, live: LiveJob, effect: Announced) -> LiveJob:
+    live = end_generations(draft, live, GenerationState.FORMING, GenerationEvent.ABANDON)
+    generation = Generation(
+        job_id=live.id,
+        number=effect.generation,
+        members=effect.members,
+        state=GenerationState.FORMING,
+        announced_at=draft.now,
+        cause=effect.cause,
+    )
+    size = len(effect.members)
+    what = (
+        f"{size} task{'s connect' if size != 1 else ' connects'}" if size else "all tasks leave and the state is saved"
+    )
+    draft.say(
+        EventKind.GENERATION_FORMING,
+        f"{live.label}: generation {effect.generation} forms, {what}" + (f" ({effect.cause})" if effect.cause else ""),
+        job_id=live.id,
+        data={"generation": effect.generation, "size": size},
+    )
+    job = replace(live.job, generation=effect.generation)
+    return draft.put(
+        replace(live, job=job, generations={**live.generations, generation.number: generation}),
+    )
+
+
+def _activated(draft: Draft, live: LiveJob, effect: Activated) -> LiveJob:
+    live = end_generations(draft, live, GenerationState.ACTIVE, GenerationEvent.RETIRE)
+    forming = live.generations[effect.generation]
+    generation = replace(
+        forming,
+        state=advance(GENERATION_LIFECYCLE, forming.state, GenerationEvent.SWITCH),
+        switched_at=draft.now,
+        step=effect.step,
+        pause_s=effect.pause_s,
+        redone_steps=effect.redone_steps,
+    )
+    job = replace(live.job, num_redone_steps=live.job.num_redone_steps + effect.redone_steps)
+    live = draft.put(
+        replace(
+            live,
+            job=job,
+            trained=True,
+            step=max(live.step, effect.step),
+            generations={**live.generations, generation.number: generation},
+        )
+    )
+    _say_switched(draft, live, effect)
+    live = _join(draft, live, effect.members)
+    if live.competes or live.job.state is JobState.STOPPING:
+        live = job_event(draft, live, JobEvent.TRAIN, "")
+    return live
+
+
+def _say_switched(draft: Draft, live: LiveJob, effect: Activated) -> None:
+    size, pause_ms = len(effect.members), round(effect.pause_s * 1000, 1)
+    redone = f", {effect.redone_steps} step computed again" if effect.redone_steps else ""
+    change = f" (was {effect.from_size}); it stood still for {pause_ms:g} ms{redone}" if effect.from_size else ""
+    draft.say(
+        EventKind.GENERATION_SWITCHED,
+        f"{live.label} trains on {size} task{'s' * (size != 1)} from step {effect.step} on{change}",
+        job_id=live.id,
+        data={
+            "generation": effect.generation,
+            "size": size,
+            "from_size": effect.from_size,
+            "step": effect.step,
+            "pause_ms": pause_ms,
+            "redone_steps": effect.redone_steps,
+        },
+    )
+
+
+def _join(draft: Draft, live: LiveJob, members: tuple[TaskId, ...]) -> LiveJob:
+    """Members train; live tasks that were left out have nothing left to do."""
+    for task in live.running:
+        if task.id in members:
+            if task.state is TaskState.STARTING:
+                live = task_event(draft, live, task.id, TaskEvent.READY)
+            live = task_event(draft, live, task.id, TaskEvent.JOIN)
+            live = draft.put(replace(live, joined={task.id: live.step, **live.joined}))
+        elif task.state is TaskState.LEAVING:
+            live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
+    return live
+
+
+def _abandoned(draft: Draft, live: LiveJob, effect: Abandoned) -> LiveJob:
+    generation = live.generations.get(effect.generation)
+    if generation is None or is_final(GENERATION_LIFECYCLE, generation.state):
+        return live
+    if generation.members:
+        draft.say(
+            EventKind.GENERATION_ABANDONED,
+            f"{live.label}: generation {effect.generation} is given up: {effect.reason}",
+            job_id=live.id,
+            data={"generation": effect.generation},
+        )
+    return put_generation(draft, live, generation, GenerationEvent.ABANDON)

@@ -1,0 +1,151 @@
+"""The kind `elastic`: what its tasks get, and who of its parts decides what."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pliant.control.jobs.draft import Draft
+from pliant.control.jobs.kind import Kind, Remembered, TaskStart, problems_of_bounds
+from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.orders import job_token
+from pliant.control.jobs.transitions import kill, kill_late, release_leavers
+from pliant.control.kinds.elastic import exits, messages
+from pliant.control.kinds.elastic.coordination import coordinate, regroup
+from pliant.control.settings import ControlSettings, Timeouts
+from pliant.core.errors import InvalidInput
+from pliant.core.job import Job, JobSpec, Task
+from pliant.core.lifecycle import GenerationState, TaskState
+from pliant.core.link import FromTask
+from pliant.core.plan import Placement
+from pliant.core.ports import TaskExit
+from pliant.policy.elastic.membership import GenerationView, Gone, Tick, restore
+
+
+class Elastic(Kind):
+    """Trainings that go on with any number of tasks between their bounds."""
+
+    name = "elastic"
+    speaks = True
+
+    def claims(self, spec: JobSpec) -> bool:
+        return not spec.fixed
+
+    def check_resize(self, live: LiveJob, min_tasks: int, max_tasks: int) -> None:
+        limit = min(live.job.spec.virtual_workers, live.virtual_workers or live.job.spec.virtual_workers)
+        if problems := problems_of_bounds(min_tasks, max_tasks, limit):
+            raise InvalidInput(*problems)
+
+    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
+        """Return as many as there are slots for; no more than the minimum before it is proven that the job trains."""
+        if not live.proven:
+            placements = placements[: max(0, live.job.min_tasks - len(live.staying))]
+        env = _environment(live.job, draft.settings)
+        return tuple(TaskStart(placement=placement, env=env) for placement in placements)
+
+    def regroup(self, draft: Draft, live: LiveJob, cause: str) -> LiveJob:
+        return regroup(draft, live, cause)
+
+    def receive(self, draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
+        messages.receive(draft, live, task, message, number)
+
+    def take_exit(self, draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+        exits.take_exit(draft, live, task, ended)
+
+    def lose_vanished(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+        exits.lose_vanished(draft, live, task, how)
+
+    def fence(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+        exits.fence(draft, live, task, how, blame=True)
+
+    def kill_late(self, draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+        """Kill a process that was to be gone, or that has not said hello to a new server in time."""
+        if task.id in live.raised:
+            return kill(draft, live, task.id, "raised, did not end in time and was killed by Pliant")
+        done = live.over or task.state is TaskState.LEAVING or task.id in live.finished
+        if done or task.id in live.killed:
+            return kill_late(draft, live, task.id)
+        silent_s = draft.now - live.adopted_at - live.slept_s
+        return exits.fence(
+            draft, live, task, f"said nothing for {silent_s:.0f} s after the server came back", blame=False
+        )
+
+    def pass_time(self, draft: Draft, live: LiveJob) -> None:
+        """Fail if a script never began to train; let the coordinator know the time."""
+        late = [task for task in live.running if (at := _start_deadline(live, task)) is not None and at <= draft.now]
+        if late:
+            exits.fail_unstarted(draft, live, late[0])
+            return
+        if live.recovers_until is not None and live.recovers_until <= draft.now:
+            live = draft.put(replace(live, recovers_until=None))
+        wake_at = live.membership.wake_at
+        if wake_at is not None and wake_at <= draft.now:
+            release_leavers(draft, coordinate(draft, live, Tick()))
+
+    def next_deadline(self, live: LiveJob) -> float | None:
+        instants = [at for task in live.running if (at := _start_deadline(live, task)) is not None]
+        instants += [at for at in (live.membership.wake_at, live.recovers_until) if at is not None]
+        return min(instants, default=None)
+
+    def restore(self, live: LiveJob, past: Remembered, timeouts: Timeouts) -> LiveJob:
+        """Return the job with its membership; its tasks are expected to say hello, those that were ready sooner."""
+        limits = {TaskState.WARM: timeouts.return_s, TaskState.TRAINING: timeouts.return_s}
+        groups = {
+            g.state: GenerationView(number=g.number, members=g.members, cause=g.cause)
+            for g in live.generations.values()
+        }
+        staying = frozenset(task.id for task in live.staying)
+        return replace(
+            live,
+            membership=restore(
+                live.id,
+                number=max((g.number for g in past.generations), default=0),
+                active=groups.get(GenerationState.ACTIVE),
+                forming=groups.get(GenerationState.FORMING),
+                wanted=staying,
+                leaving=frozenset(live.tasks) - staying,
+            ),
+            trained=any(g.switched_at is not None for g in past.generations),
+            step=max((g.step or 0 for g in past.generations), default=0),
+            kill_at={
+                task.id: live.adopted_at + limits.get(task.state, timeouts.silent_s) for task in live.tasks.values()
+            },
+        )
+
+    def resume(self, draft: Draft, live: LiveJob) -> None:
+        """Let the coordinator know who is there still."""
+        alive = {task.id for task in live.running}
+        for task_id in live.membership.tasks.keys() - alive:
+            live = coordinate(draft, live, Gone(task_id=task_id))
+        if alive:
+            release_leavers(draft, regroup(draft, live, "the server is back"))
+
+
+def _start_deadline(live: LiveJob, task: Task) -> float | None:
+    if task.state is not TaskState.STARTING or not live.competes:
+        return None
+    return max(task.started_at, live.adopted_at) + live.slept_s + live.job.spec.start_timeout_s
+
+
+def _environment(job: Job, settings: ControlSettings) -> dict[str, str]:
+    """Return what a task needs that trains under the coordinator."""
+    env = {
+        "PLIANT_URL": settings.url,
+        "PLIANT_TASK_TOKEN": job_token(settings.secret, job.id),
+        "PLIANT_LEASE_S": f"{settings.timeouts.lease_s:g}",
+        "PLIANT_VIRTUAL_WORKERS": str(job.spec.virtual_workers),
+        "PLIANT_MAX_TASKS": str(job.spec.max_tasks),
+        "PLIANT_MODE": job.spec.mode,
+        "PLIANT_CHECKPOINT_FREQ": str(job.spec.checkpoint_freq),
+        "PLIANT_CHECKPOINT_EVERY_S": f"{job.spec.checkpoint_every_s:g}",
+        "DLI_IS_ELASTIC": "true",
+    }
+    if settings.trust.certificate is not None:
+        env["PLIANT_CA"] = str(settings.trust.certificate)
+    if settings.trust.server_name is not None:
+        env["PLIANT_SERVER_NAME"] = settings.trust.server_name
+    if settings.server_file is not None:
+        env["PLIANT_SERVER_FILE"] = str(settings.server_file)
+    if job.spec.audit:
+        env["PLIANT_AUDIT"] = "1"
+    if job.spec.resume_from is not None:
+        env["PLIANT_RESUME_FROM"] = job.spec.resume_from
+    return env

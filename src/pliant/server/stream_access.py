@@ -1,0 +1,95 @@
+"""Access to an answer that goes on for long, checked again while it is sent.
+
+Meanwhile a session can end, an account can be disabled, and a share can be taken back.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
+
+from pliant.control.requests.sharing import Sharing
+from pliant.core.access import Principal, Sight
+from pliant.core.errors import Forbidden, NotFound, Unauthorized
+from pliant.people.authenticator import Identity
+from pliant.people.people import People
+from pliant.server.context import InContext
+from pliant.server.middleware.authentication import (
+    InIdentity,
+    PasswordCredentials,
+    TokenCredentials,
+    credentials_of,
+)
+from pliant.server.middleware.authorisation import authorise
+
+RECHECK_S: Final = 2.0
+"""So often the caller is authenticated anew; what they see is looked up every time."""
+
+ACCESS_LOST: Final = (Unauthorized, Forbidden, NotFound)
+"""What ends an answer that has begun: the caller lost their access, or does not see the job any more."""
+
+
+class StreamAccess:
+    """The access of a caller to an answer that goes on.
+
+    Args:
+        recheck: returns the caller as they are now; raises Unauthorized or Forbidden if they lost their access.
+    """
+
+    def __init__(self, caller: Principal, sharing: Sharing, recheck: Callable[[], Principal]) -> None:
+        self._caller = caller
+        self._sharing = sharing
+        self._recheck = recheck
+        self._checked_at = asyncio.get_running_loop().time()
+
+    async def sight(self) -> Sight | None:
+        """Return which jobs the caller sees now; None: all.
+
+        Raises:
+            Unauthorized, Forbidden: they lost their access.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._checked_at >= RECHECK_S:
+            self._caller = await asyncio.to_thread(self._recheck)
+            self._checked_at = now
+        return self._sharing.sight(self._caller)
+
+
+async def stream_access_of(request: Request, context: InContext, identity: InIdentity) -> StreamAccess:
+    """Return the caller's access, to be checked again."""
+    given = credentials_of(request.headers)
+    look_up = await run_in_threadpool(_look_up_again, context.people, identity, given)
+
+    def recheck() -> Principal:
+        caller = look_up()
+        authorise(request, caller)
+        return caller
+
+    return StreamAccess(identity.principal, context.sharing, recheck)
+
+
+InStreamAccess = Annotated[StreamAccess, Depends(stream_access_of)]
+
+
+def _look_up_again(
+    people: People, identity: Identity, given: PasswordCredentials | TokenCredentials
+) -> Callable[[], Principal]:
+    """Return what looks up who the caller is now.
+
+    It never compares a password again: that takes long, and would count as an attempt to log on.
+    """
+    if identity.by != "password":
+        token = given.text if isinstance(given, TokenCredentials) else given.password
+        return lambda: people.authenticator.authenticate_token(token).principal
+    name = identity.principal.name
+    first = people.accounts.get(name).noun
+
+    def look_up() -> Principal:
+        user = people.accounts.get(name).noun
+        if not user.active or user.password_changed_at != first.password_changed_at:
+            raise Unauthorized(f"the account {name} is disabled, or has another password by now")
+        return user.principal()
+
+    return look_up

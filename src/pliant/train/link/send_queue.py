@@ -1,0 +1,67 @@
+"""The messages of a task to the server, until the server has stored them. Knows no connection.
+
+Laws: messages go out in the order in which they were put in, each with a number that grows; what was sent on a
+connection that was lost is sent again on the next one; no more than a window of messages is sent and not stored. Not
+safe to call from several threads at once: the link holds its lock.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from pliant.core.link import FromTask, Report
+
+WINDOW: Final = 100
+"""So many messages may be sent and not stored yet; the next waits until one of them is stored."""
+_MAX_POINTS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A message with its number."""
+
+    number: int
+    message: FromTask
+
+
+class SendQueue:
+    """Messages that wait to be sent, and those that were sent and are not known to be stored."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Numbered] = deque()
+        self._sent: deque[Numbered] = deque()
+        self._number = 0
+
+    def __len__(self) -> int:
+        """Return how many messages are still to be stored."""
+        return len(self._waiting) + len(self._sent)
+
+    def put(self, message: FromTask) -> None:
+        """Add a message. A report is merged into one that waits: with the points of both and the newer progress."""
+        last = self._waiting[-1].message if self._waiting else None
+        if isinstance(message, Report) and isinstance(last, Report) and len(last.points) < _MAX_POINTS:
+            self._waiting.pop()
+            points = (*last.points, *message.points)
+            message = Report(generation=message.generation, progress=message.progress, points=points)
+        self._number += 1
+        self._waiting.append(Numbered(self._number, message))
+
+    def next(self) -> Numbered | None:
+        """Return the message to send next; None if there is none, or the window is full."""
+        return self._waiting[0] if self._waiting and len(self._sent) < WINDOW else None
+
+    def mark_sent(self, item: Numbered) -> None:
+        """Note that a message was sent, unless the connection was lost meanwhile and it waits again."""
+        if self._waiting and self._waiting[0] is item:
+            self._sent.append(self._waiting.popleft())
+
+    def drop_stored(self, number: int) -> None:
+        """Drop the messages up to this number, which are stored."""
+        for items in (self._sent, self._waiting):
+            while items and items[0].number <= number:
+                items.popleft()
+
+    def requeue_sent(self) -> None:
+        """Put all that was sent back in front, because the connection was lost."""
+        self._waiting.extendleft(reversed(self._sent))
+        self._sent.clear()

@@ -1,0 +1,179 @@
+"""Drives one task's training from its first epoch to the saved model: joins, hands out batches, reports, finishes.
+
+The parts do the work (`Engine` commits steps, `Loop` plays a step, `Results` writes files, `Reporter` tells the
+server); this file says in which order. Knows nothing of how the parts were made.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pliant.core.link import Finished, Ready
+from pliant.train.checks import InitialParameters
+from pliant.train.context import TrainContext
+from pliant.train.engine import Engine
+from pliant.train.errors import TrainingError
+from pliant.train.evaluate import GROUP_OF_ONE, Evaluation
+from pliant.train.group.rendezvous import RendezvousServer
+from pliant.train.interrupt import save_on_interrupt
+from pliant.train.loop import Loop
+from pliant.train.report import Reporter
+from pliant.train.state.results import Results
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Trainer:
+    """One task's way through all epochs of a training."""
+
+    context: TrainContext
+    engine: Engine
+    loop: Loop
+    results: Results
+    initial: InitialParameters
+    when_saved: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the model is saved, before the server hears that the training is finished."""
+    num_epochs: int | None = None
+    """None before the training has begun."""
+    _iterated: int | None = None
+    """The epoch whose batches the script iterates, or has iterated last."""
+    _is_finished: bool = False
+    _rendezvous: RendezvousServer | None = None
+    _reporter: Reporter | None = None
+
+    def __post_init__(self) -> None:
+        self.engine.after_commit = self._note_commit
+        self.context.cleanups.append(self._close)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.engine.plan.steps_per_epoch
+
+    @property
+    def leads(self) -> bool:
+        """This is the one task that saves and reports."""
+        return self.engine.membership.group.rank == 0
+
+    @property
+    def step_in_epoch(self) -> int:
+        return self.engine.committed - self.engine.epoch * self.steps_per_epoch
+
+    def epochs(self, num_epochs: int) -> Iterator[int]:
+        """Join the training and yield the index of every epoch that is left; then save the model and return."""
+        if self.num_epochs is not None:
+            raise TrainingError("epochs() was called before; one Run is one training")
+        self.num_epochs = num_epochs
+        self.context.closers.append(self.finish)
+        engine = self.engine
+        self._reporter = Reporter(
+            send=self.context.membership.send,
+            now=self.context.now,
+            plan=engine.plan,
+            claim=engine.state.claim,
+            num_epochs=num_epochs,
+        )
+        self.loop.feed.stop_at(num_epochs * self.steps_per_epoch)
+        if self.context.standalone:
+            self.context.cleanups.append(save_on_interrupt(self.results.interrupt))
+        self._join()
+        while engine.epoch < num_epochs:
+            yield engine.epoch
+            if engine.committed < (engine.epoch + 1) * self.steps_per_epoch:
+                raise TrainingError(
+                    f"epoch {engine.epoch} was left after step {self.step_in_epoch} of {self.steps_per_epoch}; iterate "
+                    f"the run to its end in every epoch (break out of the loop over epochs to stop early)"
+                )
+            engine.epoch += 1
+        self.finish()
+
+    def _join(self) -> None:
+        engine, membership = self.engine, self.context.membership
+        membership.device = engine.device
+        if not self.context.standalone:  # else no other task comes to meet this one
+            self._rendezvous = RendezvousServer(membership.host)
+            membership.announce_ready(
+                Ready(
+                    host=self._rendezvous.host,
+                    port=self._rendezvous.port,
+                    virtual_workers=engine.plan.virtual_workers,
+                    num_epochs=self.num_epochs or 0,
+                )
+            )
+        engine.enter()
+
+    def batches(self) -> Iterator[Any]:
+        """Yield this task's parts of the global batches of the present epoch, from the step that comes next."""
+        if self.num_epochs is None:
+            raise TrainingError("iterate the run inside `for epoch in run.epochs(num_epochs):`")
+        engine = self.engine
+        self.initial.check()
+        engine.restart_epoch()
+        self._iterated = engine.epoch
+        end = (engine.epoch + 1) * self.steps_per_epoch
+        while engine.committed < end:
+            yield from self.loop.parts()
+
+    def _note_commit(self, sums: Sequence[float]) -> None:
+        engine = self.engine
+        values = self.loop.metric_sums.means(sums)
+        engine.state.last.update(values)
+        for name in engine.running.find_untracked_changes():
+            engine.state.claim.downgrade(f"the buffer {name} changes in a forward pass and is too large to travel")
+        assert self._reporter is not None
+        generation = engine.membership.group.number
+        self._reporter.commit(values, step=engine.committed, generation=generation, leads=self.leads)
+        if self.leads:
+            if engine.committed % self.steps_per_epoch == 0:
+                self.results.after_epoch(step=engine.committed, epoch=engine.epoch)
+            self.results.after_commit(step=engine.committed, epoch=engine.epoch)
+
+    def check_together(self) -> None:
+        """Raise TrainingError unless all tasks are at the same line of the script: between steps, inside an epoch."""
+        if self.num_epochs is None or self.loop.is_inside:
+            raise TrainingError(
+                "evaluate() was called where tasks are not together; call it inside `for epoch in run.epochs(…)`, "
+                "before or after the loop over the batches"
+            )
+
+    def evaluate(self, evaluation: Evaluation) -> dict[str, float]:
+        """Compute an evaluation with all other tasks; each computes it for itself when the training is finished."""
+        if self._is_finished:
+            return evaluation.run(GROUP_OF_ONE, is_lost=lambda: False)
+        return self.engine.evaluate(evaluation, after_steps=self._iterated == self.engine.epoch)
+
+    def log(self, values: Mapping[str, float]) -> None:
+        """Report values of the whole training."""
+        if self._reporter is None:
+            raise TrainingError("log() before epochs(): there is no training to report on yet")
+        generation = self.engine.membership.group.number
+        self._reporter.log(values, step=self.engine.committed, generation=generation, leads=self.leads)
+
+    def finish(self) -> None:
+        """Save the model, on the leader, while the others wait: if the leader is lost, another one can still do it."""
+        if self._is_finished:
+            return
+        engine, digest = self.engine, ""
+        while True:
+            if self.leads:
+                self._report_end()
+                self.results.finish(step=engine.committed, epoch=engine.committed // self.steps_per_epoch)
+                digest = engine.state.digest()
+                self.results.write_digest(digest)
+            if engine.barrier():
+                break
+        self._is_finished = True
+        self._close()
+        assert self._reporter is not None
+        progress = self._reporter.progress(engine.committed)
+        digest = digest or self.results.read_digest()
+        for act in self.when_saved:
+            act()
+        engine.membership.send(Finished(step=engine.committed, digest=digest, progress=progress))
+
+    def _report_end(self) -> None:
+        assert self._reporter is not None
+        engine = self.engine
+        self._reporter.end(engine.state.last, step=engine.committed, generation=engine.membership.group.number)
+
+    def _close(self) -> None:
+        if self._rendezvous is not None:
+            self._rendezvous.close()

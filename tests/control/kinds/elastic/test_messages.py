@@ -1,0 +1,103 @@
+"""What tasks say to be told to people: a second time, because the server died before it said so; and much."""
+
+from functools import partial
+
+import pytest
+from tests.control.conftest import World
+
+from pliant.core.errors import Unavailable
+from pliant.core.event import EventKind
+from pliant.core.link import EpochFinished, FromTask, Note, Saved, SaveFailed
+from pliant.core.ports import EventFilter, Writes
+
+NEWS: tuple[FromTask, ...] = (
+    EpochFinished(epoch=0, step=10, samples=640),
+    Saved(what="checkpoint", step=10, epoch=1, path="checkpoint/a", num_bytes=1, seconds=0.1),
+    SaveFailed(step=10, error="the disk is full"),
+    Note(message="mind this"),
+)
+
+
+@pytest.mark.parametrize("news", NEWS, ids=lambda news: news.kind)
+def test_what_was_stored_and_not_acknowledged_is_one_event(world: World, news: FromTask) -> None:
+    job_id = world.submit(max_tasks=1)
+    world.settle(3)
+    task_id = world.members(job_id)[0]
+
+    def told() -> int:
+        """Return how many events were made of what the task said."""
+        events = world.store.events(EventFilter(job_id=job_id))
+        return sum(event.task_id == task_id for event in events) - num_before
+
+    num_before = 0
+    num_before = told()
+    world.say(task_id, news, 7)
+    world.settle(0.1)
+    world.restart()
+    world.say(task_id, news, 7)
+    world.settle(0.1)
+    assert told() == 1
+    world.say(task_id, news, 8)
+    world.settle(0.1)
+    assert told() == 2
+
+
+def test_a_message_that_could_not_be_written_is_still_news(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = world.submit(max_tasks=1)
+    world.settle(3)
+    with monkeypatch.context() as broken:
+        broken.setattr(world.store, "write", _fail)
+        world.say(world.members(job_id)[0], NEWS[0], 7)
+        with pytest.raises(OSError, match="the disk is gone"):
+            world.control.tick()
+    world.restart()
+    world.say(world.store.tasks(job_id)[0].id, NEWS[0], 7)
+    world.settle(0.1)
+    assert sum("epoch 0 is finished" in event.message for event in world.store.events(EventFilter())) == 1
+
+
+def _fail(writes: object) -> None:
+    raise OSError("the disk is gone")
+
+
+def test_a_task_that_never_stops_talking_does_not_keep_the_loop_from_all_else(world: World) -> None:
+    talkative, other = (world.store.tasks(world.submit())[0].id for _ in range(2))
+    num_said = 0
+
+    def say_more() -> None:
+        nonlocal num_said
+        num_said += 1
+        assert num_said < 100, "one tick takes in more and more"
+        world.control.receive(talkative, Note(message="another epoch"), stored=say_more)
+
+    say_more()
+    world.control.receive(other, Note(message="and me?"))
+    world.control.tick()
+
+    assert num_said == 2
+    assert world.said(EventKind.WARNING) == ["job-1 (digits): another epoch", "job-2 (digits): and me?"]
+
+
+def test_what_is_only_told_to_people_is_written_together_in_its_order(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [world.store.tasks(world.submit())[0].id for _ in range(2)]
+    write, written, stored = world.store.write, list[int](), list[int]()
+
+    def counted(writes: Writes) -> object:
+        written.append(len(writes.events))
+        if len(written) == 1:
+            raise Unavailable("the database is away")
+        return write(writes)
+
+    monkeypatch.setattr(world.store, "write", counted)
+    for number in range(120):
+        world.control.receive(tasks[number % 2], Note(message=f"{number}"), stored=partial(stored.append, number))
+    with pytest.raises(Unavailable):
+        world.control.tick()
+    assert stored == []
+    world.control.tick()
+
+    assert written == [50, 50, 50, 20]
+    assert stored == [*range(120)]
+    assert [said.rpartition(" ")[2] for said in world.said(EventKind.WARNING)] == [f"{number}" for number in range(120)]
