@@ -1,28 +1,20 @@
-"""The contract of `Store`: what every implementation does, whatever lies under it.
+"""The contract of `Store` over jobs and what happens to them: all of it comes back as it was written.
 
-Subclass `StoreContract` and give it a fixture `store`; for a store that outlives its process also
-`StoreDurabilityContract`, with the fixture `open_store_source`. Knows no SQL.
+Every implementation does this, whatever lies under it. Subclass `StoreContract` and give it a fixture `store`, and
+with it `SeriesContract` (`tests.contracts.store_series`: points, charts, usage) and `WritesContract`
+(`tests.contracts.store_writes`: whole or not at all, by many threads); for a store that outlives its process also
+`DurabilityContract` there. Knows no SQL.
 """
 
 import math
-import subprocess
-import sys
-import threading
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
-from typing import Final
-
-import pytest
 
 from pliant.core.access import Sight
-from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
 from pliant.core.ports import EventFilter, Store, Writes
-
-_DEADLINE_S: Final = 30.0
 
 
 def a_spec(name: str = "digits") -> JobSpec:
@@ -83,7 +75,7 @@ def messages(events: Iterable[Event]) -> list[str]:
 
 
 class StoreContract:
-    """What a caller may rely on."""
+    """What a caller may rely on of jobs and of what happens to them."""
 
     def test_a_new_store_is_empty(self, store: Store) -> None:
         assert store.job(JobId("job-1")) is None
@@ -224,20 +216,6 @@ class StoreContract:
         both = EventFilter(job_id=JobId("job-0"), kinds=(EventKind.WARNING, EventKind.TASK_LOST), after=2, limit=3)
         assert messages(store.events(both)) == ["4", "8", "10"]
 
-    def test_points_come_in_order_of_step_and_name(self, store: Store) -> None:
-        points = (a_metric(2, "loss"), a_metric(1, "loss"), a_metric(2, "accuracy"), a_metric(10, "accuracy"))
-        store.write(Writes(jobs=(a_job(), a_job("job-2")), metrics=(*points, a_metric(1, job_id="job-2"))))
-        job_id = JobId("job-1")
-        assert store.metrics(job_id) == (points[1], points[2], points[0], points[3])
-        assert store.metrics(job_id, names=["loss"]) == (points[1], points[0])
-        assert store.metrics(job_id, names=["loss", "accuracy"], after_step=1) == (points[2], points[0], points[3])
-        assert store.metrics(job_id, limit=1) == (points[1],)
-
-    def test_a_point_of_the_same_step_replaces_the_one_before(self, store: Store) -> None:
-        store.write(Writes(jobs=(a_job(),), metrics=(a_metric(1, value=0.9), a_metric(2))))
-        store.write(Writes(metrics=(a_metric(1, value=0.1),)))
-        assert store.metrics(JobId("job-1")) == (a_metric(1, value=0.1), a_metric(2))
-
     def test_numbers_that_are_not_finite_are_kept(self, store: Store) -> None:
         progress = Progress(
             epoch=0,
@@ -263,165 +241,3 @@ class StoreContract:
     def test_text_that_no_database_holds_does_not_stop_a_write(self, store: Store) -> None:
         store.write(Writes(events=(an_event("nul \x00 and \udc80"),)))
         assert messages(store.events(EventFilter()))[0].startswith("nul ")
-
-    def test_a_chart_of_few_points_has_them_all(self, store: Store) -> None:
-        points = [a_metric(step, value=float(step % 7)) for step in (1, 2, 5)]
-        store.write(Writes(jobs=(a_job(),), metrics=(*points, a_metric(2, "accuracy", math.nan))))
-        accuracy, loss = store.chart(JobId("job-1"))
-        assert (accuracy.name, loss.name) == ("accuracy", "loss")
-        assert [(b.first_step, b.last_step, b.mean, b.num_points) for b in loss.buckets] == [
-            (1, 1, 1.0, 1),
-            (2, 2, 2.0, 1),
-            (5, 5, 5.0, 1),
-        ]
-        assert [(b.num_points, b.num_values, b.mean, b.lowest) for b in accuracy.buckets] == [(1, 0, None, None)]
-        assert store.chart(JobId("job-1"), names=["loss"], first_step=2, last_step=4) == (
-            replace(loss, buckets=loss.buckets[1:2]),
-        )
-        assert store.chart(JobId("job-1"), names=["unknown"]) == ()
-        assert store.chart(JobId("job-2")) == ()
-
-    @pytest.mark.parametrize("max_buckets", [1, 7, 100])
-    def test_a_chart_of_many_points_loses_no_count_and_no_extreme(self, store: Store, max_buckets: int) -> None:
-        values = [math.sin(step / 50) + (step == 1234) * 9 - (step == 3999) * 9 for step in range(4000)]
-        points = tuple(a_metric(step, value=value) for step, value in enumerate(values))
-        store.write(Writes(jobs=(a_job(), a_job("job-2"))))
-        for start in range(0, 4000, 500):
-            store.write(Writes(metrics=(*points[start : start + 500], a_metric(start, job_id="job-2", value=77.0))))
-        (series,) = store.chart(JobId("job-1"), max_buckets=max_buckets)
-        buckets = series.buckets
-        assert max_buckets / 4 < len(buckets) <= max_buckets
-        assert sum(b.num_points for b in buckets) == sum(b.num_values for b in buckets) == 4000
-        assert max(b.highest for b in buckets if b.highest is not None) == max(values)
-        assert min(b.lowest for b in buckets if b.lowest is not None) == min(values)
-        assert (buckets[0].first_step, buckets[-1].last_step) == (0, 3999)
-        assert all(one.last_step < other.first_step for one, other in pairwise(buckets))
-        for bucket in buckets:
-            under = values[bucket.first_step : bucket.last_step + 1]
-            assert bucket.mean == pytest.approx(sum(under) / len(under))
-            assert (bucket.lowest, bucket.highest) == (min(under), max(under))
-
-    def test_a_chart_merges_neighbours_over_equal_numbers_of_steps(self, store: Store) -> None:
-        there = (step for step in range(5, 180) if step % 7 not in (2, 3))
-        points = [a_metric(step, value=math.nan if step % 5 == 0 else step / 8) for step in there]
-        store.write(Writes(jobs=(a_job(),), metrics=tuple(points)))
-        (series,) = store.chart(JobId("job-1"), max_buckets=50)
-        for number, bucket in enumerate(series.buckets):
-            cell = [point for point in points if (point.step - 5) // 4 == number]
-            values = [point.value for point in cell if not math.isnan(point.value)]
-            assert (bucket.first_step, bucket.last_step, bucket.at) == (cell[0].step, cell[-1].step, cell[-1].at)
-            assert (bucket.num_points, bucket.num_values, bucket.total) == (len(cell), len(values), sum(values))
-        assert len(series.buckets) == 44
-
-    def test_a_point_that_is_replaced_counts_once_in_a_chart(self, store: Store) -> None:
-        store.write(Writes(jobs=(a_job(),), metrics=tuple(a_metric(step, value=1.0) for step in range(200))))
-        store.write(Writes(metrics=(a_metric(7, value=-5.0),)))
-        store.write(Writes(metrics=(a_metric(7, value=3.0),)))
-        (series,) = store.chart(JobId("job-1"), max_buckets=1)
-        (bucket,) = series.buckets
-        assert (bucket.num_points, bucket.lowest, bucket.highest) == (200, 1.0, 3.0)
-        assert bucket.total == pytest.approx(202.0)
-
-    def test_usage_starts_with_each_jobs_last_earlier_point(self, store: Store) -> None:
-        def point(at: float, job_id: str, num_slots: int) -> Usage:
-            return Usage(at=at, job_id=JobId(job_id), num_slots=num_slots)
-
-        points = [point(1.0, "job-1", 1), point(2.0, "job-1", 2), point(2.0, "job-1", 3), point(2.5, "job-2", 1)]
-        points += [point(4.0, "job-2", 0), point(5.0, "job-1", 8)]
-        store.write(Writes(jobs=(a_job(), a_job("job-2")), usage=tuple(points)))
-        assert store.usage() == tuple(points)
-        assert store.usage(since=4.0) == tuple(points[2:])
-        assert store.usage(since=2.0) == (points[0], *points[1:])
-        assert store.usage(since=4.0, job_id=JobId("job-1")) == (points[2], points[5])
-        assert store.usage(since=9.0) == (points[4], points[5])
-
-    def test_ids_count_from_one_for_every_name(self, store: Store) -> None:
-        assert [store.next_id("job"), store.next_id("job"), store.next_id("job-1"), store.next_id("job")] == [
-            1,
-            2,
-            1,
-            3,
-        ]
-
-    def test_a_write_that_fails_leaves_nothing_behind(self, store: Store) -> None:
-        stranger = a_task("job-9.1", job_id="job-9")
-        with pytest.raises(NotFound):
-            store.write(Writes(jobs=(a_job(),), tasks=(a_task(), stranger), events=(an_event("lost"),)))
-        assert store.job(JobId("job-1")) is None
-        assert store.tasks() == ()
-        assert store.last_seq() == 0
-        assert [event.seq for event in store.write(Writes(events=(an_event("next"),)))] == [1]
-
-    def test_threads_that_write_at_once_leave_no_gap_and_no_double(self, store: Store) -> None:
-        num_threads, num_writes = 6, 20
-        acknowledged: dict[int, list[int]] = {thread: [] for thread in range(num_threads)}
-        seen: list[list[int]] = []
-        done = threading.Event()
-
-        def write(thread: int) -> None:
-            for number in range(num_writes):
-                events = (an_event(f"{thread}/{number}/0"), an_event(f"{thread}/{number}/1"))
-                acknowledged[thread] += [event.seq for event in store.write(Writes(events=events))]
-                store.next_id("job")
-
-        def read() -> None:
-            while not done.is_set():
-                seen.append([event.seq for event in store.events(EventFilter())])
-
-        writers = [threading.Thread(target=write, args=(thread,)) for thread in range(num_threads)]
-        reader = threading.Thread(target=read)
-        for thread in [*writers, reader]:
-            thread.start()
-        for thread in writers:
-            thread.join(_DEADLINE_S)
-        done.set()
-        reader.join(_DEADLINE_S)
-
-        total = num_threads * num_writes * 2
-        assert sorted(seq for seqs in acknowledged.values() for seq in seqs) == list(range(1, total + 1))
-        assert all(seqs == sorted(seqs) for seqs in acknowledged.values())
-        assert all(seqs == list(range(1, len(seqs) + 1)) for seqs in seen), "a reader saw a gap"
-        assert store.next_id("job") == num_threads * num_writes + 1
-
-
-_WRITE_AND_WAIT: Final = """
-import sys
-from pliant.core.event import Event, EventKind
-from pliant.core.ports import Writes
-from tests.contracts.store import a_job, an_event
-
-{open_store}
-number = 0
-while True:
-    number += 1
-    job_number = store.next_id("job")
-    store.write(Writes(jobs=(a_job(f"job-{{job_number}}"),), events=(an_event(str(number)),)))
-    print(number, flush=True)
-"""
-
-
-class StoreDurabilityContract:
-    """What a store that outlives its process adds.
-
-    Fixture `open_store_source`: Python source that assigns an open store to `store`, on the same data as the fixture.
-    """
-
-    def test_an_acknowledged_write_survives_sigkill(self, store: Store, open_store_source: str) -> None:
-        source = _WRITE_AND_WAIT.format(open_store=open_store_source)
-        with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout is not None
-            watchdog = threading.Timer(_DEADLINE_S, child.kill)
-            watchdog.start()
-            acknowledged = [child.stdout.readline() for _ in range(10)]
-            child.kill()
-            acknowledged += child.stdout.readlines()
-            watchdog.cancel()
-        last = len(acknowledged)
-        assert last >= 10
-        store.write(Writes(events=(an_event("0"),)))  # waits for what a database still commits for the child
-        *found, own = [int(message) for message in messages(store.events(EventFilter()))]
-        assert own == 0
-        assert found == list(range(1, len(found) + 1))
-        assert len(found) in (last, last + 1), "written but killed before it said so is the only other case"
-        assert len(store.jobs()) == len(found)
-        assert store.next_id("job") > last

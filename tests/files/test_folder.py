@@ -14,7 +14,7 @@ import pytest
 from pliant.core.errors import NoSpace, Unavailable
 from pliant.files import folder as folders
 from pliant.files.digest import content_digest, digest_of_file, digest_of_names, read_content_digest
-from pliant.files.space import check_room, told_of_disk
+from pliant.files.space import check_room, translate_disk_errors
 
 NOBODY = 65534
 WRITES = """
@@ -92,13 +92,13 @@ def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        with pytest.raises(NoSpace, match="is full"), told_of_disk(tmp_path):
+        with pytest.raises(NoSpace, match="is full"), translate_disk_errors(tmp_path):
             (tmp_path / "file").write_bytes(bytes(2000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    with pytest.raises(NoSpace), told_of_disk(tmp_path), Path("/dev/full").open("wb") as full:
+    with pytest.raises(NoSpace), translate_disk_errors(tmp_path), Path("/dev/full").open("wb") as full:
         full.write(b"x")
-    with pytest.raises(Unavailable, match="No such file"), told_of_disk(tmp_path):
+    with pytest.raises(Unavailable, match="No such file"), translate_disk_errors(tmp_path):
         (tmp_path / "no" / "file").write_bytes(b"")
 
 

@@ -35,7 +35,7 @@ from pliant.core.job import JobId, NodeId
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster, Links
 from pliant.entry.datasets import IMPORTER
-from pliant.entry.environments import opened_environments
+from pliant.entry.environments import open_environments
 from pliant.ibm.rest.api import IBM
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people
@@ -45,7 +45,7 @@ from pliant.server.app import make_app
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
-from pliant.server.model_jobs import models_of
+from pliant.server.model_jobs import make_models
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
@@ -76,7 +76,7 @@ class Served:
         )
         self._rooms = ExitStack()
         self.environments = self._rooms.enter_context(
-            opened_environments(self.store.registry, self.clock, home, os.environ, self.people)
+            open_environments(self.store.registry, self.clock, home, os.environ, self.people)
         )
         self.datasets = make_datasets(
             self.store.registry,
@@ -107,7 +107,7 @@ class Served:
             datasets=self.datasets,
             people=self.people,
             sharing=self.sharing,
-            models=models_of(
+            models=make_models(
                 self.store.registry, self.clock, self.control, self.sharing, self.people.authenticator.has_user
             ),
             registry=self.store.registry,

@@ -16,7 +16,7 @@ import httpx
 from pliant.catalog.models.training import Training
 from pliant.core.access import EVERYBODY, Role
 from pliant.core.dataset import Content, Dataset, DatasetState, Source
-from pliant.server.model_jobs import models_of
+from pliant.server.model_jobs import make_models
 
 Served = Any
 
@@ -412,7 +412,9 @@ def test_what_a_killed_server_left_is_cleaned_at_the_next_start(server: Served) 
     (server.home / "trainings" / ".new-draft").write_text("half")
     (server.home / "trainings" / ("0" * 64 + ".tar.gz")).write_text("nobody's")
     (server.home / "templates" / ".new-draft").mkdir()
-    models_of(server.store.registry, server.clock, server.control, server.sharing, server.people.authenticator.has_user)
+    make_models(
+        server.store.registry, server.clock, server.control, server.sharing, server.people.authenticator.has_user
+    )
     assert [one["name"] for one in server.http.get("/models/digits/trainings").json()["trainings"]] == ["whole"]
     assert [path.name for path in (server.home / "trainings").iterdir()] == [f"{whole.code_hash}.tar.gz"]
     assert [path.name for path in (server.home / "templates").iterdir()] == ["images-1"]

@@ -2,11 +2,13 @@
 
 import pytest
 from tests.contracts.store import StoreContract
+from tests.contracts.store_series import SeriesContract
+from tests.contracts.store_writes import WritesContract
 
 from pliant.sim.store import MemoryStore
 
 
-class TestMemoryStore(StoreContract):
+class TestMemoryStore(StoreContract, SeriesContract, WritesContract):
     @pytest.fixture
     def store(self) -> MemoryStore:
         return MemoryStore()

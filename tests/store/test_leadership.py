@@ -114,7 +114,7 @@ def test_a_new_term_waits_for_what_is_being_written_and_ends_what_stands_still(
     with closing(SqlStore(postgres_url, term=stopped.term)) as store:
 
         def stand_still() -> None:
-            with store._writing() as connection:
+            with store._write_transaction() as connection:
                 connection.exec_driver_sql("INSERT INTO counters VALUES ('half', 1)")
                 until(next_one.take)
                 connection.exec_driver_sql("INSERT INTO counters VALUES ('other half', 1)")
@@ -216,7 +216,7 @@ def test_a_commit_that_never_arrived_is_told_as_not_written(wire: Wire, postgres
     with closing(SqlStore(wire.url)) as store:
 
         def cut_before_the_commit() -> None:
-            with store._writing() as connection:
+            with store._write_transaction() as connection:
                 connection.exec_driver_sql("INSERT INTO counters VALUES ('x', 1)")
                 cut_all(postgres_url)
 

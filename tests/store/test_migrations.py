@@ -14,7 +14,7 @@ from tests.contracts.store import a_job, an_event
 
 from pliant.core.job import JobId, JobSpec
 from pliant.core.ports import EventFilter, Writes
-from pliant.store.engine import open_engine, reading, writing
+from pliant.store.engine import open_engine, read_transaction, write_transaction
 from pliant.store.migrate import MIGRATIONS, migrate, revision_of
 from pliant.store.rollups import NUM_LEVELS
 from pliant.store.sql import SqlStore
@@ -111,11 +111,11 @@ def in_order(rows: list[dict[str, Any]], table_name: str) -> list[str]:
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
 def test_a_populated_database_of_every_revision_keeps_every_value(engine: Engine, revision: str) -> None:
     migrate(engine, revision)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         assert revision_of(connection) == revision
         before = populate(connection)
     migrate(engine)
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         assert revision_of(connection) == REVISIONS[-1]
         for name, rows in before.items():
             after = rows_of(connection, name, list(rows[0]))
@@ -147,19 +147,19 @@ def assert_same_as_metadata(connection: Connection) -> None:
 
 def test_migrations_make_exactly_the_tables_of_the_metadata(engine: Engine) -> None:
     migrate(engine)
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         assert_same_as_metadata(connection)
         assert connection.execute(select(func.count()).select_from(METADATA.tables["jobs"])).scalar_one() == 0
 
 
 def test_an_upgrade_that_fails_half_way_leaves_the_tables_as_they_were(engine: Engine) -> None:
     migrate(engine, "0001")
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         before = populate(connection)
         connection.exec_driver_sql("CREATE TABLE audit (something_else INTEGER)")
     with pytest.raises(Exception, match="already exists"):
         migrate(engine)
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         assert revision_of(connection) == "0001"
         found = MetaData()
         found.reflect(connection)

@@ -5,14 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 from tests.contracts.registry import AuditContract, RegistryContract
-from tests.contracts.store import StoreContract, StoreDurabilityContract, a_job, an_event
+from tests.contracts.store import StoreContract, a_job, an_event
+from tests.contracts.store_series import SeriesContract
+from tests.contracts.store_writes import DurabilityContract, WritesContract
 from tests.databases import cut_all, execute
 
 from pliant.core.errors import InvalidInput, Unavailable
 from pliant.core.job import JobId
 from pliant.core.ports import EventFilter, Store, Writes
 from pliant.core.registry import AuditEntry
-from pliant.store.engine import open_engine, reading
+from pliant.store.engine import open_engine, read_transaction
 from pliant.store.sql import SqlStore
 
 
@@ -28,7 +30,7 @@ def open_store_source(postgres_url: str) -> str:
     return f"from pliant.store.sql import SqlStore\nstore = SqlStore({postgres_url!r})"
 
 
-class TestPostgres(StoreContract, StoreDurabilityContract):
+class TestPostgres(StoreContract, SeriesContract, WritesContract, DurabilityContract):
     """PostgreSQL keeps the contract."""
 
 
@@ -82,7 +84,7 @@ def test_a_transaction_that_is_cut_leaves_nothing_and_is_told(store: SqlStore, p
     store.write(Writes(jobs=(a_job(),)))
 
     def cut_in_the_middle() -> None:
-        with store._writing() as connection:
+        with store._write_transaction() as connection:
             connection.exec_driver_sql("DELETE FROM jobs")
             cut_all(postgres_url)
             connection.exec_driver_sql("SELECT 1")
@@ -100,7 +102,7 @@ def test_sessions_say_who_they_are(store: Store, postgres_url: str) -> None:
 
 def test_a_statement_that_takes_too_long_is_ended(postgres_url: str) -> None:
     engine = open_engine(postgres_url, session={"statement_timeout": "100"})
-    with pytest.raises(Unavailable, match="statement timeout"), reading(engine) as connection:
+    with pytest.raises(Unavailable, match="statement timeout"), read_transaction(engine) as connection:
         connection.exec_driver_sql("SELECT pg_sleep(20)")
     engine.dispose()
 

@@ -12,7 +12,9 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import make_url
-from tests.contracts.store import StoreContract, StoreDurabilityContract, a_job, a_metric, an_event
+from tests.contracts.store import StoreContract, a_job, a_metric, an_event
+from tests.contracts.store_series import SeriesContract
+from tests.contracts.store_writes import DurabilityContract, WritesContract
 
 from pliant.core.access import Sight
 from pliant.core.errors import Conflict, InvalidInput, Unavailable
@@ -21,7 +23,7 @@ from pliant.core.job import JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Store, Writes
 from pliant.store import queries
-from pliant.store.engine import open_engine, reading
+from pliant.store.engine import open_engine, read_transaction
 from pliant.store.migrate import MIGRATIONS, migrate
 from pliant.store.sql import SqlStore
 from pliant.store.tables import METADATA
@@ -48,7 +50,7 @@ def open_store_source(url: str) -> str:
     return f"from pliant.store.sql import SqlStore\nstore = SqlStore({url!r})"
 
 
-class TestSqlite(StoreContract, StoreDurabilityContract):
+class TestSqlite(StoreContract, SeriesContract, WritesContract, DurabilityContract):
     """SQLite keeps the contract."""
 
 
@@ -76,7 +78,7 @@ def test_two_stores_on_one_file_share_the_numbers(url: str) -> None:
 def test_migrations_make_exactly_the_tables_of_the_metadata(url: str) -> None:
     engine = open_engine(url)
     migrate(engine)
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, METADATA) == []
     engine.dispose()

@@ -7,26 +7,26 @@ from typing import Final
 
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits
-from pliant.catalog.datasets.use_cases import Datasets, make_datasets
+from pliant.catalog.datasets.use_cases import DatasetCatalog, make_datasets
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.entry.settings import ServerSettings
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 
 IMPORTER: Final = (sys.executable, "-P", "-m", "pliant.entry.importer")
 
 
 def open_datasets(
-    registry: Registry, home: Path, told: ServerSettings, clock: Clock, users: Callable[[str], Sequence[str]]
-) -> Datasets:
+    registry: Registry, home: Path, given: ServerSettings, clock: Clock, users: Callable[[str], Sequence[str]]
+) -> DatasetCatalog:
     """Return the data sets of the server of a state folder; `users` returns the unfinished jobs that use one.
 
     Raises:
         Unavailable: the folders cannot be made.
     """
-    root = told.data_root or home / "data"
-    with told_of_disk(root):
+    root = given.data_root or home / "data"
+    with translate_disk_errors(root):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings = ImportSettings(folder=home / "datasets", data_root=root, command=IMPORTER)
-    limits = UploadLimits(max_bytes=told.max_upload_bytes)
+    limits = UploadLimits(max_bytes=given.max_upload_bytes)
     return make_datasets(registry, settings, uploads=home / "incoming", limits=limits, now=clock.now, users=users)

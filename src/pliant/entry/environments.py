@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
+from uv import find_uv_bin
+
 from pliant import __version__
+from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
 from pliant.catalog.environments.builds import Builds
-from pliant.catalog.environments.environment import Shared
-from pliant.catalog.environments.use_cases import Environments
-from pliant.catalog.environments.workshop import Limits
+from pliant.catalog.environments.environment import BaseEnvironment
+from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.people.people import People
@@ -23,28 +25,38 @@ _FOLDER = "environments"
 
 
 @contextmanager
-def opened_environments(
+def open_environments(
     registry: Registry, clock: Clock, home: Path, env: Mapping[str, str], people: People
-) -> Iterator[Environments]:
+) -> Iterator[EnvironmentCatalog]:
     """Yield the environments of a server's home; builders that a server before has begun with are begun again."""
 
-    def strangers(names: Collection[str]) -> Collection[str]:
+    def unknown_users(names: Collection[str]) -> Collection[str]:
         return [name for name in names if not people.authenticator.has_user(name)]
 
-    folder = home / _FOLDER
-    builds = Builds(registry=registry, folder=folder, clock=clock, env=env, shared=shared(), limits=Limits())
+    builder = EnvironmentBuilder(
+        folder=home / _FOLDER, env=env, base=base_environment(), limits=BuildLimits(), uv=_find_uv()
+    )
+    builds = Builds(registry=registry, clock=clock, builder=builder)
     builds.start()
     try:
-        yield Environments(registry=registry, clock=clock, env=env, builds=builds, strangers=strangers)
+        yield EnvironmentCatalog(registry=registry, clock=clock, env=env, builds=builds, unknown_users=unknown_users)
     finally:
         builds.close()
 
 
-def shared() -> Shared:
+def _find_uv() -> str:
+    """Return the uv that was installed with Pliant, or else whichever the server's PATH has."""
+    try:
+        return find_uv_bin()
+    except FileNotFoundError:
+        return "uv"
+
+
+def base_environment() -> BaseEnvironment:
     """Return what this interpreter lends to every environment that the server builds."""
     folders = _folders()
     versions = {name: _version(name) for name in ("pliant", "torch")}
-    return Shared(
+    return BaseEnvironment(
         site=folders,
         constraints=tuple(f"{name}=={version}" for name, version in versions.items() if version),
         facts=(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pliant
-from pliant.catalog.datasets.use_cases import Datasets
+from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
@@ -20,7 +20,7 @@ from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
 from pliant.entry.datasets import open_datasets
 from pliant.entry.ending import Ending
-from pliant.entry.environments import opened_environments
+from pliant.entry.environments import open_environments
 from pliant.entry.front import Front
 from pliant.entry.home import SERVER_FILE, Home
 from pliant.entry.people import open_people
@@ -28,7 +28,7 @@ from pliant.entry.settings import ServerSettings
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
-from pliant.server.model_jobs import models_of
+from pliant.server.model_jobs import make_models
 from pliant.store.sql import SqlStore
 
 CLOSE_S = 5
@@ -44,7 +44,7 @@ class Parts:
 
     context: Context
     ending: Ending
-    data: Datasets
+    data: DatasetCatalog
 
     def start(self) -> None:
         """Take up what an earlier server left."""
@@ -59,7 +59,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
     stack.callback(cluster.close)
     links, event_signal = LinkHub(), EventSignal()
     people = open_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
-    environments = stack.enter_context(opened_environments(registry, clock, home.path, os.environ, people))
+    environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
     control = Control(
@@ -73,7 +73,7 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
     environments.watch(control.wake)
     ending = Ending(control=control, event_signal=event_signal, links=links)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
-    models = models_of(registry, clock, control, sharing, people.authenticator.has_user)
+    models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
     context = Context(
         control=control,
         datasets=data,

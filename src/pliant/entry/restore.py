@@ -18,10 +18,10 @@ from typing import Any
 from pliant.control.upkeep.backup import FORMAT, HOME, MANIFEST, TABLES
 from pliant.core.errors import Conflict, InvalidInput, PliantError, Problem, Unavailable
 from pliant.files.archive import unpack
-from pliant.files.members import Limits
+from pliant.files.members import ArchiveLimits
 from pliant.store.restore import restore
 
-_LIMITS = Limits(max_bytes=1 << 50, max_files=100_000_000, max_ratio=1100, hint="")
+_LIMITS = ArchiveLimits(max_bytes=1 << 50, max_files=100_000_000, max_ratio=1100, hint="")
 _SECRETS = ("token", "secret", "database")
 
 

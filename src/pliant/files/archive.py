@@ -1,8 +1,13 @@
-"""Unpacks archives that nobody vouches for: tar, tar.gz and zip.
+"""Unpacks archives of strangers: tar, tar.gz and zip.
 
-An archive is read twice: first all of it is checked, then it is unpacked, so that nothing of one that is refused gets
-onto the disk. Only files and folders below the target are made; every size is limited while reading, so that neither
-a bomb nor a header of gigabytes gets into memory.
+An archive is read once. Every member is checked before it is written; from the first fault on nothing more is written,
+but the rest is still checked, so that all faults are named at once. Then all that was written is removed again: the
+target is a draft that nobody else reads, and is either whole or empty.
+
+What bounds the harm meanwhile: only files and folders below the target are made, none over another one; headers are
+read through a stream that hands out at most a megabyte at a time (no name of gigabytes gets into memory); and all
+members together may have so many bytes. Of 1 MB of a tar.gz at most 250 MB are written, and none of the member whose
+header goes over that.
 """
 
 import errno
@@ -12,15 +17,15 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from tarfile import TarError
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from pliant.core.errors import Problem, UserError
-from pliant.files import tar, zipped
-from pliant.files.members import Inspection, Limits, Listing
+from pliant.files import folder, tar, zipped
+from pliant.files.members import ArchiveContents, ArchiveLimits, Inspection, Member
 
 MAX_UNPACKED_BYTES: Final = 512 << 20
 MAX_FILES: Final = 20_000
-CODE_LIMITS: Final = Limits(max_bytes=MAX_UNPACKED_BYTES, max_files=MAX_FILES)
+CODE_LIMITS: Final = ArchiveLimits(max_bytes=MAX_UNPACKED_BYTES, max_files=MAX_FILES)
 """Of a submission."""
 
 _CHUNK: Final = 1 << 16
@@ -36,71 +41,66 @@ _BROKEN: Final = (
     OverflowError,
     NotImplementedError,
 )
-"""How readers tell of an archive that is none. A place that is no place is `EINVAL`; other errors are the disk's."""
+"""What readers raise for an archive that is none. An offset that is none is `EINVAL`; other errors are the disk's."""
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP: Final = b"\x1f\x8b"
+
+Progress = Callable[[int, int], None]
+"""Called with the number of files that are written, and of the archive's bytes that are read."""
 
 
 def unpack(
     archive: Path,
     target: Path,
     *,
-    limits: Limits = CODE_LIMITS,
+    limits: ArchiveLimits = CODE_LIMITS,
     field: str = "code",
-    told: Callable[[int, int], None] = lambda _files, _bytes: None,
-    fits: Callable[[Listing], None] = lambda _listing: None,
-) -> Listing:
-    """Unpack an archive into the empty folder `target`; `told` hears how many files and bytes are done.
+    on_progress: Progress = lambda _files, _bytes: None,
+    check_room: Callable[[int], None] = lambda _num_bytes: None,
+) -> ArchiveContents:
+    """Unpack an archive into the empty folder `target`; whatever is raised, the folder is empty again.
 
-    `fits` is shown what is in it after it was checked, and may refuse it before anything is written.
+    Args:
+        check_room: called before a file is written with the bytes that it will have; may refuse it.
 
     Raises:
-        InvalidInput: it is no such archive, or holds something that is neither a plain file nor a folder below it;
-            nothing was written.
-        TooLarge: over the limit of bytes or files; nothing was written.
-        OSError: the disk does not take it; `target` may hold a part, which the caller removes.
+        InvalidInput: it is no such archive, or holds something that is neither a plain file nor a folder below it.
+        TooLarge: over the limit of bytes or files.
+        OSError: the disk does not take it.
     """
-    listing = inspect(archive, limits=limits, field=field)
-    fits(listing)
-    num_files = num_bytes = 0
-    with archive.open("rb") as source:
-        for member, content in _reader(source, field).contents(source, limits):
-            path = target / member.name
-            if content is None:
-                path.mkdir(parents=True, exist_ok=True)
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with content, path.open("xb") as out:
-                while chunk := content.read(_CHUNK):
-                    out.write(chunk)
-                    num_bytes += len(chunk)
-                    told(num_files, num_bytes)
-            path.chmod(0o755 if member.executable else 0o644)
-            num_files += 1
-            told(num_files, num_bytes)
-    return listing
+
+    num_files = 0
+
+    def write(member: Member, content: IO[bytes] | None, source: BinaryIO) -> None:
+        nonlocal num_files
+        path = target / member.name
+        if content is None:
+            path.mkdir(parents=True, exist_ok=True)
+            return
+        check_room(member.num_bytes)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as out:
+            while chunk := content.read(_CHUNK):
+                out.write(chunk)
+                on_progress(num_files, source.tell())
+        path.chmod(0o755 if member.executable else 0o644)
+        num_files += 1
+        on_progress(num_files, source.tell())
+
+    try:
+        return _read(archive, limits, field, write)
+    except BaseException:
+        folder.empty(target)
+        raise
 
 
-def inspect(archive: Path, *, limits: Limits = CODE_LIMITS, field: str = "code") -> Listing:
+def inspect(archive: Path, *, limits: ArchiveLimits = CODE_LIMITS, field: str = "code") -> ArchiveContents:
     """Check an archive and return what it holds; writes nothing.
 
     Raises:
         InvalidInput, TooLarge: as for `unpack`.
     """
-    inspection = Inspection(limits=limits, archive_bytes=archive.stat().st_size, field=field)
-    try:
-        with archive.open("rb") as source:
-            for member in _reader(source, field).members(source, limits):
-                if not inspection.take(member):
-                    break
-    except UserError:
-        raise
-    except _BROKEN as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise
-        message = f"not a whole {kind_of(archive) or 'tar, tar.gz or zip'} archive ({error}); pack the folder again"
-        inspection.problems.append(Problem(field=field, message=message))
-    return inspection.listing()
+    return _read(archive, limits, field, _skip)
 
 
 def kind_of(path: Path) -> str:
@@ -112,6 +112,42 @@ def kind_of(path: Path) -> str:
     if head.startswith(_GZIP):
         return "tar.gz"
     return "tar" if tar.is_header(head) else ""
+
+
+def _read(
+    archive: Path,
+    limits: ArchiveLimits,
+    field: str,
+    take: Callable[[Member, IO[bytes] | None, BinaryIO], None],
+) -> ArchiveContents:
+    """Check every member, and hand those before the first fault to `take` with their content, None for a folder."""
+    inspection = Inspection(limits=limits, archive_bytes=archive.stat().st_size, field=field)
+    try:
+        with archive.open("rb") as source:
+            for member, open_content in _reader(source, field).members(source, limits):
+                if not inspection.take(member):
+                    break
+                if inspection.problems:
+                    continue
+                if member.kind == "folder":
+                    take(member, None, source)
+                else:
+                    with open_content() as content:
+                        take(member, content, source)
+    except UserError:
+        raise
+    except _BROKEN as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        message = f"not a whole {kind_of(archive) or 'tar, tar.gz or zip'} archive ({error}); pack the folder again"
+        inspection.problems.append(Problem(field=field, message=message))
+    return inspection.contents()
+
+
+def _skip(_member: Member, content: IO[bytes] | None, _source: BinaryIO) -> None:
+    """Read a member to its end, so that one that breaks off is noticed."""
+    while content is not None and content.read(_CHUNK):
+        pass
 
 
 def _reader(source: BinaryIO, field: str) -> "tar.TarReader | zipped.ZipReader":

@@ -12,18 +12,18 @@ CHUNK: Final = 1 << 20
 _CONTENT_DIGEST: Final = re.compile(r"\s*sha-256\s*=\s*:([A-Za-z0-9+/=]{44}):\s*")
 
 
-def digest_of_file(path: Path, told: Callable[[int], None] = lambda _num_bytes: None) -> str:
-    """Return the SHA-256 of a file in hex; `told` hears of the bytes that were read."""
+def digest_of_file(path: Path, on_read: Callable[[int], None] = lambda _num_bytes: None) -> str:
+    """Return the SHA-256 of a file in hex; `on_read` is called with the number of bytes of each piece."""
     digest = hashlib.sha256()
     with path.open("rb") as source:
         while chunk := source.read(CHUNK):
             digest.update(chunk)
-            told(len(chunk))
+            on_read(len(chunk))
     return digest.hexdigest()
 
 
 def digest_of_names(digests: Iterable[tuple[str, str]]) -> str:
-    """Return one SHA-256 over the names and digests of many files, in whatever order they come.
+    """Return one SHA-256 over the names and digests of many files; their order does not matter.
 
     It is that of the lines `DIGEST  NAME` in the order of the names, as `sha256sum` writes them.
     """

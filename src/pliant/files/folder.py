@@ -1,4 +1,4 @@
-"""Folders as a whole: made somewhere else and published by one rename, made read-only, removed whatever their modes."""
+"""Folders as a whole: published by one rename, made read-only, emptied and removed even if they are read-only."""
 
 import os
 import shutil
@@ -67,6 +67,19 @@ def remove(folder: Path) -> None:
                 if not path.is_symlink():
                     path.chmod(0o700)
         shutil.rmtree(folder)
+
+
+def empty(folder: Path) -> None:
+    """Remove all that a folder holds, also what is read-only; the folder itself stays.
+
+    Raises:
+        OSError: something in it cannot be removed.
+    """
+    for path in folder.iterdir():
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        else:
+            remove(path)
 
 
 def plain_files(folder: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""What an archive may hold: the rules that every member is held to, whatever the format. Reads and writes nothing."""
+"""What an archive may hold: the rules for every member, the same for all formats. Reads and writes nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Final
 from pliant.core.errors import InvalidInput, Problem, TooLarge
 
 MAX_PROBLEMS: Final = 20
-"""So many are told of at once; the rest is not looked at."""
+"""So many are named at once; the rest is not looked at."""
 MAX_NAME_BYTES: Final = 255
 """Of one part of a name: what Linux's file systems take."""
 MAX_PATH_BYTES: Final = 3000
@@ -17,7 +17,7 @@ MAX_PATH_BYTES: Final = 3000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ArchiveLimits:
     """How large what is unpacked may be."""
 
     max_bytes: int
@@ -26,7 +26,7 @@ class Limits:
     max_ratio: int = 250
     """Bytes unpacked for each byte of the archive. Deflate reaches 1032 for zeros, about 10 for text."""
     free_bytes: int = 64 << 20
-    """The ratio counts only beyond so many bytes: less hurts nobody."""
+    """The ratio is checked only beyond so many bytes: fewer do no harm."""
     hint: str = "leave data out of it"
     """What to do when it is too large."""
 
@@ -49,7 +49,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class ArchiveContents:
     """What a whole archive holds."""
 
     num_files: int
@@ -61,10 +61,10 @@ class Listing:
 class Inspection:
     """Looks at one member after the other; remembers names, counts, and what is wrong."""
 
-    limits: Limits
+    limits: ArchiveLimits
     archive_bytes: int
     field: str
-    """Which input problems are told of."""
+    """Which input problems are named after."""
     problems: list[Problem] = made(default_factory=list)
     _files: set[str] = made(default_factory=set)
     _folders: set[str] = made(default_factory=set)
@@ -84,7 +84,7 @@ class Inspection:
             self.problems.append(Problem(field=self.field, message=message))
         return len(self.problems) < MAX_PROBLEMS
 
-    def listing(self) -> Listing:
+    def contents(self) -> ArchiveContents:
         """Return what was found.
 
         Raises:
@@ -92,7 +92,7 @@ class Inspection:
         """
         if self.problems:
             raise InvalidInput(*self.problems)
-        return Listing(num_files=len(self._files), num_bytes=self._num_bytes)
+        return ArchiveContents(num_files=len(self._files), num_bytes=self._num_bytes)
 
     def _check_size(self) -> None:
         limits = self.limits
@@ -134,7 +134,7 @@ class Inspection:
         return False
 
 
-def too_many_bytes(field: str, limits: Limits, archive_bytes: int) -> TooLarge:
+def too_many_bytes(field: str, limits: ArchiveLimits, archive_bytes: int) -> TooLarge:
     """Return the error of an archive that unpacks to too much."""
     if limits.for_archive(archive_bytes) < limits.max_bytes:
         return TooLarge(

@@ -32,7 +32,7 @@ def pack_files(files: Iterable[tuple[Path, str]]) -> Iterator[bytes]:
 
 
 def _pack_file(path: Path, name: str, zipped: gzip.GzipFile, buffer: io.BytesIO) -> Iterator[bytes]:
-    with _opened(path) as source:
+    with _open(path) as source:
         if source is None:
             return
         facts = os.fstat(source.fileno())
@@ -45,7 +45,7 @@ def _pack_file(path: Path, name: str, zipped: gzip.GzipFile, buffer: io.BytesIO)
             chunk = source.read(min(_CHUNK, left)) or b"\0" * min(_CHUNK, left)
             left -= len(chunk)
             zipped.write(chunk)
-            if data := _taken(buffer):
+            if data := _drain(buffer):
                 yield data
         zipped.write(b"\0" * (-info.size % tarfile.BLOCKSIZE))
 
@@ -62,7 +62,7 @@ def walk(folder: Path, exclude: frozenset[str] = frozenset()) -> Iterator[tuple[
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO | None]:
+def _open(path: Path) -> Iterator[BinaryIO | None]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -72,7 +72,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | None]:
         yield source
 
 
-def _taken(buffer: io.BytesIO) -> bytes:
+def _drain(buffer: io.BytesIO) -> bytes:
     data = buffer.getvalue()
     buffer.seek(0)
     buffer.truncate()

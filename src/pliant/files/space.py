@@ -1,4 +1,4 @@
-"""Room on a disk: checked before something large is written, and told of in the same words when it runs out."""
+"""Room on a disk: checked before something large is written, and reported in the same words when it runs out."""
 
 import errno
 import shutil
@@ -36,7 +36,7 @@ def check_room(folder: Path, num_bytes: int, *, margin: int = MARGIN_BYTES, free
 
 
 @contextmanager
-def told_of_disk(folder: Path) -> Iterator[None]:
+def translate_disk_errors(folder: Path) -> Iterator[None]:
     """Turn what a disk refuses into our errors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How far a task is, on disk: eight bytes in its LOG_DIR that survive it, whatever killed it.
+"""How far a task is: eight bytes in a file of its LOG_DIR, which is there even if the task was killed.
 
 Written by the task after every committed step, read by the agent of its node when its process is gone.
 """

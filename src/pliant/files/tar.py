@@ -1,15 +1,16 @@
-"""Reads tar and tar.gz as members and contents, through a stream that refuses to hand out too much."""
+"""Reads tar and tar.gz member by member, through a stream that refuses to hand out too much."""
 
 import gzip
 import io
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, BinaryIO, Final
 
-from pliant.files.members import Limits, Member, too_many_bytes
+from pliant.files.members import ArchiveLimits, Member, too_many_bytes
 
 HEADER_BYTES: Final = 4096
 """Room for the headers of a member, on average."""
@@ -55,30 +56,26 @@ class TarReader:
     """Reads a tar, compressed or not."""
 
     field: str
-    """Which input errors are told of."""
+    """Which input errors are named after."""
     is_zipped: bool
 
-    def members(self, source: BinaryIO, limits: Limits) -> Iterator[Member]:
-        """Yield what the headers tell; reads the archive to its end, so that one that breaks off is noticed.
+    def members(self, source: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[Member, Callable[[], IO[bytes]]]]:
+        """Yield what each header tells, and what opens the content of a file, until the next one is asked for.
+
+        The archive is read to its end, so that one that breaks off is noticed.
 
         Raises:
             tarfile.TarError, OSError, EOFError, zlib.error: it is no whole archive.
             TooLarge: it unpacks to too much.
         """
-        with self._opened(source, limits) as (tar, stream):
+        with self._open(source, limits) as (tar, stream):
             for found in tar:
-                yield _member(found)
+                yield _member(found), partial(_content, tar, found)
             while stream.read(MAX_READ):  # the checksum of gzip comes last
                 pass
 
-    def contents(self, source: BinaryIO, limits: Limits) -> Iterator[tuple[Member, IO[bytes] | None]]:
-        """Yield members and their contents, None for a folder, of an archive that was checked."""
-        with self._opened(source, limits) as (tar, _):
-            for found in tar:
-                yield _member(found), tar.extractfile(found) if found.isreg() else None
-
     @contextmanager
-    def _opened(self, source: BinaryIO, limits: Limits) -> Iterator[tuple[tarfile.TarFile, _Limited]]:
+    def _open(self, source: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[tarfile.TarFile, _Limited]]:
         archive_bytes = os.fstat(source.fileno()).st_size
         raw = gzip.GzipFile(fileobj=source, mode="rb") if self.is_zipped else source
         refusal = too_many_bytes(self.field, limits, archive_bytes)
@@ -95,6 +92,12 @@ def is_header(block: bytes) -> bool:
     except tarfile.HeaderError:
         return False
     return True
+
+
+def _content(tar: tarfile.TarFile, found: tarfile.TarInfo) -> IO[bytes]:
+    content = tar.extractfile(found)
+    assert content is not None, "only files are opened"
+    return content
 
 
 def _member(found: tarfile.TarInfo) -> Member:

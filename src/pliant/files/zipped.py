@@ -1,14 +1,14 @@
-"""Reads zip as members and contents. Every member is read once before it counts; a lie about its size is noticed."""
+"""Reads zip member by member. A member that is read to its end is checked against its length and its CRC-32."""
 
 import stat
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import IO, BinaryIO, Final
 
-from pliant.files.members import Limits, Member
+from pliant.files.members import ArchiveLimits, Member
 
-_CHUNK: Final = 1 << 16
 _ENCRYPTED: Final = 0x1
 _UTF8: Final = 0x800
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -19,27 +19,20 @@ _HEADER_BYTES: Final = 30
 class ZipReader:
     """Reads a zip."""
 
-    def members(self, source: BinaryIO, limits: Limits) -> Iterator[Member]:  # noqa: ARG002 (as of TarReader)
-        """Yield what the directory tells; then reads every member, so that one that breaks off is noticed.
+    def members(
+        self,
+        source: BinaryIO,
+        limits: ArchiveLimits,  # noqa: ARG002 (as of TarReader)
+    ) -> Iterator[tuple[Member, Callable[[], IO[bytes]]]]:
+        """Yield what the directory tells of each member, and what opens its content.
 
         Raises:
             zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError: it is no whole archive.
         """
         with zipfile.ZipFile(source) as archive:
-            found = [member_of(info) for info in archive.infolist()]
-            yield from found
             _refuse_overlap(archive.infolist())
-            for info, member in zip(archive.infolist(), found, strict=True):
-                if member.kind == "file" and not member.flaw:
-                    with archive.open(info) as content:
-                        while content.read(_CHUNK):
-                            pass
-
-    def contents(self, source: BinaryIO, limits: Limits) -> Iterator[tuple[Member, IO[bytes] | None]]:  # noqa: ARG002 (as of TarReader)
-        """Yield members and their contents, None for a folder, of an archive that was checked."""
-        with zipfile.ZipFile(source) as archive:
             for info in archive.infolist():
-                yield member_of(info), None if _is_folder(info) else archive.open(info)
+                yield member_of(info), partial(archive.open, info)
 
 
 def member_of(info: zipfile.ZipInfo) -> Member:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from pliant.api.link import problems_of
 from pliant.core.errors import InvalidInput, Problem, TooLarge
 from pliant.files.archive import inspect
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 from pliant.server.middleware.limits import MAX_BODY_BYTES
 
 T = TypeVar("T", bound=BaseModel)
@@ -72,7 +72,7 @@ def upload_file(folder: Path) -> Iterator[Path]:
     Raises:
         Unavailable: it cannot be made.
     """
-    with told_of_disk(folder), tempfile.NamedTemporaryFile(dir=folder) as file:
+    with translate_disk_errors(folder), tempfile.NamedTemporaryFile(dir=folder) as file:
         yield Path(file.name)
 
 

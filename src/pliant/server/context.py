@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from pliant.catalog.datasets.use_cases import Datasets
-from pliant.catalog.environments.use_cases import Environments
-from pliant.catalog.models.modelling import Modelling
+from pliant.catalog.datasets.use_cases import DatasetCatalog
+from pliant.catalog.environments.use_cases import EnvironmentCatalog
+from pliant.catalog.models.services import ModelServices
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import Sharing
 from pliant.control.upkeep.backup import Backup
@@ -27,11 +27,11 @@ class Context:
     """What the routes share."""
 
     control: Control
-    datasets: Datasets
+    datasets: DatasetCatalog
     people: People
     sharing: Sharing
     """Which jobs are shared with whom."""
-    models: Modelling
+    models: ModelServices
     """Templates, models and their trainings."""
     registry: Registry
     """For what the routes themselves keep."""
@@ -39,7 +39,7 @@ class Context:
     clock: Clock
     event_signal: EventSignal
     links: LinkHub
-    environments: Environments
+    environments: EnvironmentCatalog
     upkeep: Upkeep
     backup: Backup
     uploads: Path

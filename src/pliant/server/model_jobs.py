@@ -3,29 +3,28 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pliant.api.jobs import JobRequest
-from pliant.catalog.models.modelling import Modelling, modelling
 from pliant.catalog.models.ports import Ports
+from pliant.catalog.models.services import ModelServices, open_models
 from pliant.control.loop.tick import Control
 from pliant.control.requests.sharing import Sharing
 from pliant.core.access import Principal
 from pliant.core.errors import NotFound
-from pliant.core.job import Job, JobId
+from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.server.visibility import require_owner
 
 
-def models_of(
+def make_models(
     registry: Registry, clock: Clock, control: Control, sharing: Sharing, knows: Callable[[str], bool]
-) -> Modelling:
+) -> ModelServices:
     """Return templates, models and trainings over a control room; `knows` tells whether there is such a user."""
     ports = Ports(
         jobs=ControlJobs(control, sharing),
         unknown_users=lambda names: [name for name in names if not knows(name)],
         now=clock.now,
     )
-    return modelling(registry, control.settings.home, ports)
+    return open_models(registry, control.settings.home, ports)
 
 
 class ControlJobs:
@@ -35,9 +34,9 @@ class ControlJobs:
         self._control = control
         self._sharing = sharing
 
-    def submit(self, request: JobRequest, archive: Path, caller: Principal) -> Job:
+    def submit(self, spec: JobSpec, archive: Path, caller: Principal) -> Job:
         """Queue a job of the caller."""
-        return self._control.requests.submit(request.spec(), archive, caller.name, self._sharing.sight(caller))
+        return self._control.requests.submit(spec, archive, caller.name, self._sharing.sight(caller))
 
     def find(self, job_id: str) -> Job | None:
         """Return a job without asking who may see it; None if there is none."""
@@ -46,7 +45,7 @@ class ControlJobs:
         except NotFound:
             return None
 
-    def visible(self, job_id: str, caller: Principal) -> Job:
+    def require_visible(self, job_id: str, caller: Principal) -> Job:
         """Return a job that the caller sees."""
         return self._control.queries.seen(job_id, self._sharing.sight(caller))
 

@@ -1,9 +1,8 @@
 """Templates, models and trainings as the answers of the REST API."""
 
 from pliant.api.models import ModelSettings, ModelView, TemplateView, TrainingView
-from pliant.catalog.models.model import Model
-from pliant.catalog.models.modelling import Modelling
-from pliant.catalog.models.template import Template
+from pliant.catalog.models.model import Model, Template
+from pliant.catalog.models.services import ModelServices
 from pliant.catalog.models.training import Training
 from pliant.core.parameter import filled_in
 from pliant.core.registry import Kept
@@ -35,7 +34,7 @@ def template_view(kept: Kept[Template]) -> TemplateView:
     )
 
 
-def model_view(room: Modelling, kept: Kept[Model]) -> ModelView:
+def model_view(room: ModelServices, kept: Kept[Model]) -> ModelView:
     """Return a model as people see it."""
     noun = kept.noun
     return ModelView(
@@ -69,7 +68,7 @@ def settings_of(model: Model) -> ModelSettings:
     )
 
 
-def training_view(room: Modelling, kept: Kept[Training]) -> TrainingView:
+def training_view(room: ModelServices, kept: Kept[Training]) -> TrainingView:
     """Return a training as people see it, with how far its job is."""
     noun = kept.noun
     job = room.trainings.job(noun)

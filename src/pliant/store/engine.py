@@ -2,8 +2,9 @@
 
 Only `postgresql.py`, `fence.py` and `leadership.py` know a dialect too.
 
-A transaction that writes is begun with `writing`, so that SQLite takes its write lock at once: two transactions that
-both read and then both want to write could not wait for each other.
+A transaction that writes is begun with `write_transaction`, so that SQLite takes its write lock at once. If it took it
+with the first write only, two transactions that have both read, and now both want to write, would each wait for the
+other to end, which SQLite refuses with "database is locked" without waiting.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +73,7 @@ def open_engine(url: str, *, name: str | None = None, session: Mapping[str, str]
         InvalidInput: the URL names no database that we can use.
     """
     try:
-        parsed = _driven(make_url(url))
+        parsed = _with_driver(make_url(url))
         dialect = parsed.get_dialect().name
     except (ArgumentError, NoSuchModuleError) as error:
         raise _bad_url(f"{error}; give sqlite:////folder/pliant.db or postgresql://user@host/database") from error
@@ -81,7 +82,7 @@ def open_engine(url: str, *, name: str | None = None, session: Mapping[str, str]
     if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise _bad_url("a database in memory cannot be shared between threads; name a file")
     if dialect == "postgresql":
-        args = postgres.connect_args(parsed, name=name or postgres.a_name(), session=session or {})
+        args = postgres.connect_args(parsed, name=name or postgres.session_name(), session=session or {})
         return create_engine(parsed, connect_args=args, **postgres.POOL)
     engine = create_engine(parsed)
     event.listen(engine, "connect", _prepare_sqlite)
@@ -89,41 +90,45 @@ def open_engine(url: str, *, name: str | None = None, session: Mapping[str, str]
     return engine
 
 
-def shown(engine: Engine) -> str:
+def display_url(engine: Engine) -> str:
     """Return the database's URL without its secrets."""
-    return postgres.shown(engine.url)
+    return postgres.display_url(engine.url)
 
 
-def _driven(url: URL) -> URL:
+def _with_driver(url: URL) -> URL:
     """Return the URL with the one driver that we use."""
     return url.set(drivername=postgres.DRIVER) if url.drivername in postgres.NAMES else url
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def read_transaction(engine: Engine) -> Iterator[Connection]:
     """Begin a transaction that only reads.
 
     Raises:
         Unavailable: the database does not answer.
     """
-    with told(engine), engine.connect() as connection, connection.begin():
+    with translate_database_errors(engine), engine.connect() as connection, connection.begin():
         yield connection
 
 
 @contextmanager
-def snapshot(engine: Engine) -> Iterator[Connection]:
+def snapshot_transaction(engine: Engine) -> Iterator[Connection]:
     """Begin a transaction that only reads, and sees the database as it is now until it ends.
 
     Raises:
         Unavailable: the database does not answer.
     """
     level = "REPEATABLE READ" if engine.dialect.name == "postgresql" else "SERIALIZABLE"
-    with told(engine), engine.connect().execution_options(isolation_level=level) as connection, connection.begin():
+    with (
+        translate_database_errors(engine),
+        engine.connect().execution_options(isolation_level=level) as connection,
+        connection.begin(),
+    ):
         yield connection
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def write_transaction(engine: Engine) -> Iterator[Connection]:
     """Begin a transaction that writes; committed when the block ends, rolled back if it raises.
 
     Raises:
@@ -131,7 +136,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
         CommitInDoubt: it may have been committed, or not.
         Unavailable: the database does not answer, or is full; nothing was written.
     """
-    with told(engine), engine.connect().execution_options(**{_WRITES: True}) as connection:
+    with translate_database_errors(engine), engine.connect().execution_options(**{_WRITES: True}) as connection:
         transaction = connection.begin()
         try:
             yield connection
@@ -144,17 +149,17 @@ def writing(engine: Engine) -> Iterator[Connection]:
             if not error.connection_invalidated:
                 raise
             raise CommitInDoubt(
-                f"the connection to {shown(engine)} was lost during a commit: {_said(error)}"
+                f"the connection to {display_url(engine)} was lost during a commit: {_driver_message(error)}"
             ) from error
 
 
-def alone(connection: Connection) -> None:
+def lock_tables(connection: Connection) -> None:
     """Let no other process change the tables until this transaction ends, which may take as long as it needs.
 
     SQLite's write lock does that already.
     """
     if connection.dialect.name == "postgresql":
-        for statement in postgres.ALONE:
+        for statement in postgres.LOCK_TABLES:
             connection.exec_driver_sql(statement)
 
 
@@ -179,7 +184,7 @@ def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> 
 
 
 def bytewise(engine: Engine, column: Column[str]) -> ColumnElement[str]:
-    """Return a text column that is compared byte by byte, whatever language the database was made for."""
+    """Return a text column that is compared byte by byte, also in a database that sorts by the rules of a language."""
     return collate(column, "C") if engine.dialect.name == "postgresql" else column
 
 
@@ -212,8 +217,8 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 @contextmanager
-def told(engine: Engine) -> Iterator[None]:
-    """Tell what the driver raises in our words.
+def translate_database_errors(engine: Engine) -> Iterator[None]:
+    """Turn what the driver raises into our errors.
 
     Raises:
         NotFound: a row refers to another one that does not exist.
@@ -228,18 +233,18 @@ def told(engine: Engine) -> Iterator[None]:
         ) from error
     except DataError as error:
         raise InvalidInput(
-            Problem(field="", message=f"the database does not hold this value: {_said(error)}")
+            Problem(field="", message=f"the database does not hold this value: {_driver_message(error)}")
         ) from error
     except ProgrammingError:
         raise
     except (DatabaseError, InterfaceError, PoolTimeoutError) as error:
         raise Unavailable(
-            f"the database {shown(engine)} does not answer: {_said(error)}; "
+            f"the database {display_url(engine)} does not answer: {_driver_message(error)}; "
             f"see that it exists, can be written, and that its disk is not full"
         ) from error
 
 
-def _said(error: DBAPIError | PoolTimeoutError) -> str:
+def _driver_message(error: DBAPIError | PoolTimeoutError) -> str:
     said = error.orig if isinstance(error, DBAPIError) else error
     return " ".join(str(said).split())
 
@@ -248,21 +253,21 @@ def _bad_url(message: str) -> InvalidInput:
     return InvalidInput(Problem(field="url", message=message))
 
 
-class among(FunctionElement[bool]):
+class in_json_array(FunctionElement[bool]):
     """Whether a text column holds one of the strings in a JSON array: any number of them in one parameter."""
 
-    name = "among"
+    name = "in_json_array"
     type = Boolean()
     inherit_cache = True
 
 
-@compiles(among)
-def _among_sqlite(element: "among", compiler: SQLCompiler, **how: Any) -> str:
+@compiles(in_json_array)
+def _in_json_array_sqlite(element: "in_json_array", compiler: SQLCompiler, **how: Any) -> str:
     column, values = (compiler.process(clause, **how) for clause in element.clauses)
     return f"({column} IN (SELECT value FROM json_each({values})))"
 
 
-@compiles(among, "postgresql")
-def _among_postgresql(element: "among", compiler: SQLCompiler, **how: Any) -> str:
+@compiles(in_json_array, "postgresql")
+def _in_json_array_postgresql(element: "in_json_array", compiler: SQLCompiler, **how: Any) -> str:
     column, values = (compiler.process(clause, **how) for clause in element.clauses)
     return f"({column} IN (SELECT jsonb_array_elements_text(CAST({values} AS jsonb))))"

@@ -2,10 +2,13 @@
 
 Laws: a transaction commits only while its server's term is the newest. If the connection is lost at the instant of the
 commit nobody knows whether it was made; then the database is asked (`pg_xact_status`) before anything else is written,
-so that whoever wrote is told the truth. If it cannot be asked in time the writer is told that it failed; should it turn
+so that whoever wrote learns the truth. If it cannot be asked in time the writer learns that it failed; should it turn
 out later that it was made, memory is behind the database, and the server has to read it again (`Diverged`).
 
-A transaction that stands still is ended by PostgreSQL, so that a stopped server holds no row for long.
+An example: server A leads with term 3 and is stopped for a minute. PostgreSQL ends its lock after five seconds, and
+server B takes it and writes term 4. A wakes up and begins a transaction: it reads the row of the term under a share
+lock, finds 4 instead of 3, and writes nothing (`Deposed`). Had A been stopped within a transaction it would hold the
+share lock, and B's new term would wait for it: so PostgreSQL ends a transaction that stands still for four seconds.
 """
 
 import time
@@ -16,7 +19,7 @@ from typing import Final
 from sqlalchemy import Connection, Engine, text
 
 from pliant.core.errors import Deposed, Diverged, Unavailable
-from pliant.store.engine import CommitInDoubt, reading, writing
+from pliant.store.engine import CommitInDoubt, read_transaction, write_transaction
 from pliant.store.leadership import TERM
 
 _STILL_MS: Final = 4000
@@ -40,28 +43,28 @@ class Fence:
 
     def __init__(self, engine: Engine, term: int | None) -> None:
         self.diverged = False
-        """The database holds something that its writer was told had failed."""
+        """Whether the database holds a write that was reported as failed."""
         self._engine = engine
         self._term = term
         self._doubt: str | None = None
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def write_transaction(self) -> Iterator[Connection]:
         """Begin a transaction that writes; committed when the block ends, rolled back if it raises.
 
         Raises:
             Deposed: another server leads; nothing was written.
-            Diverged: what was told to have failed before was written after all.
-            NotFound, Unavailable: see `pliant.store.engine.writing`.
+            Diverged: a write before, which was reported as failed, was made after all.
+            NotFound, Unavailable: see `pliant.store.engine.write_transaction`.
         """
         if self._engine.dialect.name != "postgresql":
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 yield connection
             return
         self._settle_before()
         xid = ""
         try:
-            with writing(self._engine) as connection:
+            with write_transaction(self._engine) as connection:
                 xid = self._enter(connection)
                 yield connection
         except CommitInDoubt as doubt:
@@ -108,7 +111,7 @@ class Fence:
     def _status(self) -> str | None:
         """Return `committed` or `aborted`; None if that cannot be known now."""
         try:
-            with reading(self._engine) as connection:
+            with read_transaction(self._engine) as connection:
                 status = connection.execute(_STATUS, {"xid": self._doubt}).scalar_one()
         except Unavailable:
             return None

@@ -17,7 +17,7 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from pliant.core.errors import Deposed, Unavailable
-from pliant.store.engine import advance_counter, open_engine, told
+from pliant.store.engine import advance_counter, open_engine, translate_database_errors
 from pliant.store.migrate import migrate
 from pliant.store.tables import COUNTERS
 
@@ -53,7 +53,7 @@ class Leadership:
         Raises:
             Unavailable: the database does not answer.
         """
-        with told(self._engine):
+        with translate_database_errors(self._engine):
             connection = self._connect()
             try:
                 if not connection.execute(_LOCK).scalar_one():
@@ -76,9 +76,9 @@ class Leadership:
             Deposed: another server has begun a term.
             Unavailable: the database does not answer now; call again.
         """
-        with told(self._engine):
+        with translate_database_errors(self._engine):
             if self._connection is not None:
-                with suppress(Unavailable), told(self._engine):
+                with suppress(Unavailable), translate_database_errors(self._engine):
                     self._connection.execute(text("SELECT 1"))
                     return
             self.let_go()
@@ -89,7 +89,7 @@ class Leadership:
         connection, self._connection = self._connection, None
         if connection is not None:
             if not connection.invalidated:
-                with suppress(Unavailable), told(self._engine):
+                with suppress(Unavailable), translate_database_errors(self._engine):
                     connection.execute(_UNLOCK)
             connection.invalidate()
             connection.close()

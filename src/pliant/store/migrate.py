@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
 
 from pliant.core.errors import Conflict
-from pliant.store.engine import alone, reading, shown, writing
+from pliant.store.engine import display_url, lock_tables, read_transaction, write_transaction
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
 
@@ -28,15 +28,15 @@ def migrate(engine: Engine, up_to: str = "head") -> None:
     config = _config()
     script = ScriptDirectory.from_config(config)
     head = script.get_current_head()
-    with reading(engine) as connection:
+    with read_transaction(engine) as connection:
         if revision_of(connection) == head:
             return
-    with writing(engine) as connection:
-        alone(connection)
+    with write_transaction(engine) as connection:
+        lock_tables(connection)
         revision = revision_of(connection)
         if revision is not None and revision not in {known.revision for known in script.walk_revisions()}:
             raise Conflict(
-                f"the database {shown(engine)} is at revision {revision!r}, which "
+                f"the database {display_url(engine)} is at revision {revision!r}, which "
                 f"this Pliant (it knows up to {head!r}) does not know: a newer one wrote it; upgrade Pliant or use "
                 f"another home folder"
             )

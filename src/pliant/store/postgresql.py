@@ -1,4 +1,4 @@
-"""How PostgreSQL is reached: which URLs name one, and what every connection to it is told. Opens nothing.
+"""How PostgreSQL is reached: which URLs name one, and what settings every connection has. Opens nothing.
 
 Limits are the server's own, so that they hold also when this process is stopped or cut off.
 """
@@ -36,7 +36,7 @@ _WIRE: Final[Mapping[str, Any]] = {
     "tcp_user_timeout": 8000,
 }
 """A peer that is gone is noticed within about ten seconds."""
-ALONE: Final = (
+LOCK_TABLES: Final = (
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL lock_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
@@ -47,7 +47,7 @@ _MAX_NAME: Final = 63
 
 
 def connect_args(url: URL, *, name: str, session: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the driver is told beside the URL; what the URL says itself wins.
+    """Return the arguments of the driver beside the URL; what the URL says itself holds.
 
     Args:
         name: shown in `pg_stat_activity`.
@@ -61,12 +61,12 @@ def connect_args(url: URL, *, name: str, session: Mapping[str, str]) -> dict[str
     return {**wire, "application_name": name[:_MAX_NAME], "options": f"{options} {theirs}".strip()}
 
 
-def a_name() -> str:
+def session_name() -> str:
     """Return how this process is called in `pg_stat_activity`."""
     return f"pliant {os.getpid()} on {socket.gethostname()}"
 
 
-def shown(url: URL) -> str:
+def display_url(url: URL) -> str:
     """Return a URL without its secrets: what its query holds is left out."""
     bare = URL.create(url.drivername.partition("+")[0], url.username, None, url.host, url.port, url.database)
     return bare.render_as_string()

@@ -10,7 +10,7 @@ from pliant.core.access import Sight
 from pliant.core.job import JobId
 from pliant.core.lifecycle import TASK_LIFECYCLE, JobState, TaskState, is_final
 from pliant.core.ports import EventFilter
-from pliant.store.engine import among
+from pliant.store.engine import in_json_array
 from pliant.store.tables import EVENTS, GENERATIONS, JOBS, METRICS, TASKS, USAGE
 
 LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
@@ -28,7 +28,7 @@ def jobs(states: Sequence[JobState], before: JobId | None, limit: int, sight: Si
     if sight is None:
         return _newest(select(JOBS), states, before, limit)
     own = select(JOBS.c.ordinal).where(JOBS.c.owner == sight.owner)
-    shared = select(JOBS.c.ordinal).where(_among(JOBS.c.id, sight), JOBS.c.owner != sight.owner)
+    shared = select(JOBS.c.ordinal).where(_is_shared(JOBS.c.id, sight), JOBS.c.owner != sight.owner)
     pages = [_newest(query, states, before, limit).subquery() for query in (own, shared)]
     both = union_all(*(select(page.c.ordinal) for page in pages))
     return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
@@ -44,15 +44,15 @@ def _newest(query: Query, states: Sequence[JobState], before: JobId | None, limi
     return query
 
 
-def _seen(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
+def _is_visible(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
     """Say that the job is one that somebody sees."""
     seen = JOBS.alias("seen")
     theirs = select(seen.c.id).where(seen.c.id == job_id, seen.c.owner == sight.owner).exists()
-    return or_(theirs, _among(job_id, sight)) if sight.shared else theirs
+    return or_(theirs, _is_shared(job_id, sight)) if sight.shared else theirs
 
 
-def _among(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
-    return among(job_id, json.dumps(sorted(sight.shared)))
+def _is_shared(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
+    return in_json_array(job_id, json.dumps(sorted(sight.shared)))
 
 
 def tasks(job_id: JobId | None, live: bool) -> Query:
@@ -78,7 +78,7 @@ def events(which: EventFilter) -> Query:
     if which.kinds:
         query = query.where(EVENTS.c.kind.in_([kind.value for kind in which.kinds]))
     if which.sight is not None:
-        query = query.where(or_(EVENTS.c.job_id.is_(None), _seen(EVENTS.c.job_id, which.sight)))
+        query = query.where(or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.sight)))
     return query
 
 
@@ -111,7 +111,7 @@ def usage(since: float, job_id: JobId | None, sight: Sight | None = None) -> Que
         before = before.where(JOBS.c.id == job_id)
         inside = inside.where(USAGE.c.job_id == job_id)
     if sight is not None:
-        before = before.where(_seen(USAGE.c.job_id, sight))
-        inside = inside.where(_seen(USAGE.c.job_id, sight))
+        before = before.where(_is_visible(USAGE.c.job_id, sight))
+        inside = inside.where(_is_visible(USAGE.c.job_id, sight))
     both = union_all(before, inside).subquery()
     return select(both).order_by(both.c.at, both.c.ordinal)

@@ -10,13 +10,13 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, u
 
 from pliant.core.errors import Conflict, NotFound, Stale
 from pliant.core.registry import AuditEntry, Kept, N
-from pliant.store.engine import advance_counter, bytewise, insert_new, reading
+from pliant.store.engine import advance_counter, bytewise, insert_new, read_transaction
 from pliant.store.tables import AUDIT, COUNTERS, NOUNS
 
 _AUDIT_COUNTER: Final = "seq/audit"
 
 
-class Writing(Protocol):
+class WriteTransaction(Protocol):
     """Begins a transaction that writes, one at a time in this process."""
 
     def __call__(self) -> AbstractContextManager[Connection]: ...
@@ -25,13 +25,13 @@ class Writing(Protocol):
 class SqlRegistry:
     """A `Registry` in the table `nouns`."""
 
-    def __init__(self, engine: Engine, writing: Writing) -> None:
+    def __init__(self, engine: Engine, write_transaction: WriteTransaction) -> None:
         self._engine = engine
-        self._writing = writing
+        self._write_transaction = write_transaction
 
     def get(self, kind: type[N], name: str) -> Kept[N] | None:
         """Return a noun, or None if there is none of that name."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             row = connection.execute(select(NOUNS).where(*_is(kind, name))).mappings().first()
         return None if row is None else _kept(kind, row)
 
@@ -41,7 +41,7 @@ class SqlRegistry:
         query = select(NOUNS).where(NOUNS.c.kind == kind.KIND, name > after).order_by(name).limit(limit)
         if owner is not None:
             query = query.where(NOUNS.c.owner == owner)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return tuple(_kept(kind, row) for row in connection.execute(query).mappings())
 
     def add(self, noun: N, *, at: float) -> Kept[N]:
@@ -51,7 +51,7 @@ class SqlRegistry:
             Conflict: the name is taken.
         """
         row = {"kind": noun.KIND, "name": noun.name, "owner": noun.owner, "revision": 1, "created_at": at}
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             if not insert_new(connection, NOUNS, row | {"changed_at": at, "body": _body(noun)}):
                 raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
         return Kept(noun=noun, revision=1, created_at=at, changed_at=at)
@@ -63,8 +63,8 @@ class SqlRegistry:
             NotFound: there is none.
             Stale: it is not at `revision` any more.
         """
-        with self._writing() as connection:
-            row = _present(connection, type(noun), noun.name, revision)
+        with self._write_transaction() as connection:
+            row = _require_row(connection, type(noun), noun.name, revision)
             number = row["revision"] + 1
             change = update(NOUNS).where(*_is(type(noun), noun.name))
             connection.execute(change.values(owner=noun.owner, revision=number, changed_at=at, body=_body(noun)))
@@ -76,21 +76,21 @@ class SqlRegistry:
         Raises:
             NotFound, Stale: as for `replace`.
         """
-        with self._writing() as connection:
-            _present(connection, kind, name, revision)
+        with self._write_transaction() as connection:
+            _require_row(connection, kind, name, revision)
             connection.execute(delete(NOUNS).where(*_is(kind, name)))
 
 
 class SqlAudit:
     """An `AuditLog` in the table `audit`."""
 
-    def __init__(self, engine: Engine, writing: Writing) -> None:
+    def __init__(self, engine: Engine, write_transaction: WriteTransaction) -> None:
         self._engine = engine
-        self._writing = writing
+        self._write_transaction = write_transaction
 
     def append(self, entry: AuditEntry) -> AuditEntry:
         """Write an entry; return it with its number."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             return append_entry(connection, entry)
 
     def entries(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> Sequence[AuditEntry]:
@@ -100,7 +100,7 @@ class SqlAudit:
             query = query.where(AUDIT.c.seq < before)
         if who is not None:
             query = query.where(AUDIT.c.who == who)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return tuple(AuditEntry(**row) for row in connection.execute(query).mappings())
 
 
@@ -116,7 +116,7 @@ def _is(kind: type[N], name: str) -> tuple[Any, ...]:
     return NOUNS.c.kind == kind.KIND, NOUNS.c.name == name
 
 
-def _present(connection: Connection, kind: type[N], name: str, revision: int | None) -> RowMapping:
+def _require_row(connection: Connection, kind: type[N], name: str, revision: int | None) -> RowMapping:
     row = connection.execute(select(NOUNS).where(*_is(kind, name)).with_for_update()).mappings().first()
     if row is None:
         raise NotFound(f"there is no {kind.KIND} {name!r}; list them to see which there are")

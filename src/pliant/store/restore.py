@@ -1,9 +1,9 @@
-"""Fills a new database from the text of another one, whatever dialect or age that was of."""
+"""Fills a new database from the text of another one, which may have been of another dialect or an older Pliant."""
 
 from collections.abc import Iterable, Mapping
 
 from pliant.core.errors import InvalidInput, Problem
-from pliant.store.engine import open_engine, writing
+from pliant.store.engine import open_engine, write_transaction
 from pliant.store.migrate import is_known, migrate
 from pliant.store.tables import METADATA
 from pliant.store.upkeep import load
@@ -28,7 +28,7 @@ def restore(url: str, revision: str, tables: Mapping[str, Iterable[bytes]]) -> i
     engine = open_engine(url)
     try:
         migrate(engine, revision)
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             named = [table for table in METADATA.sorted_tables if table.name in tables]
             number = sum(load(connection, table, tables[table.name]) for table in named)
         migrate(engine)

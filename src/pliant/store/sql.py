@@ -21,7 +21,7 @@ from pliant.core.job import Generation, Job, JobId, Metric, Task
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Writes
 from pliant.store import queries, rollups, rows
-from pliant.store.engine import advance_counter, open_engine, reading, upsert
+from pliant.store.engine import advance_counter, open_engine, read_transaction, upsert
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
@@ -56,9 +56,9 @@ class SqlStore:
         except BaseException:
             self._engine.dispose()
             raise
-        self.registry = SqlRegistry(self._engine, self._writing)
-        self.audit = SqlAudit(self._engine, self._writing)
-        self.records = SqlRecords(self._engine, self._writing)
+        self.registry = SqlRegistry(self._engine, self._write_transaction)
+        self.audit = SqlAudit(self._engine, self._write_transaction)
+        self.records = SqlRecords(self._engine, self._write_transaction)
 
     def write(self, writes: Writes) -> tuple[Event, ...]:
         """Write all or nothing; return the events with their numbers.
@@ -66,7 +66,7 @@ class SqlStore:
         Raises:
             NotFound: a task, generation, metric or usage point names a job that is not stored; nothing was written.
         """
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             _upsert_in_order(connection, JOBS, [rows.job_row(job) for job in writes.jobs])
             _upsert_in_order(connection, TASKS, [rows.task_row(task) for task in writes.tasks])
             upsert(connection, GENERATIONS, [rows.generation_row(generation) for generation in writes.generations])
@@ -105,7 +105,7 @@ class SqlStore:
 
     def last_seq(self) -> int:
         """Return the number of the newest event, 0 if there is none."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return connection.execute(queries.last_seq()).scalar_one() or 0
 
     def metrics(
@@ -125,7 +125,7 @@ class SqlStore:
     ) -> tuple[Series, ...]:
         """Return series between two steps, each in so many buckets at most."""
         found = []
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             for name in names or rollups.names(connection, job_id):
                 if (extent := rollups.extent(connection, job_id, name)) is None:
                     continue
@@ -142,12 +142,12 @@ class SqlStore:
 
     def next_id(self, name: str) -> int:
         """Return 1, 2, 3, … for each name; never the same number twice, also after a crash."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             return advance_counter(connection, COUNTERS, f"id/{name}", 1)
 
     @property
     def diverged(self) -> bool:
-        """Whether the database holds something that its writer was told had failed: memory must be read anew."""
+        """Whether the database holds a write that was reported as failed: what is in memory must be read anew."""
         return self._fence.diverged
 
     def close(self) -> None:
@@ -155,12 +155,12 @@ class SqlStore:
         self._engine.dispose()
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with self._write_lock, self._fence.writing() as connection:
+    def _write_transaction(self) -> Iterator[Connection]:
+        with self._write_lock, self._fence.write_transaction() as connection:
             yield connection
 
     def _read(self, query: queries.Query, noun_of: Callable[[RowMapping], T]) -> tuple[T, ...]:
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return tuple(noun_of(row) for row in connection.execute(query).mappings())
 
 

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, Engine, Table, delete, func, insert, select
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.job import JobId
 from pliant.core.registry import AuditEntry
-from pliant.store.engine import reading, snapshot
+from pliant.store.engine import read_transaction, snapshot_transaction
 from pliant.store.migrate import revision_of
-from pliant.store.registry import Writing, append_entry
+from pliant.store.registry import WriteTransaction, append_entry
 from pliant.store.rollups import NUM_LEVELS
 from pliant.store.tables import AUDIT, METADATA, METRICS, ROLLUPS
 
@@ -25,39 +25,39 @@ _BATCH: Final = 500
 class SqlRecords:
     """The `Records` of a SQL database, and its copy as text."""
 
-    def __init__(self, engine: Engine, writing: Writing) -> None:
+    def __init__(self, engine: Engine, write_transaction: WriteTransaction) -> None:
         self._engine = engine
-        self._writing = writing
+        self._write_transaction = write_transaction
 
     def num_points(self) -> Mapping[JobId, int]:
         """Return how many points each job has, of those that have any."""
         top = ROLLUPS.c.level == NUM_LEVELS
         query = select(ROLLUPS.c.job_id, func.sum(ROLLUPS.c.num_points)).where(top).group_by(ROLLUPS.c.job_id)
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return {JobId(job_id): int(number) for job_id, number in connection.execute(query)}
 
     def forget_points(self, job_ids: Collection[JobId]) -> None:
         """Remove all points of these jobs, one job a transaction."""
         for job_id in job_ids:
-            with self._writing() as connection:
+            with self._write_transaction() as connection:
                 for table in (METRICS, ROLLUPS):
                     connection.execute(delete(table).where(table.c.job_id == job_id))
 
     def num_entries(self, *, before: float) -> int:
         """Return how many entries of the audit log are older than this instant."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return connection.execute(select(func.count()).select_from(AUDIT).where(AUDIT.c.at < before)).scalar_one()
 
     def forget_entries(self, *, before: float, told: AuditEntry) -> None:
         """Remove these entries and write the one that tells so, both or neither."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             connection.execute(delete(AUDIT).where(AUDIT.c.at < before))
             append_entry(connection, told)
 
     @property
     def revision(self) -> str:
         """The revision of the tables."""
-        with reading(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             return revision_of(connection) or ""
 
     def dump(self) -> Generator[tuple[str, Iterator[bytes]], None, None]:
@@ -65,7 +65,7 @@ class SqlRecords:
 
         Who stops in the middle closes it, and the database's cursor with it.
         """
-        with snapshot(self._engine) as connection:
+        with snapshot_transaction(self._engine) as connection:
             for table in METADATA.sorted_tables:
                 with connection.execution_options(yield_per=_BATCH).execute(select(table)) as result:
                     rows = result.mappings()

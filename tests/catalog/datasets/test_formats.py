@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pliant.catalog.datasets.formats import cifar as cifar
-from pliant.catalog.datasets.formats.split import RowDealer, counts, deal
-from pliant.catalog.datasets.order import Done, ImportOrder
-from pliant.catalog.datasets.work import work
+from pliant.catalog.datasets.formats.parts import RowDealer, counts, deal
+from pliant.catalog.datasets.importer import run_import
+from pliant.catalog.datasets.messages import ImportResult, ImportSpec
 from pliant.core.dataset import Column, CsvRule, ImageRule, ImportProgress, Kind, SplitRule
 from pliant.core.errors import InvalidInput, TooLarge
 
 RULE = SplitRule(validation_percent=20, test_percent=10, seed=7)
+
+
+Run = Callable[..., ImportResult]
 
 
 @pytest.fixture
@@ -34,8 +37,8 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def imported(tmp_path: Path) -> Callable[..., Done]:
-    told: list[ImportProgress] = []
+def imported(tmp_path: Path) -> Run:
+    reports: list[ImportProgress] = []
 
     def run(
         kind: Kind,
@@ -45,9 +48,9 @@ def imported(tmp_path: Path) -> Callable[..., Done]:
         images: ImageRule | None = None,
         csv: CsvRule | None = None,
         max_bytes: int = 1 << 30,
-    ) -> Done:
+    ) -> ImportResult:
         (tmp_path / "work").mkdir()
-        order = ImportOrder(
+        spec = ImportSpec(
             kind=kind,
             source=str(source),
             data_root=str(tmp_path.resolve()),
@@ -60,7 +63,7 @@ def imported(tmp_path: Path) -> Callable[..., Done]:
             images=images or ImageRule(),
             csv=csv or CsvRule(),
         )
-        return work(order, told.append)
+        return run_import(spec, reports.append)
 
     return run
 
@@ -96,9 +99,7 @@ def test_another_seed_deals_otherwise() -> None:
     assert deal(names, RULE, label="x") != deal(names, RULE, label="y")
 
 
-def test_pictures_in_classes_are_dealt_out_made_alike_and_measured(
-    source: Path, tmp_path: Path, imported: Callable[..., Done]
-) -> None:
+def test_pictures_in_classes_are_dealt_out_made_alike_and_measured(source: Path, tmp_path: Path, imported: Run) -> None:
     for number in range(10):
         picture(source / "cats" / f"{number}.jpg", (250, 0, 0), (8, 4))
         picture(source / "dogs" / "in" / f"{number}.png", (10, 0, 255), (4, 8))
@@ -121,7 +122,7 @@ def test_pictures_in_classes_are_dealt_out_made_alike_and_measured(
     assert stat.S_IMODE((out / files[0]).stat().st_mode) == 0o444
 
 
-def test_pictures_that_come_with_parts_keep_them(source: Path, imported: Callable[..., Done]) -> None:
+def test_pictures_that_come_with_parts_keep_them(source: Path, imported: Run) -> None:
     for number in range(10):
         picture(source / "all" / "Train" / "a" / f"{number}.png", (1, 2, 3))
         picture(source / "all" / "test" / "a" / f"{number}.png", (1, 2, 3))
@@ -131,7 +132,7 @@ def test_pictures_that_come_with_parts_keep_them(source: Path, imported: Callabl
 
 @pytest.mark.parametrize(("resizing", "corner"), [("squash", (200, 0, 0)), ("crop", (200, 0, 0)), ("fill", (0, 0, 0))])
 def test_each_way_of_resizing(
-    source: Path, tmp_path: Path, imported: Callable[..., Done], resizing: str, corner: tuple[int, ...]
+    source: Path, tmp_path: Path, imported: Run, resizing: str, corner: tuple[int, ...]
 ) -> None:
     picture(source / "a" / "wide.png", (200, 0, 0), (40, 10))
     rule = ImageRule(width=8, height=8, resizing=resizing)  # type: ignore[arg-type]
@@ -140,7 +141,7 @@ def test_each_way_of_resizing(
     assert (image.size, image.getpixel((0, 0))) == ((8, 8), corner)
 
 
-def test_all_pictures_that_cannot_be_read_are_named(source: Path, imported: Callable[..., Done]) -> None:
+def test_all_pictures_that_cannot_be_read_are_named(source: Path, imported: Run) -> None:
     (source / "a").mkdir()
     Image.effect_noise((64, 64), 50).save(source / "a" / "good.png")
     (source / "a" / "text.png").write_bytes(b"no picture")
@@ -150,7 +151,7 @@ def test_all_pictures_that_cannot_be_read_are_named(source: Path, imported: Call
     assert len(refused.value.problems) == 2
 
 
-def test_a_picture_of_too_many_pixels_is_refused(source: Path, imported: Callable[..., Done]) -> None:
+def test_a_picture_of_too_many_pixels_is_refused(source: Path, imported: Run) -> None:
     (source / "a").mkdir()
     Image.new("1", (20_000, 4_000)).save(source / "a" / "bomb.png")
     with pytest.raises(InvalidInput, match="20000 × 4000 pixels"):
@@ -177,7 +178,7 @@ def batches(folder: Path) -> dict[str, np.ndarray]:
     return made
 
 
-def test_cifar_batches_become_pictures(source: Path, tmp_path: Path, imported: Callable[..., Done]) -> None:
+def test_cifar_batches_become_pictures(source: Path, tmp_path: Path, imported: Run) -> None:
     made = batches(source)
     done = imported("images", source)
     assert done.content.labels == {"airplane": 30, "automobile": 30}
@@ -259,7 +260,7 @@ def test_labels_that_cannot_be_folders_are_refused(tmp_path: Path) -> None:
             cifar.read_labels(tmp_path)
 
 
-def test_a_table_is_described_and_dealt_out(source: Path, tmp_path: Path, imported: Callable[..., Done]) -> None:
+def test_a_table_is_described_and_dealt_out(source: Path, tmp_path: Path, imported: Run) -> None:
     lines = ["\ufeffid;price; note;flag;none"]
     lines += [f'{i};{"" if i == 3 else i / 4};"a;""b"" {i}";{"yes" if i % 2 else "no"};' for i in range(20)]
     (source / "t.csv").write_text("\r\n".join(lines))
@@ -281,7 +282,7 @@ def test_a_table_is_described_and_dealt_out(source: Path, tmp_path: Path, import
     assert ids == list(range(20))
 
 
-def test_a_table_without_header(source: Path, imported: Callable[..., Done]) -> None:
+def test_a_table_without_header(source: Path, imported: Run) -> None:
     (source / "t.csv").write_text("1\n2\n3\n")
     done = imported("csv", source, csv=CsvRule(header=False), split=SplitRule(validation_percent=0, test_percent=0))
     assert [column.name for column in done.content.columns] == ["column_1"]
@@ -301,22 +302,20 @@ def test_a_table_without_header(source: Path, imported: Callable[..., Done]) -> 
         (b'a,b\n1,"2\n', "cannot be read"),
     ],
 )
-def test_what_is_no_table_is_refused(source: Path, imported: Callable[..., Done], content: bytes, why: str) -> None:
+def test_what_is_no_table_is_refused(source: Path, imported: Run, content: bytes, why: str) -> None:
     (source / "t.csv").write_bytes(content)
     with pytest.raises(InvalidInput, match=why):
         imported("csv", source / "t.csv", csv=CsvRule(delimiter=","))
 
 
-def test_a_folder_with_several_tables_is_refused(source: Path, imported: Callable[..., Done]) -> None:
+def test_a_folder_with_several_tables_is_refused(source: Path, imported: Run) -> None:
     (source / "a.csv").write_text("a\n1\n")
     (source / "b.CSV").write_text("a\n1\n")
     with pytest.raises(InvalidInput, match=r"this holds 2 \(a.csv, b.CSV\)"):
         imported("csv", source)
 
 
-def test_an_archive_of_the_data_root_is_unpacked_within_its_limits(
-    source: Path, tmp_path: Path, imported: Callable[..., Done]
-) -> None:
+def test_an_archive_of_the_data_root_is_unpacked_within_its_limits(source: Path, tmp_path: Path, imported: Run) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a/test/x", bytes(2000))
     with pytest.raises(TooLarge):

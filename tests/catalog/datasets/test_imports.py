@@ -7,16 +7,16 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
+from tests.catalog.waiting import until
 
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads, WrongOffset
-from pliant.catalog.datasets.use_cases import Datasets, make_datasets
+from pliant.catalog.datasets.use_cases import DatasetCatalog, make_datasets
 from pliant.core.access import Principal, Role
 from pliant.core.dataset import Dataset, DatasetState, Source
 from pliant.core.errors import Conflict, NoSpace, NotFound
@@ -40,7 +40,7 @@ time.sleep(60)
 """
 
 
-def opened(home: Path, store: SqlStore, command: tuple[str, ...] = IMPORTER) -> Datasets:
+def opened(home: Path, store: SqlStore, command: tuple[str, ...] = IMPORTER) -> DatasetCatalog:
     (home / "data").mkdir(exist_ok=True)
     return make_datasets(
         store.registry,
@@ -71,15 +71,7 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
     store.close()
 
 
-def until(condition: Callable[[], Any], seconds: float = 40.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
-    return found
-
-
-def ended(datasets: Datasets, name: str = "one") -> Dataset | None:
+def ended(datasets: DatasetCatalog, name: str = "one") -> Dataset | None:
     found = datasets.get(name, ADA)
     return found if found.state is not DatasetState.IMPORTING else None
 
@@ -247,7 +239,7 @@ def test_an_upload_that_is_taken_is_not_changed_nor_does_it_expire(tmp_path: Pat
             change()
     times[0] += 1e6
     uploads.sweep()
-    assert uploads.held(upload.id, "one").num_bytes == 4
+    assert uploads.require_held(upload.id, "one").num_bytes == 4
     uploads.release(upload.id)
     times[0] += 1e6
     uploads.sweep()

@@ -27,7 +27,7 @@ def tiny_wheel(folder: Path, *, name: str = "tinything", version: str = "1.0", n
 
 
 def offline(wheels: Path) -> dict[str, str]:
-    """Return what makes pip and uv know of one folder only."""
+    """Return what makes builders know of one folder only."""
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": os.devnull}
 
 

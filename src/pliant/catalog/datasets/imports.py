@@ -1,36 +1,44 @@
-"""Imports under way: a process each, a few at a time; whatever becomes of one, nothing half done is left.
+"""Runs imports, each in a process of its own, a few at a time. None leaves anything half done behind.
 
-An import's process writes into a folder of its own and ends with this server; what it has finished is published here,
-by one rename, before the data set is called ready. After a kill at any moment `recover` removes what was half done
-and begins the import again.
+The process of an import writes into a folder of its own and ends with this server. When it has finished, the folder is
+published here by one rename, and only then the data set is called ready. If the server is killed at any moment, the
+next one removes what was half done and begins the import again (`recover`).
 """
 
 import fcntl
 import logging
 import os
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from pliant.catalog.datasets.order import ORDER, SAID, Done, ImportOrder, Refused, Told
+from pliant.catalog.children.child import Child, ChildProgram, ChildStopped
+from pliant.catalog.children.queue import ChildQueue
+from pliant.catalog.children.sinks import LineSink, TailSink
+from pliant.catalog.datasets.messages import (
+    DATA,
+    IMPORT_SPEC,
+    MESSAGE,
+    ImporterMessage,
+    ImportRefusal,
+    ImportResult,
+    ImportSpec,
+    ProgressReport,
+)
 from pliant.catalog.datasets.uploads import Uploads
-from pliant.catalog.datasets.work import DATA
-from pliant.catalog.visible import every
+from pliant.catalog.sharing import iterate_nouns
 from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, DatasetState, ImportProgress
 from pliant.core.errors import NotFound, PliantError, Stale
 from pliant.core.lifecycle import advance, is_final
 from pliant.core.registry import Kept, Registry
 from pliant.files import folder as folders
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +46,12 @@ MAX_RUNNING: Final = 2
 MAX_BYTES: Final = 512 << 30
 MAX_FILES: Final = 5_000_000
 STOP_S: Final = 30.0
-"""So long an import's process may take to be gone, and what it wrote to be removed."""
+"""How long stopping may take: the process has to end, and what it wrote to be removed."""
 _WORK: Final = ".new-"
 _GONE: Final = ".gone-"
-_BURIED: Final = "data"
+_CONTENT: Final = "data"
 _LOOK_S: Final = 0.02
-_LAST_WORDS: Final = 2000
+_MAX_ERROR_BYTES: Final = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +69,6 @@ class ImportSettings:
     max_files: int = MAX_FILES
 
 
-class _Running:
-    """An import that waits or runs."""
-
-    def __init__(self) -> None:
-        self.progress = ImportProgress(phase="waiting for its turn")
-        self.stopped_by = ""
-        self.closing = False
-        self.process: subprocess.Popen[bytes] | None = None
-        self.done: Future[None] | None = None
-
-
 class Imports:
     """Runs imports and writes down what became of them. Safe to call from any thread."""
 
@@ -82,22 +79,18 @@ class Imports:
         self._uploads = uploads
         self._settings = settings
         self._now = now
-        self._lock = threading.Lock()
-        self._running: dict[str, _Running] = {}
-        self._pool = ThreadPoolExecutor(settings.max_running, thread_name_prefix="pliant-import")
+        self._progress: dict[str, ImportProgress] = {}
+        self._children = ChildQueue(settings.max_running, "pliant-import")
+        self._cleaner = ThreadPoolExecutor(1, thread_name_prefix="pliant-clean-up")
 
     def begin(self, dataset: Dataset) -> None:
         """Import a data set in the background."""
-        running = _Running()
-        with self._lock:
-            self._running[dataset.name] = running
-            running.done = self._pool.submit(self._run, dataset, running)
+        self._progress[dataset.name] = ImportProgress(phase="waiting for its turn")
+        self._children.submit(dataset.name, lambda child: self._run(dataset, child))
 
     def progress(self, name: str) -> ImportProgress | None:
         """Return how far an import is; None if there is none."""
-        with self._lock:
-            running = self._running.get(name)
-        return running.progress if running is not None else None
+        return self._progress.get(name)
 
     def stop(self, name: str, who: str) -> None:
         """End an import; returns when nothing of it is left, or an import has just finished.
@@ -105,80 +98,64 @@ class Imports:
         Raises:
             TimeoutError: its process is still there.
         """
-        with self._lock:
-            running = self._running.get(name)
-            if running is None:
-                return
-            running.stopped_by = who
-            self._end(running)
-            waiting = running.done is not None and running.done.cancel()
-            if waiting:
-                self._running.pop(name)
-        if waiting:
-            self._write(name, DatasetEvent.STOP, lambda dataset: replace(dataset, reason=_stopped(who)))
-        elif running.done is not None:
-            running.done.result(STOP_S)
+        if self._children.stop(name, who, STOP_S):
+            self._stop(name, who)
 
     def recover(self) -> None:
         """Remove what an earlier server left half done, and begin its imports again. Call once, before all else."""
-        with told_of_disk(self._settings.folder):
+        with translate_disk_errors(self._settings.folder):
             self._settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             ready = set()
             again = []
-            for kept in every(self._registry, Dataset):
+            for kept in iterate_nouns(self._registry, Dataset):
                 if is_final(DATASET_LIFECYCLE, kept.noun.state):
                     ready.add(Path(kept.noun.folder).name if not kept.noun.in_place else "")
                 else:
                     again.append(kept.noun)
             left = [place for place in self._settings.folder.iterdir() if place.name not in ready]
-            graves = [place if place.name.startswith(_GONE) else self._bury(place) for place in left]
-        self._pool.submit(_clear, graves)
-        self._let_go_of_all_but({dataset.name for dataset in again})
+            leftovers = [place if place.name.startswith(_GONE) else self._set_aside(place) for place in left]
+        self._cleaner.submit(_clear, leftovers)
+        self._release_all_but({dataset.name for dataset in again})
         for dataset in again:
             log.info("the import of the data set %s was cut off and begins again", dataset.name)
             self.begin(dataset)
 
     def discard(self, folder: Path) -> None:
         """Remove the folder of a data set that is not kept any more; it is gone from its place at once."""
-        with told_of_disk(self._settings.folder):
+        with translate_disk_errors(self._settings.folder):
             if folder.parent == self._settings.folder and folder.exists():
-                folders.remove(self._bury(folder))
+                folders.remove(self._set_aside(folder))
 
-    def _bury(self, folder: Path) -> Path:
-        """Take a folder from its place; return the one that it is in now."""
-        grave = Path(tempfile.mkdtemp(prefix=_GONE, dir=self._settings.folder))
+    def _set_aside(self, folder: Path) -> Path:
+        """Move a folder into a new one and return that, so that its own name is free at once."""
+        leftover = Path(tempfile.mkdtemp(prefix=_GONE, dir=self._settings.folder))
         if folder.is_dir():
             folder.chmod(0o700)
-        folder.rename(grave / _BURIED)
-        return grave
+        folder.rename(leftover / _CONTENT)
+        return leftover
 
     def close(self) -> None:
         """End all imports; the next server begins them again."""
-        with self._lock:
-            for running in self._running.values():
-                running.closing = True
-                self._end(running)
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._children.close()
+        self._cleaner.shutdown(wait=True, cancel_futures=True)
 
-    def _end(self, running: _Running) -> None:
-        if running.process is not None:
-            running.process.kill()
-
-    def _run(self, dataset: Dataset, running: _Running) -> None:
+    def _run(self, dataset: Dataset, child: Child) -> None:
         try:
-            with told_of_disk(self._settings.folder):
+            with translate_disk_errors(self._settings.folder):
                 work = Path(tempfile.mkdtemp(prefix=_WORK, dir=self._settings.folder))
             try:
-                outcome = self._carried_out(dataset, running, work)
-                self._finish(dataset.name, running, outcome, work)
+                self._finish(dataset.name, self._import(dataset, child, work), work)
             finally:
                 folders.remove(work)
+        except ChildStopped as stopped:
+            if stopped.reason:
+                self._stop(dataset.name, stopped.reason)
         except Exception as error:
             log.exception("the import of the data set %s failed", dataset.name)
             self._give_up(dataset.name, error)
-        finally:
-            with self._lock:
-                self._running.pop(dataset.name, None)
+
+    def _stop(self, name: str, who: str) -> None:
+        self._write(name, DatasetEvent.STOP, lambda dataset: replace(dataset, reason=f"{who} stopped its import"))
 
     def _give_up(self, name: str, error: Exception) -> None:
         reason = str(error) if isinstance(error, PliantError) else "the server could not carry it out; its log says why"
@@ -187,49 +164,29 @@ class Imports:
         except PliantError:
             log.warning("the data set %s is imported again when the server is started the next time", name)
 
-    def _carried_out(self, dataset: Dataset, running: _Running, work: Path) -> Done | Refused | None:
-        """Return what the process said at its end; None if it was ended."""
-        with (work / "log").open("w+b") as errors:
-            process = self._started(running, errors.fileno())
-            if process is None:
-                return None
-            assert process.stdin is not None
-            assert process.stdout is not None
-            outcome: Done | Refused | None = None
-            with process, process.stdin, process.stdout:
-                try:
-                    process.stdin.write(ORDER.dump_json(self._order(dataset, work)) + b"\n")
-                    process.stdin.flush()
-                except BrokenPipeError:
-                    log.warning("the process that imports %s ended before it had its order", dataset.name)
-                    with suppress(BrokenPipeError):  # what was not written is tried again here
-                        process.stdin.close()
-                for line in process.stdout:
-                    said = _said(line)
-                    if isinstance(said, Told):
-                        running.progress = said.progress
-                    elif said is not None:
-                        outcome = said
-            if outcome is None and not (running.stopped_by or running.closing):
-                errors.seek(0)
-                return Refused(reason=_died(process.returncode, errors.read()))
-            return outcome
+    def _import(self, dataset: Dataset, child: Child, work: Path) -> ImportResult | ImportRefusal:
+        """Return what the process said at its end.
 
-    def _started(self, running: _Running, errors: int) -> subprocess.Popen[bytes] | None:
-        with self._lock:
-            if running.stopped_by or running.closing:
-                return None
-            running.process = subprocess.Popen(
-                list(self._settings.command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-                cwd="/",
-            )
-            return running.process
+        Raises:
+            ChildStopped: it was ended before.
+        """
+        outcome: ImportResult | ImportRefusal | None = None
 
-    def _order(self, dataset: Dataset, work: Path) -> ImportOrder:
+        def take(line: bytes) -> None:
+            nonlocal outcome
+            message = _parse_message(line)
+            if isinstance(message, ProgressReport):
+                self._progress[dataset.name] = message.progress
+            elif message is not None:
+                outcome = message
+
+        errors = TailSink(_MAX_ERROR_BYTES)
+        spec = IMPORT_SPEC.dump_json(self._spec_of(dataset, work)) + b"\n"
+        code = child.run(ChildProgram(command=self._settings.command, input=spec), LineSink(take), errors)
+        assert code is not None, "an import has no time limit"
+        return outcome or ImportRefusal(reason=_describe_death(code, errors.text))
+
+    def _spec_of(self, dataset: Dataset, work: Path) -> ImportSpec:
         settings = self._settings
         data_root = source = None
         num_bytes = None
@@ -239,10 +196,10 @@ class Imports:
             source = str(settings.data_root / dataset.source.path)
         else:
             upload_id = dataset.source.upload_id or ""
-            upload = self._uploads.held(upload_id, dataset.name)
+            upload = self._uploads.require_held(upload_id, dataset.name)
             source, num_bytes = str(self._uploads.content(upload_id)), upload.num_bytes
             sha256 = sha256 or upload.sha256
-        return ImportOrder(
+        return ImportSpec(
             kind=dataset.kind,
             source=source,
             data_root=data_root,
@@ -256,26 +213,18 @@ class Imports:
             csv=dataset.csv,
         )
 
-    def _finish(self, name: str, running: _Running, outcome: Done | Refused | None, work: Path) -> None:
-        with self._lock:  # whoever stops it is too late from now on
-            if running.closing and outcome is None:
-                return
-            stopped_by = running.stopped_by
-        if stopped_by:
-            folders.remove(work)
-            self._write(name, DatasetEvent.STOP, lambda dataset: replace(dataset, reason=_stopped(stopped_by)))
-            return
+    def _finish(self, name: str, outcome: ImportResult | ImportRefusal, work: Path) -> None:
         match outcome:
-            case Done():
+            case ImportResult():
                 self._publish(name, outcome, work)
-            case Refused(reason=why):
+            case ImportRefusal(reason=why):
                 folders.remove(work)
                 self._write(name, DatasetEvent.FAIL, lambda dataset: replace(dataset, reason=why))
 
-    def _publish(self, name: str, done: Done, work: Path) -> None:
+    def _publish(self, name: str, done: ImportResult, work: Path) -> None:
         target = self._settings.folder / name
         if not done.in_place:
-            with told_of_disk(self._settings.folder):
+            with translate_disk_errors(self._settings.folder):
                 folders.remove(target)
                 folders.publish(work / DATA, target)
                 target.chmod(folders.READ_ONLY_FOLDER)
@@ -293,21 +242,26 @@ class Imports:
             self.discard(target)
 
     def _write(self, name: str, event: DatasetEvent, change: Callable[[Dataset], Dataset]) -> Kept[Dataset] | None:
-        """Write what became of an import, whatever people change meanwhile; None if it is not kept any more."""
+        """Write what became of an import. If people change the data set meanwhile, read it again and repeat.
+
+        Returns:
+            None if the data set is not kept any more.
+        """
         while (kept := self._registry.get(Dataset, name)) is not None:
             state = advance(DATASET_LIFECYCLE, kept.noun.state, event)
             noun = replace(change(kept.noun), state=state)
+            self._progress.pop(name, None)  # it is over for everybody who sees the new state
             try:
                 written = self._registry.replace(noun, at=self._now(), revision=kept.revision)
             except (Stale, NotFound):
                 continue
-            self._let_go(noun, event)
+            self._release(noun, event)
             return written
         return None
 
-    def _let_go_of_all_but(self, names: Collection[str]) -> None:
-        """Let go of uploads that a server did not come to let go of when their imports were over."""
-        for upload in self._uploads.taken():
+    def _release_all_but(self, names: Collection[str]) -> None:
+        """Release the uploads of imports that are over, if an earlier server was killed before it could."""
+        for upload in self._uploads.list_taken():
             if upload.taken_by in names:
                 continue
             kept = self._registry.get(Dataset, upload.taken_by)
@@ -316,7 +270,7 @@ class Imports:
             else:
                 self._uploads.release(upload.id)
 
-    def _let_go(self, dataset: Dataset, event: DatasetEvent) -> None:
+    def _release(self, dataset: Dataset, event: DatasetEvent) -> None:
         """Remove the upload of what is ready; keep that of what is not, to try again with other options."""
         upload_id = dataset.source.upload_id
         if upload_id is not None:
@@ -326,34 +280,30 @@ class Imports:
                 self._uploads.release(upload_id)
 
 
-def _stopped(who: str) -> str:
-    return f"{who} stopped its import"
-
-
-def _said(line: bytes) -> Told | Done | Refused | None:
+def _parse_message(line: bytes) -> ImporterMessage | None:
     try:
-        return SAID.validate_json(line)
+        return MESSAGE.validate_json(line)
     except ValidationError:
-        log.warning("an import said what nobody understands: %.200r", line)
+        log.warning("an import wrote a line that is no message: %.200r", line)
         return None
 
 
-def _died(code: int, errors: bytes) -> str:
+def _describe_death(code: int, errors: str) -> str:
     """Return why a process that gave no answer may have ended."""
-    said = errors[-_LAST_WORDS:].decode("utf-8", "replace").strip().splitlines()
+    said = errors.strip().splitlines()
     how = f"was killed by signal {-code}, perhaps for lack of memory" if code < 0 else f"ended with code {code}"
     last = f"; it said: {said[-1]}" if said else ""
     return f"the process that imported it {how}{last}"
 
 
-def _clear(graves: Sequence[Path]) -> None:
-    """Remove what an earlier server left, as soon as nobody writes there."""
-    for grave in graves:
+def _clear(leftovers: Sequence[Path]) -> None:
+    """Remove what an earlier server left, as soon as its processes have ended."""
+    for leftover in leftovers:
         try:
-            _await_end(grave / _BURIED / "lock")
-            folders.remove(grave)
+            _await_end(leftover / _CONTENT / "lock")
+            folders.remove(leftover)
         except (OSError, TimeoutError) as error:
-            log.warning("%s is left over and cannot be removed: %s", grave, error)
+            log.warning("%s is left over and cannot be removed: %s", leftover, error)
 
 
 def _await_end(lock: Path) -> None:

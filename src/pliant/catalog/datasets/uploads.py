@@ -1,4 +1,4 @@
-"""Uploads that can be taken up again: what was acknowledged is on the disk, whatever breaks off after it.
+"""Uploads that can be resumed: every byte that was acknowledged is on the disk, even if the server is killed after it.
 
 A chunk counts as a whole or not at all: it is written, checked and synced before the offset moves. Uploads lie in a
 folder each: `content`, and `upload.json`, which is replaced as a whole. It knows no HTTP and no data set but by name.
@@ -21,7 +21,7 @@ from pliant.core.access import Principal
 from pliant.core.dataset import Upload
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, TooLarge
 from pliant.files import folder as folders
-from pliant.files.space import FreeBytes, check_room, free_bytes, told_of_disk
+from pliant.files.space import FreeBytes, check_room, free_bytes, translate_disk_errors
 
 MAX_UPLOAD_BYTES: Final = 64 << 30
 MAX_CHUNK_BYTES: Final = 64 << 20
@@ -80,7 +80,7 @@ class Chunk:
                 f"{self.upload.id}; begin a new upload of the right length"
             )
         self._digest.update(data)
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             while data:
                 written = os.pwrite(self._file, data, begin)
                 data, begin = data[written:], begin + written
@@ -97,11 +97,11 @@ class Chunk:
             raise InvalidInput(Problem(field="Content-Digest", message=message))
         if not self.num_bytes:
             raise InvalidInput(Problem(field="", message="the chunk is empty; send the bytes that follow the offset"))
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             os.fdatasync(self._file)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._file)
 
 
@@ -121,7 +121,7 @@ class Uploads:
         self._now = now
         self._free = free
         self._lock = threading.RLock()
-        with told_of_disk(folder):
+        with translate_disk_errors(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def create(self, owner: str, num_bytes: int, *, sha256: str = "", fingerprint: str = "") -> Upload:
@@ -154,7 +154,7 @@ class Uploads:
                 created_at=now,
                 expires_at=now + self.limits.kept_s,
             )
-            with told_of_disk(self._folder):
+            with translate_disk_errors(self._folder):
                 self._place(upload.id).mkdir(mode=0o700)
                 self.content(upload.id).touch(mode=0o600)
                 self._write(upload)
@@ -168,18 +168,18 @@ class Uploads:
         """
         with self._lock:
             upload = self._read(upload_id) if _ID.fullmatch(upload_id) else None
-        if upload is None or not caller.owns(upload.owner) or self._expired(upload):
+        if upload is None or not caller.owns(upload.owner) or self._is_expired(upload):
             raise NotFound(f"there is no upload {upload_id!r:.80}; it may have expired: begin a new one")
         return upload
 
     def list(self, caller: Principal) -> tuple[Upload, ...]:
         """Return the uploads that the caller began, oldest first."""
         with self._lock:
-            there = [upload for upload in self._all() if upload.owner == caller.name and not self._expired(upload)]
+            there = [upload for upload in self._all() if upload.owner == caller.name and not self._is_expired(upload)]
         return tuple(sorted(there, key=lambda upload: (upload.created_at, upload.id)))
 
     def chunk(self, upload_id: str, caller: Principal, offset: int) -> Chunk:
-        """Return a place to write the chunk that begins at `offset`; whoever asks for it closes it.
+        """Return a place to write the chunk that begins at `offset`; the caller closes it.
 
         Raises:
             NotFound: as for `get`.
@@ -190,7 +190,7 @@ class Uploads:
         _refuse_taken(upload)
         if offset != upload.offset:
             raise WrongOffset(upload, offset)
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             return Chunk(self.content(upload_id), upload, self.limits.max_chunk_bytes)
 
     def commit(self, chunk: Chunk, caller: Principal) -> Upload:
@@ -206,10 +206,10 @@ class Uploads:
             if upload.offset != chunk.upload.offset:
                 raise WrongOffset(upload, chunk.upload.offset)
             expires_at = self._now() + self.limits.kept_s
-            return self._kept(replace(upload, offset=upload.offset + chunk.num_bytes, expires_at=expires_at))
+            return self._save(replace(upload, offset=upload.offset + chunk.num_bytes, expires_at=expires_at))
 
     def remove(self, upload_id: str, caller: Principal) -> None:
-        """Give an upload up.
+        """Remove an upload that its owner does not want to finish.
 
         Raises:
             NotFound, Conflict: as for `chunk`.
@@ -231,9 +231,9 @@ class Uploads:
                 raise Conflict(
                     f"upload {upload_id} has {upload.offset} of its {upload.num_bytes} bytes; send the rest first"
                 )
-            return self._kept(replace(upload, taken_by=dataset))
+            return self._save(replace(upload, taken_by=dataset))
 
-    def held(self, upload_id: str, dataset: str) -> Upload:
+    def require_held(self, upload_id: str, dataset: str) -> Upload:
         """Return the upload that was taken for a data set.
 
         Raises:
@@ -250,24 +250,24 @@ class Uploads:
         with self._lock:
             upload = self._read(upload_id)
             if upload is not None:
-                self._kept(replace(upload, taken_by="", expires_at=self._now() + self.limits.kept_s))
+                self._save(replace(upload, taken_by="", expires_at=self._now() + self.limits.kept_s))
 
-    def taken(self) -> tuple[Upload, ...]:
+    def list_taken(self) -> tuple[Upload, ...]:
         """Return those that data sets hold."""
         with self._lock:
             return tuple(upload for upload in self._all() if upload.taken_by)
 
     def drop(self, upload_id: str) -> None:
-        """Remove an upload, whoever holds it; one that is gone is fine."""
-        with self._lock, told_of_disk(self._folder):
+        """Remove an upload, even one that a data set holds; one that is gone is fine."""
+        with self._lock, translate_disk_errors(self._folder):
             folders.remove(self._place(upload_id))
 
     def sweep(self) -> None:
         """Remove what has expired, and what a server that was killed has not finished to make or to remove."""
-        with self._lock, told_of_disk(self._folder):
+        with self._lock, translate_disk_errors(self._folder):
             for place in self._folder.iterdir():
                 upload = self._read(place.name)
-                if upload is None or self._expired(upload):
+                if upload is None or self._is_expired(upload):
                     folders.remove(place)
 
     def content(self, upload_id: str) -> Path:
@@ -287,15 +287,15 @@ class Uploads:
             return _UPLOAD.validate_json((self._place(upload_id) / "upload.json").read_bytes())
         return None
 
-    def _kept(self, upload: Upload) -> Upload:
-        with told_of_disk(self._folder):
+    def _save(self, upload: Upload) -> Upload:
+        with translate_disk_errors(self._folder):
             self._write(upload)
         return upload
 
     def _write(self, upload: Upload) -> None:
         folders.write_whole(self._place(upload.id) / "upload.json", _UPLOAD.dump_json(upload))
 
-    def _expired(self, upload: Upload) -> bool:
+    def _is_expired(self, upload: Upload) -> bool:
         return not upload.taken_by and upload.expires_at <= self._now()
 
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from pliant.catalog.datasets.imports import Imports, ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads
-from pliant.catalog.visible import every, owned, page_of, seen
-from pliant.core.access import EVERYBODY, Principal, Sight
+from pliant.catalog.sharing import is_visible, iterate_nouns, require_owner, require_visible, take_page
+from pliant.core.access import Principal, Sight
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.registry import Kept, Registry
@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_SHOWN: Final = 8
 
 
-class Datasets:
+class DatasetCatalog:
     """The data sets of a server. Safe to call from any thread."""
 
     def __init__(
@@ -79,19 +79,19 @@ class Datasets:
                 self._registry.remove(Dataset, dataset.name)
                 raise
         self.imports.begin(kept.noun)
-        return self._shown(kept)
+        return self._with_progress(kept)
 
     def list(
         self, caller: Principal, *, states: Sequence[DatasetState] = (), after: str = "", limit: int = 100
     ) -> tuple[tuple[Dataset, ...], str | None]:
         """Return those that somebody sees, in order of name, and where the next page begins."""
 
-        def wanted(dataset: Dataset) -> bool:
+        def is_shown(dataset: Dataset) -> bool:
             shown = caller.sees(dataset.owner, dataset.shared_with)
             return shown and (not states or dataset.state in states)
 
-        page, following = page_of(every(self._registry, Dataset, after=after), wanted, limit)
-        return tuple(self._shown(kept) for kept in page), following
+        page, following = take_page(iterate_nouns(self._registry, Dataset, after=after), is_shown, limit)
+        return tuple(self._with_progress(kept) for kept in page), following
 
     def get(self, name: str, caller: Principal) -> Dataset:
         """Return a data set.
@@ -99,7 +99,7 @@ class Datasets:
         Raises:
             NotFound: none that they may see.
         """
-        return self._shown(self._kept(name, caller))
+        return self._with_progress(self._require_visible(name, caller))
 
     def change(
         self,
@@ -116,7 +116,7 @@ class Datasets:
             NotFound, Forbidden: it is not there for them, or not theirs.
             Stale: it is not at `revision` any more.
         """
-        kept = self._own(name, caller)
+        kept = self._require_own(name, caller)
         noun = kept.noun
         if description is not None:
             noun = replace(noun, description=description)
@@ -124,7 +124,7 @@ class Datasets:
             noun = replace(noun, shared_with=tuple(dict.fromkeys(shared_with)))
         # without a revision of the caller's, what is replaced is at least what was just read
         expected = kept.revision if revision is None else revision
-        return self._shown(self._registry.replace(noun, at=self._now(), revision=expected))
+        return self._with_progress(self._registry.replace(noun, at=self._now(), revision=expected))
 
     def stop(self, name: str, caller: Principal) -> Dataset:
         """End an import; what it has written is removed.
@@ -133,10 +133,10 @@ class Datasets:
             NotFound, Forbidden: as for `change`.
             Conflict: it is not being imported.
         """
-        noun = self._own(name, caller).noun
+        noun = self._require_own(name, caller).noun
         if noun.state is DatasetState.IMPORTING:
             self.imports.stop(name, caller.name)
-            noun = self._own(name, caller).noun
+            noun = self._require_own(name, caller).noun
         if noun.state is not DatasetState.STOPPED:
             raise Conflict(f"the data set {name!r} is {noun.state.value}, it is not being imported")
         return self.get(name, caller)
@@ -148,7 +148,7 @@ class Datasets:
             NotFound, Forbidden, Stale: as for `change`.
             Conflict: jobs that have not ended use it, or it is being imported.
         """
-        noun = self._own(name, caller).noun
+        noun = self._require_own(name, caller).noun
         if noun.state is DatasetState.IMPORTING:
             raise Conflict(f"the data set {name!r} is still being imported; stop that first")
         with self._lock:
@@ -171,7 +171,7 @@ class Datasets:
             self._held[name] += 1
         try:
             kept = self._find(name)
-            hidden = kept is None or not _seen(kept.noun, sight)
+            hidden = kept is None or not is_visible(kept.noun, sight)
             yield _place(None if kept is None or hidden else kept.noun, name)
         finally:
             with self._lock:
@@ -184,7 +184,7 @@ class Datasets:
             NotFound: none that they may see.
             InvalidInput: it is not ready, or its files are gone.
         """
-        place = _place(self._kept(name, caller).noun, name)
+        place = _place(self._require_visible(name, caller).noun, name)
         if isinstance(place, Problem):
             raise InvalidInput(place)
         return place
@@ -213,25 +213,20 @@ class Datasets:
             return f"{given!r:.200} cannot be read ({error}); check the path"
         return f"{given!r:.200} is a link that leads out of the data root; give what lies below it"
 
-    def _kept(self, name: str, caller: Principal) -> Kept[Dataset]:
-        return seen(caller, self._find(name), "data set", name)
+    def _require_visible(self, name: str, caller: Principal) -> Kept[Dataset]:
+        return require_visible(caller, self._find(name), "data set", name)
 
     def _find(self, name: str) -> Kept[Dataset] | None:
         return self._registry.get(Dataset, name) if _NAME.fullmatch(name) else None
 
-    def _own(self, name: str, caller: Principal) -> Kept[Dataset]:
-        kept = self._kept(name, caller)
-        owned(caller, kept.noun, f"the data set {name!r}")
+    def _require_own(self, name: str, caller: Principal) -> Kept[Dataset]:
+        kept = self._require_visible(name, caller)
+        require_owner(caller, kept.noun, f"the data set {name!r}")
         return kept
 
-    def _shown(self, kept: Kept[Dataset]) -> Dataset:
+    def _with_progress(self, kept: Kept[Dataset]) -> Dataset:
         progress = self.imports.progress(kept.noun.name) if kept.noun.state is DatasetState.IMPORTING else None
         return replace(kept.noun, progress=progress, revision=kept.revision)
-
-
-def _seen(dataset: Dataset, sight: Sight | None) -> bool:
-    shared = dataset.shared_with
-    return sight is None or dataset.owner == sight.owner or sight.owner in shared or EVERYBODY in shared
 
 
 def _place(dataset: Dataset | None, name: str) -> DataPlace | Problem:
@@ -263,7 +258,7 @@ def make_datasets(
     limits: UploadLimits,
     now: Callable[[], float],
     users: Callable[[str], Sequence[str]],
-) -> Datasets:
+) -> DatasetCatalog:
     """Return the data sets of a server; `uploads` is the folder of what is on its way in.
 
     Raises:
@@ -271,4 +266,4 @@ def make_datasets(
     """
     coming = Uploads(uploads, now=now, limits=limits)
     imports = Imports(registry, coming, settings, now)
-    return Datasets(registry, uploads=coming, imports=imports, data_root=settings.data_root, now=now, users=users)
+    return DatasetCatalog(registry, uploads=coming, imports=imports, data_root=settings.data_root, now=now, users=users)

@@ -1,1 +1,1 @@
-"""Environments: what people name, how they are built, and where their interpreters are."""
+"""EnvironmentCatalog: what people name, how they are built, and where their interpreters are."""

@@ -1,181 +1,182 @@
-"""The builder: a program of its own that makes one virtual environment and installs requirements into it.
+"""Builds environments and tries interpreters, each in a child process. Knows no job, no name and no registry.
 
-`python -I environment_builder.py`, with one line of JSON on its standard input (`Order`); what it prints is the log.
-It leads a process group, and ends that whole group when its standard input closes: a server that was killed leaves no
-builder behind. Standard library only: it runs as a file, with nothing of Pliant imported.
-
-The environment sees what the server's own interpreter sees (torch, Pliant and all), after its own packages: a `.pth`
-file adds those folders to the end of the path. `--system-site-packages` would add those of the base interpreter only,
-which has neither if the server itself runs in a virtual environment.
+What a build needs lies in a folder of its own, which is known by the key of the build.
 """
 
 import json
 import os
-import re
-import shutil
-import signal
-import subprocess
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypedDict
-from urllib.parse import unquote
+from typing import Final
 
-RESULT: Final = "built.json"
-"""What the builder found out, beside the environment."""
-_CONSTRAINTS: Final = "all-constraints.txt"
-_PTH: Final = "_pliant_server.pth"
-_IN_URL: Final = re.compile(r"(\w://)[^/\s@]+@")
-_CREDENTIALS: Final = re.compile(r"\w://([^/\s@]+)@")
-_TRUE: Final = frozenset({"y", "yes", "t", "true", "on", "1"})
-_MASK: Final = "****"
-_MIN_SECRET: Final = 4
+from pliant import __version__
+from pliant.catalog.children.child import Child, ChildProgram
+from pliant.catalog.children.sinks import LogSink, TailSink
+from pliant.catalog.environments import build_program
+from pliant.catalog.environments.build_program import BuildSpec, MaskedLog
+from pliant.catalog.environments.environment import BaseEnvironment, last_lines
 
-
-class Order(TypedDict):
-    """What to build."""
-
-    folder: str
-    """Holds `requirements.txt`, `constraints.txt` and perhaps `wheels`; gets `venv` and `built.json`."""
-    site: list[str]
-    """Folders of packages that the environment shall see after its own."""
-    constraints: list[str]
-    """What no requirement may change, besides `constraints.txt`."""
-    uv: str | None
-    """The program; None: pip."""
-
-
-def main() -> int:
-    """Build what is ordered; return the exit code."""
-    order: Order = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_the_server, daemon=True).start()
-    log = Log(os.environ)
-    folder = Path(order["folder"])
-    venv = folder / "venv"
-    shutil.rmtree(venv, ignore_errors=True)
-    python = venv / "bin" / "python"
-    log.say(f"pliant: makes a virtual environment for {sys.executable}")
-    if log.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], folder) != 0:
-        return 1
-    packages = Path(_answer([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))
-    lines = [f"import site; site.addsitedir({folder!r})" for folder in order["site"]]
-    (packages / _PTH).write_text("\n".join([*lines, ""]))
-    builder = _version(order["uv"], python, log, folder)
-    constraints = [(folder / "constraints.txt").read_text(), *order["constraints"], ""]
-    (folder / _CONSTRAINTS).write_text("\n".join(constraints))
-    if (folder / "requirements.txt").read_text().strip():
-        if order["uv"] is not None:
-            note_installed(packages, order["site"])
-        log.say(f"pliant: installs the requirements with {builder}")
-        if (code := log.run(_install(order["uv"], python, os.environ), folder)) != 0:
-            log.say(f"pliant: {builder} ended with exit code {code}")
-            return 1
-    found = {"python": str(python), "builder": builder, "num_bytes": _num_bytes(venv)}
-    (folder / RESULT).write_text(json.dumps(found))
-    log.say("pliant: the environment is built")
-    return 0
+LOG_FILE: Final = "build.log"
+_TAIL_BYTES: Final = 64 << 10
+_PROBE: Final = """
+import json
+import torch
+import pliant.entry.task
+print()
+print(json.dumps([pliant.__version__, torch.__version__]))
+"""
+_NOT_PASSED: Final = (
+    "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "CONDA_PREFIX", "UV_SYSTEM_PYTHON", "UV_PYTHON",
+    *(f"PIP_{name}" for name in ("TARGET", "USER", "PREFIX", "ROOT", "PYTHON", "REQUIREMENT", "EDITABLE", "REPORT")),
+)  # fmt: skip
+"""Would make the builder install somewhere else, or something else."""
+_FOR_UV: Final = {
+    "PIP_INDEX_URL": "UV_DEFAULT_INDEX",
+    "PIP_EXTRA_INDEX_URL": "UV_INDEX",
+    "PIP_FIND_LINKS": "UV_FIND_LINKS",
+    "PIP_TRUSTED_HOST": "UV_INSECURE_HOST",
+    "PIP_CERT": "SSL_CERT_FILE",
+}
+"""Where packages come from, in pip's words and in uv's. PIP_NO_INDEX is the build program's to pass on."""
 
 
-def _end_with_the_server() -> None:
-    while os.read(0, 4096):
-        pass
-    os.killpg(0, signal.SIGKILL)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildLimits:
+    """How much is built at once, and for how long."""
+
+    num_builders: int = 2
+    num_probes: int = 2
+    build_s: float = 1800.0
+    probe_s: float = 120.0
 
 
-class Log:
-    """Runs programs and prints what they print, without the secrets that the environment holds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOutcome:
+    """What came of a build or a try; `reason` is empty if it is good."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._secrets = sorted(secrets_of(env), key=len, reverse=True)
-
-    def say(self, line: str) -> None:
-        """Print a line."""
-        print(self.masked(line), flush=True)
-
-    def masked(self, line: str) -> str:
-        """Return a line without users and passwords of addresses."""
-        line = _IN_URL.sub(rf"\1{_MASK}@", line)
-        for secret in self._secrets:
-            line = line.replace(secret, _MASK)
-        return line
-
-    def run(self, command: Sequence[str], folder: Path) -> int:
-        """Run a program in a folder; return its exit code."""
-        with subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                self.say(line.rstrip())
-        return process.returncode
+    python: str = ""
+    builder: str = ""
+    num_bytes: int = 0
+    reason: str = ""
+    output: tuple[str, ...] = ()
 
 
-def secrets_of(env: Mapping[str, str]) -> set[str]:
-    """Return users with their passwords, and passwords, in the addresses that an environment holds."""
-    found = set()
-    for value in env.values():
-        for credentials in _CREDENTIALS.findall(value):
-            password = credentials.partition(":")[2]
-            found |= {credentials, unquote(credentials), password, unquote(password)}
-    return {secret for secret in found if len(secret) >= _MIN_SECRET}
+class EnvironmentBuilder:
+    """Builds in folders below one folder. Safe to call from any thread.
 
-
-def _install(uv: str | None, python: Path, env: Mapping[str, str]) -> list[str]:
-    """Return what installs the requirements; uv has no variable for PIP_NO_INDEX, so it gets an option."""
-    files = ["-r", "requirements.txt", "-c", _CONSTRAINTS, "--only-binary", ":all:"]
-    if uv is not None:
-        closed = ["--no-index"] if env.get("PIP_NO_INDEX", "").lower() in _TRUE else []
-        return [uv, "pip", "install", "--no-progress", "--color", "never", "--python", str(python), *closed, *files]
-    quiet = ["--no-input", "--disable-pip-version-check", "--no-color", "--progress-bar", "off"]
-    return [str(python), "-m", "pip", "install", *quiet, *files]
-
-
-def _version(uv: str | None, python: Path, log: Log, folder: Path) -> str:
-    """Return the name and the version of what installs; pip is put into the environment if the server has none."""
-    if uv is not None:
-        return " ".join(_answer([uv, "--version"]).split()[:2])
-    command = [str(python), "-m", "pip", "--version"]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        log.run([str(python), "-m", "ensurepip", "--default-pip"], folder)
-    return " ".join(_answer(command).split()[:2])
-
-
-def _answer(command: Sequence[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def note_installed(packages: Path, site: Sequence[str]) -> None:
-    """Tell uv what the environment sees of the server's packages.
-
-    uv looks for installed packages in the environment's own folder only. It gets the metadata of the others, with a
-    record that lists nothing else: what it replaces, it does not touch.
+    Args:
+        folder: has a folder for every key.
+        env: the server's own environment: it says where packages come from.
+        base: what all environments build upon.
+        uv: the program that installs.
     """
-    for folder in site:
-        for info in Path(folder).glob("*.dist-info"):
-            note = packages / info.name
-            if (info / "METADATA").is_file() and not note.exists():
-                note.mkdir()
-                (note / "INSTALLER").write_text("pliant\n")
-                names = ["INSTALLER", "RECORD"]
-                for name in ("METADATA", "entry_points.txt"):
-                    if (info / name).is_file():
-                        shutil.copyfile(info / name, note / name)
-                        names.append(name)
-                (note / "RECORD").write_text("".join(f"{info.name}/{name},,\n" for name in names))
+
+    def __init__(
+        self, *, folder: Path, env: Mapping[str, str], base: BaseEnvironment, limits: BuildLimits, uv: str
+    ) -> None:
+        self.folder = folder
+        self.base = base
+        self.limits = limits
+        self._env = builder_env(env)
+        self._uv = uv
+
+    def build(self, child: Child, key: str) -> BuildOutcome:
+        """Build what lies in the folder of this key.
+
+        Raises:
+            ChildStopped: before it was done.
+            OSError: there is no room for it.
+        """
+        folder = self.folder / key
+        (folder / build_program.RESULT).unlink(missing_ok=True)
+        spec = BuildSpec(
+            folder=str(folder), site=list(self.base.site), constraints=list(self.base.constraints), uv=self._uv
+        )
+        program = ChildProgram(
+            command=[sys.executable, "-I", build_program.__file__],
+            input=json.dumps(spec).encode() + b"\n",
+            env=self._env,
+            limit_s=self.limits.build_s,
+        )
+        with closing(LogSink(folder / LOG_FILE)) as log:
+            code = child.run(program, log)
+        output = last_lines(self.read_log(key))
+        if code is None:
+            limit = f"the builder was not done after {self.limits.build_s:g} s and was ended"
+            return BuildOutcome(reason=f"it could not be built: {limit}; ask for fewer packages", output=output)
+        if code != 0:
+            return BuildOutcome(
+                reason=f"it could not be built: {_headline(output)}; mend the requirements", output=output
+            )
+        found = json.loads((folder / build_program.RESULT).read_text())
+        tried = self.probe(child, found["python"])
+        if tried.reason:
+            return tried
+        return BuildOutcome(python=found["python"], builder=found["builder"], num_bytes=found["num_bytes"])
+
+    def probe(self, child: Child, python: str) -> BuildOutcome:
+        """Try whether an interpreter can run tasks of this server.
+
+        Raises:
+            ChildStopped: before it was known.
+        """
+        out, err = TailSink(), TailSink()
+        # not niced: a pool whose tasks keep all cores busy would let every try run into its limit
+        program = ChildProgram(command=[python, "-c", _PROBE], env=self._env, limit_s=self.limits.probe_s, niceness=0)
+        try:
+            code = child.run(program, out, err)
+        except OSError as error:
+            return BuildOutcome(reason=f"{python} cannot be run ({error.strerror}); name another interpreter")
+        output = last_lines(MaskedLog(self._env).mask(err.text))
+        reason = self._probe_problem(python, code, output, last_lines(out.text, 1))
+        return BuildOutcome(reason=reason, output=output) if reason else BuildOutcome(python=python)
+
+    def _probe_problem(self, python: str, code: int | None, output: tuple[str, ...], answer: tuple[str, ...]) -> str:
+        """Return why an interpreter cannot run tasks; empty if it can."""
+        install = f"{python} -m pip install pliant=={__version__}"
+        if code is None:
+            return f"{python} did not import Pliant and torch in {self.limits.probe_s:g} s; try it there"
+        if code != 0:
+            why = output[-1] if output else f"exit code {code}"
+            return f"{python} cannot import Pliant and torch: {why}; install both there: {install}"
+        version = _version_in(answer)
+        if version is None:
+            return f"{python} is no Python interpreter; name one"
+        if version != __version__:
+            return f"{python} has Pliant {version}, but this server is {__version__}; install that there: {install}"
+        return ""
+
+    def read_log(self, key: str, num_bytes: int = _TAIL_BYTES) -> str:
+        """Return the end of the log of a build; empty if there is none."""
+        try:
+            with (self.folder / key / LOG_FILE).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - num_bytes))
+                return file.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
 
 
-def _num_bytes(folder: Path) -> int:
-    files = (Path(root) / name for root, _, names in os.walk(folder) for name in names)
-    return sum(file.lstat().st_size for file in files)
+def builder_env(env: Mapping[str, str]) -> dict[str, str]:
+    """Return what of the server's environment builders get: all, but for what would lead them astray."""
+    passed = {k: v for k, v in env.items() if k not in _NOT_PASSED and not k.startswith("PLIANT_")}
+    theirs = {uv: passed[pip] for pip, uv in _FOR_UV.items() if pip in passed}
+    if "UV_FIND_LINKS" in theirs:
+        theirs["UV_FIND_LINKS"] = ",".join(theirs["UV_FIND_LINKS"].split())
+    return {**passed, **theirs, "PYTHONUNBUFFERED": "1"}
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _version_in(answer: tuple[str, ...]) -> str | None:
+    """Return the version of Pliant that an interpreter found; None if it did not run the program."""
+    try:
+        return str(json.loads(answer[-1])[0])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _headline(output: tuple[str, ...]) -> str:
+    """Return the line that says most of what went wrong."""
+    errors = [line for line in output if line.strip().lower().startswith(("error", "cause", "×"))]
+    return (errors or list(output[-1:]) or ["the builder says nothing"])[-1].strip()

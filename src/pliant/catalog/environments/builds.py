@@ -1,22 +1,26 @@
-"""Builds: one for every key, begun when somebody asks and nobody has; kept in the registry, resumed after a restart.
+"""One build for every key: begun when it is first asked for, kept in the registry, and resumed after a restart.
 
-A build is published when its record says that it is ready, which is written after all of it is on the disk and its
-interpreter was tried; a virtual environment cannot be moved, so it is built where it stays. Knows no job and no name.
+A virtual environment cannot be moved, so it is built where it stays. It counts from the moment in which its record in
+the registry says `ready`: that is written after all of it is on the disk and its interpreter was tried. This module
+knows no job and no environment by name.
 """
 
 import logging
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from pliant.catalog.environments.environment import Build, BuildState, EnvironmentKind, Shared
+from pliant.catalog.children.child import Child
+from pliant.catalog.children.queue import ChildQueue
+from pliant.catalog.environments.builder import BuildOutcome, EnvironmentBuilder
+from pliant.catalog.environments.environment import Build, BuildState, EnvironmentKind
 from pliant.catalog.environments.requirements import Requirements
-from pliant.catalog.environments.workshop import Limits, Outcome, Workshop
-from pliant.catalog.visible import every
+from pliant.catalog.sharing import iterate_nouns
+from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 
@@ -25,18 +29,18 @@ log = logging.getLogger(__name__)
 _STALE_S: Final = 60.0
 """What somebody else made is tried again for a new job if that was last done longer ago than this."""
 _LINE_S: Final = 2.0
-"""The builder's newest line is told this often: it is written down with every job that waits."""
+"""The newest line of a log is read again after this time: it is stored with every job that waits for the build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What there is to make or to try."""
+class BuildRequest:
+    """A build that is wanted."""
 
     key: str
     kind: EnvironmentKind
     source: str
     python: str = ""
-    """Of what somebody else made."""
+    """The interpreter to try, if somebody else made the environment."""
     requirements: Requirements | None = None
     """None if they lie in the folder of the build already."""
 
@@ -44,38 +48,31 @@ class Work:
 class Builds:
     """Safe to call from any thread; no call waits for a build."""
 
-    def __init__(
-        self,
-        *,
-        registry: Registry,
-        folder: Path,
-        clock: Clock,
-        env: Mapping[str, str],
-        shared: Shared,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, *, registry: Registry, clock: Clock, builder: EnvironmentBuilder) -> None:
         self._registry = registry
-        self._folder = folder
         self._clock = clock
-        self.shared = shared
+        self._builder = builder
+        self._folder = builder.folder
+        self.base = builder.base
         self._lock = threading.RLock()
         self._known: dict[str, Build] = {}
         """What the registry holds of builds that were asked for; only this process changes them."""
         self._lines: dict[str, tuple[float, str]] = {}
         self._listeners: list[Callable[[], None]] = []
-        self._workshop = Workshop(folder=folder, env=env, shared=shared, limits=limits, done=self._done)
+        self._builders = ChildQueue(builder.limits.num_builders, "pliant-build")
+        self._probers = ChildQueue(builder.limits.num_probes, "pliant-probe")
 
     def start(self) -> None:
         """Go on with what a server before had begun, and remove what belongs to no build."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = set()
-        for kept in tuple(every(self._registry, Build)):
+        for kept in tuple(iterate_nouns(self._registry, Build)):
             build = kept.noun
             if build.state is not BuildState.BUILDING:
                 known.add(build.name)
             elif self.is_laid_out(build.name):
                 known.add(build.name)
-                self._workshop.build(build.name)
+                self._build(build.name)
             else:
                 self._registry.remove(Build, build.name)
         for folder in self._folder.iterdir():
@@ -85,11 +82,16 @@ class Builds:
 
     def close(self) -> None:
         """End all builders; the next server begins again what they were at."""
-        self._workshop.close()
+        self._builders.close()
+        self._probers.close()
 
     def watch(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever a build is done, from any thread."""
         self._listeners.append(listener)
+
+    def is_active(self, key: str) -> bool:
+        """Tell whether a build waits, is built or is tried."""
+        return self._builders.is_active(key) or self._probers.is_active(key)
 
     def is_laid_out(self, key: str) -> bool:
         """Tell whether the folder of a build holds what it is made from."""
@@ -112,7 +114,7 @@ class Builds:
         self._known[build.name] = build
         return build
 
-    def ask(self, work: Work, *, first: bool) -> Build:
+    def ask(self, work: BuildRequest, *, first: bool) -> Build:
         """Return the build of this key, begun now if there is none or it does not count any more.
 
         Args:
@@ -128,17 +130,17 @@ class Builds:
                 return self._begin(work)
             return build
 
-    def again(self, work: Work) -> Build:
-        """Begin a build anew, whatever became of it; one that is being built goes on.
+    def again(self, work: BuildRequest) -> Build:
+        """Begin a build anew, whether it failed or is ready; one that is being built goes on.
 
         Raises:
             OSError: there is no room for it.
         """
         with self._lock:
             build = self.get(work.key)
-            return build if build is not None and self._workshop.works_on(work.key) else self._begin(work)
+            return build if build is not None and self.is_active(work.key) else self._begin(work)
 
-    def used(self, key: str) -> None:
+    def note_used(self, key: str) -> None:
         """Note that a job was let through with a build."""
         with self._lock:
             if (build := self.get(key)) is not None:
@@ -147,7 +149,7 @@ class Builds:
     def forget(self, key: str) -> None:
         """Remove a build and its folder; one that is being built is not."""
         with self._lock:
-            if self.get(key) is not None and not self._workshop.works_on(key):
+            if self.get(key) is not None and not self.is_active(key):
                 self._registry.remove(Build, key)
                 self._known.pop(key, None)
                 shutil.rmtree(self._folder / key, ignore_errors=True)
@@ -156,38 +158,38 @@ class Builds:
         """Return the log of a build, the last megabyte at most; of what was only tried, what it said."""
         build = self.get(key)
         said = "\n".join(build.output) if build is not None else ""
-        return self._workshop.log_of(key, 1 << 20) or (f"{said}\n" if said else "")
+        return self._builder.read_log(key, 1 << 20) or (f"{said}\n" if said else "")
 
     def progress(self, build: Build) -> str:
         """Return how far a build is, in words."""
         if build.kind is not EnvironmentKind.REQUIREMENTS:
             return f"tries whether {build.source} can run tasks"
         at = datetime.fromtimestamp(build.began_at, UTC).strftime("%H:%M:%S")
-        if ahead := self._workshop.num_ahead(build.name):
+        if ahead := self._builders.num_ahead(build.name):
             return f"ordered at {at} UTC, {ahead} other{'s are' if ahead > 1 else ' is'} being built before it"
         line = self._line(build.name)
-        return f"building since {at} UTC" + (f", {self._workshop.builder} says: {line}" if line else "")
+        return f"building since {at} UTC" + (f", uv says: {line}" if line else "")
 
     def _line(self, key: str) -> str:
         now = self._clock.now()
         at, line = self._lines.get(key, (0.0, ""))
         if not at <= now < at + _LINE_S:
-            said = [line for line in self._workshop.log_of(key).splitlines() if line.strip()]
+            said = [line for line in self._builder.read_log(key).splitlines() if line.strip()]
             line = " ".join(said[-1].removeprefix("pliant: ").split())[:200] if said else ""
             self._lines[key] = (now, line)
         return line
 
     def _is_outdated(self, build: Build, first: bool) -> bool:
-        """Tell whether a build does not count any more; under the lock."""
+        """Tell whether a build cannot be used any more and has to be begun anew; under the lock."""
         if build.state is BuildState.BUILDING:
-            return not self._workshop.works_on(build.name)
+            return not self.is_active(build.name)
         if build.state is BuildState.FAILED:
             return first
         if build.kind is EnvironmentKind.REQUIREMENTS:
-            return build.made_with != self.shared.facts or not Path(build.python).exists()
+            return build.made_with != self.base.facts or not Path(build.python).exists()
         return first and not 0.0 <= self._clock.now() - (build.ended_at or 0.0) <= _STALE_S
 
-    def _begin(self, work: Work) -> Build:
+    def _begin(self, work: BuildRequest) -> Build:
         if work.kind is EnvironmentKind.REQUIREMENTS:
             self._lay_out(work)
         before = self.get(work.key)
@@ -196,19 +198,19 @@ class Builds:
                 name=work.key,
                 kind=work.kind,
                 source=work.source,
-                made_with=self.shared.facts,
+                made_with=self.base.facts,
                 began_at=self._clock.now(),
                 last_used_at=None if before is None else before.last_used_at,
             )
         )
         self._lines.pop(work.key, None)
         if work.kind is EnvironmentKind.REQUIREMENTS:
-            self._workshop.build(work.key)
+            self._build(work.key)
         else:
-            self._workshop.probe(work.key, work.python)
+            self._probe(work.key, work.python)
         return build
 
-    def _lay_out(self, work: Work) -> None:
+    def _lay_out(self, work: BuildRequest) -> None:
         """Put what the builder needs into the folder of the build."""
         if work.requirements is None:
             return
@@ -219,7 +221,22 @@ class Builds:
         (folder / "constraints.txt").write_text("".join(f"{line}\n" for line in work.requirements.constraints))
         (folder / "requirements.txt").write_text(work.requirements.text)
 
-    def _done(self, key: str, outcome: Outcome) -> None:
+    def _build(self, key: str) -> None:
+        self._builders.submit(key, lambda child: self._carry_out(key, child, lambda: self._builder.build(child, key)))
+
+    def _probe(self, key: str, python: str) -> None:
+        self._probers.submit(key, lambda child: self._carry_out(key, child, lambda: self._builder.probe(child, python)))
+
+    def _carry_out(self, key: str, child: Child, make: Callable[[], BuildOutcome]) -> None:
+        try:
+            outcome = make()
+        except (OSError, PliantError, ValueError) as error:
+            log.exception("the environment %s could not be made", key)
+            outcome = BuildOutcome(reason=f"it could not be made ({error}); see the log of the server")
+        if not child.is_stopped:
+            self._finish(key, outcome)
+
+    def _finish(self, key: str, outcome: BuildOutcome) -> None:
         with self._lock:
             build = self.get(key)
             if build is None:
@@ -228,7 +245,8 @@ class Builds:
             found = {name: getattr(outcome, name) for name in ("python", "builder", "num_bytes", "reason", "output")}
             self._put(replace(build, state=state, ended_at=self._clock.now(), **found))
             self._lines.pop(key, None)
-            self._workshop.over(key)
+            for queue in (self._builders, self._probers):
+                queue.release(key)  # from here on a listener can ask for it anew
         log.info("environment %.12s is %s%s", key, state.value, f": {outcome.reason}" if outcome.reason else "")
         for listener in self._listeners:
             listener()

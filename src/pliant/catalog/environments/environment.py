@@ -1,4 +1,4 @@
-"""Environments: what people register under a name (`Environment`), and what was made of it (`Build`).
+"""EnvironmentCatalog: what people register under a name (`Environment`), and what was made of it (`Build`).
 
 Several names may stand for one build: a build is known by the digest of all that decides what comes out of it. Knows
 no process and no folder.
@@ -56,7 +56,7 @@ class Build:
     name: str
     """The key: a digest of all that decides what comes out."""
     owner: str = ""
-    """Belongs to nobody."""
+    """Builds have no owner."""
     kind: EnvironmentKind
     source: str
     """For requirements: every line in its normal form; wheels of the code folder by name."""
@@ -80,7 +80,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class BaseEnvironment:
     """What all environments of this server have in common."""
 
     site: tuple[str, ...]

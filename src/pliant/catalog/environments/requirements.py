@@ -1,5 +1,8 @@
 """Requirements files: read, checked and brought to one normal form, so that what means the same has the same key.
 
+What a requirement is (PEP 508) `packaging` knows; here is what pip adds to it: comments, lines that go on, files that
+include others, options, hashes and paths of wheels.
+
 Refused is what would let a submission choose where the server fetches from, read files or secrets of the server's, or
 run code of others outside a slot: options for indexes, URLs, version control, editable and local projects, variables
 of the environment. Wheels that lie in the code folder are allowed. It runs nothing and asks no network.
@@ -13,6 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from pliant.core.errors import InvalidInput, Problem
 
 MAX_BYTES: Final = 256 << 10
@@ -20,12 +26,11 @@ MAX_LINES: Final = 2000
 MAX_FILES: Final = 20
 MAX_PROBLEMS: Final = 20
 
-_NAME: Final = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(.*)", re.DOTALL)
-_AFTER_NAME: Final = re.compile(r"(?:[\[<>=!~;(]|--hash[ =]|$)")
+_HASH: Final = re.compile(r"\s*--hash(?:=|\s+)(\w+:[0-9a-zA-Z]+)(?=\s|$)")
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")
 _INCLUDE: Final = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S.*)")
 _HARMLESS: Final = ("--pre", "--prefer-binary", "--require-hashes")
-_WHEELS_ONLY: Final = re.compile(r"--only-binary[ =]:all:")
+_WHEELS_ONLY: Final = ("--only-binary :all:", "--only-binary=:all:")
 _PLACE: Final = re.compile(r"(-i|-f|--index-url|--extra-index-url|--find-links|--no-index|--trusted-host)\b")
 
 
@@ -135,29 +140,29 @@ class _Reader:
         for number, line in _logical_lines(text):
             where = f"{shown}, line {number}"
             if include := _INCLUDE.fullmatch(line):
-                self._include(include[1], include[2].strip(), where, beside, constrains=constrains)
+                self._take_include(include[1], include[2].strip(), where, beside, constrains=constrains)
             elif line.startswith("-"):
-                self._option(line, where)
+                self._take_option(line, where)
             elif message := _refusal(line):
                 self.refuse(where, message)
             elif _is_path(line):
-                self._wheel(line, where, beside, constrains=constrains)
+                self._take_wheel(line, where, beside, constrains=constrains)
             else:
-                self._requirement(line, where, constrains=constrains)
+                self._take_requirement(line, where, constrains=constrains)
 
-    def _include(self, option: str, name: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+    def _take_include(self, option: str, name: str, where: str, beside: Path | None, *, constrains: bool) -> None:
         if beside is None or "://" in name:
             self.refuse(where, f"{name!r} cannot be included: only files of a code folder can; write its lines here")
             return
         self.read(beside / name, name, constrains=constrains or option in ("-c", "--constraint"))
 
-    def _option(self, line: str, where: str) -> None:
+    def _take_option(self, line: str, where: str) -> None:
         if line in _HARMLESS:
             self.lines.add(line)
-        elif not _WHEELS_ONLY.fullmatch(line):
+        elif line not in _WHEELS_ONLY:
             self.refuse(where, _option_refusal(line))
 
-    def _wheel(self, line: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+    def _take_wheel(self, line: str, where: str, beside: Path | None, *, constrains: bool) -> None:
         if beside is None or self.folder is None or constrains:
             self.refuse(where, f"{line!r} is a file, and there are none here; submit it with the code")
             return
@@ -172,22 +177,27 @@ class _Reader:
                 self.refuse(where, f"there are two different wheels {path.name!r}; remove one")
             self.lines.add(f"./wheels/{path.name}")
 
-    def _requirement(self, line: str, where: str, *, constrains: bool) -> None:
-        match = _NAME.fullmatch(line)
-        marker = match[2].partition(";")[2].lstrip() if match is not None else ""
-        if match is None or not _AFTER_NAME.match(match[2]) or marker.startswith(("#", "--")):
+    def _take_requirement(self, line: str, where: str, *, constrains: bool) -> None:
+        written = line.partition(" --hash")[0]
+        try:
+            normal = _normalize(Requirement(written))
+        except InvalidRequirement:
             self.refuse(where, f"{line!r:.200} is no requirement; write it like `name==1.2`")
             return
-        name = re.sub(r"[-_.]+", "-", match[1]).lower()
-        (self.constraints if constrains else self.lines).add(name + _normal(match[2]))
+        hashes, rest = _HASH.findall(line[len(written) :]), _HASH.sub("", line[len(written) :]).strip()
+        if rest:
+            self.refuse(where, f"{rest!r:.60} is not known behind a requirement, only --hash=KIND:DIGEST; leave it out")
+            return
+        (self.constraints if constrains else self.lines).add(" ".join([normal, *(f"--hash={h}" for h in hashes)]))
 
 
-def _normal(after_name: str) -> str:
-    """Return what follows a name without the spaces that mean nothing: versions, a marker, hashes."""
-    what, *options = re.split(r"(?:^|\s)(?=--)", after_name, maxsplit=1)
-    versions, semicolon, marker = what.partition(";")
-    parts = ("".join(versions.split()), f" ; {marker.strip()}" if semicolon else "", *(f" {o}" for o in options))
-    return "".join(parts)
+def _normalize(requirement: Requirement) -> str:
+    """Return a requirement as one of all that mean the same is written; an address was refused before."""
+    assert requirement.url is None
+    extras = ",".join(sorted(canonicalize_name(extra) for extra in requirement.extras))
+    marker = f" ; {requirement.marker}" if requirement.marker is not None else ""
+    name = canonicalize_name(requirement.name)
+    return f"{name}{f'[{extras}]' if extras else ''}{requirement.specifier}{marker}"
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -212,7 +222,7 @@ def _is_path(line: str) -> bool:
 
 
 def _refusal(line: str) -> str:
-    """Return why a requirement is refused whatever it leads to."""
+    """Return why a line is refused before it is parsed; empty if it is not."""
     if "${" in line:
         return "variables are not filled in: they would come from the server's own environment; write the value"
     if "://" in line or line.startswith(("file:", "git+", "hg+", "svn+", "bzr+")) or re.search(r"\w\s*@", line):

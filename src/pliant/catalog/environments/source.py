@@ -20,7 +20,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Virtual:
+class Venv:
     """A virtual environment, or the Python of one."""
 
     path: str
@@ -40,10 +40,10 @@ class RequirementsFile:
     file: str
 
 
-Source = Named | Virtual | Conda | RequirementsFile
+Source = Named | Venv | Conda | RequirementsFile
 
 
-def source_of(text: str) -> Source | Problem:
+def parse_source(text: str) -> Source | Problem:
     """Return what a job's environment means, or why it means nothing."""
     if text.startswith(REQUIREMENTS):
         file = text.removeprefix(REQUIREMENTS)
@@ -54,7 +54,7 @@ def source_of(text: str) -> Source | Problem:
             return Conda(which)
         return _wrong(f"{text!r} names no conda environment; give `conda:NAME` or `conda:/path`")
     if text.startswith("/"):
-        return Virtual(text)
+        return Venv(text)
     if NAME.fullmatch(text):
         return Named(text)
     return _wrong(

@@ -1,7 +1,7 @@
 """Environments as people and jobs use them: registered under names, found for jobs, shared, built anew, removed.
 
-It is the `Preparations` that control asks before a job is given slots. What makes or tries an environment is
-`environment_builds`. Nothing here waits for a build.
+It implements `Preparations`, which control asks before a job is given slots. `builds` makes and tries environments;
+nothing here waits for it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -9,52 +9,58 @@ from dataclasses import replace
 from typing import Final
 
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentView
-from pliant.catalog.environments.builds import Builds, Work
+from pliant.catalog.environments.builds import BuildRequest, Builds
 from pliant.catalog.environments.environment import Build, BuildState, Environment, EnvironmentKind
-from pliant.catalog.environments.finding import NotThere
-from pliant.catalog.environments.source import Named, RequirementsFile, source_of
-from pliant.catalog.environments.work import WorkFinder
-from pliant.catalog.shares import check_shares
-from pliant.catalog.visible import every, owned, page_of, seen
-from pliant.core.access import EVERYBODY, Principal, Sight
+from pliant.catalog.environments.interpreters import EnvironmentNotFound
+from pliant.catalog.environments.resolver import EnvironmentResolver
+from pliant.catalog.environments.source import Named, RequirementsFile, parse_source
+from pliant.catalog.sharing import (
+    is_visible,
+    iterate_nouns,
+    problems_of_shares,
+    require_owner,
+    require_visible,
+    visible_page,
+)
+from pliant.core.access import Principal, Sight
 from pliant.core.errors import Conflict, InvalidInput, Problem, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.core.registry import Kept, Registry
 
-_NUM_TOLD: Final = 30
+_NUM_SHOWN: Final = 30
 """Lines of the builder's output that a job's reason holds."""
 _MAX_WAITING: Final = 10_000
 """Jobs whose work is kept in memory."""
 _SHORT: Final = 12
 """Digits of a key in the name of an environment that a job has brought."""
 
-Strangers = Callable[[Collection[str]], Collection[str]]
+UnknownUsers = Callable[[Collection[str]], Collection[str]]
 """Returns those of some names that no user has."""
 
 
-class Environments:
+class EnvironmentCatalog:
     """Safe to call from any thread."""
 
     def __init__(
-        self, *, registry: Registry, clock: Clock, env: Mapping[str, str], builds: Builds, strangers: Strangers
+        self, *, registry: Registry, clock: Clock, env: Mapping[str, str], builds: Builds, unknown_users: UnknownUsers
     ) -> None:
-        """Take charge of builds.
+        """Prepare to answer.
 
         Args:
             registry: keeps names.
             clock: dates them.
             env: the server's own environment: it says where conda is.
             builds: makes and tries what environments stand for.
-            strangers: see there.
+            unknown_users: returns those of some names that no user has.
         """
         self._registry = registry
         self._clock = clock
         self._builds = builds
-        self._strangers = strangers
-        self._finder = WorkFinder(registry=registry, builds=builds, env=env)
-        self._work: dict[JobId, Work] = {}
+        self._unknown_users = unknown_users
+        self._resolver = EnvironmentResolver(registry=registry, builds=builds, env=env)
+        self._work: dict[JobId, BuildRequest] = {}
         """Of jobs that wait."""
         self._keys: dict[JobId, str] = {}
         """Of the builds of all jobs that were asked for."""
@@ -69,15 +75,15 @@ class Environments:
         """Return what is wrong with the environment that a submission asks for, as far as nothing has to be run."""
         if spec.environment is None:
             return ()
-        source = source_of(spec.environment)
+        source = parse_source(spec.environment)
         if isinstance(source, Problem):
             return (source,)
-        if isinstance(source, Named) and not self._is_seen(source.name, sight):
+        if isinstance(source, Named) and not self._is_visible(source.name, sight):
             message = f"there is no environment {source.name!r}; `GET /v1/environments` lists those that you can use"
             return (Problem(field="environment", message=message),)
         try:
-            self._finder.find(source, code)
-        except NotThere as error:
+            self._resolver.resolve(source, code)
+        except EnvironmentNotFound as error:
             return (Problem(field="environment", message=str(error)),)
         except InvalidInput as error:
             return error.problems
@@ -88,7 +94,7 @@ class Environments:
         try:
             first = job.id not in self._keys
             build = self._builds.ask(self._work_for(job, code), first=first)
-        except (NotThere, InvalidInput) as error:
+        except (EnvironmentNotFound, InvalidInput) as error:
             return Unpreparable(why=f"its environment {job.spec.environment!r} cannot be used any more: {error}")
         except OSError as error:
             return Unpreparable(why=f"its environment cannot be kept: {error.strerror}; make room and submit it again")
@@ -96,33 +102,30 @@ class Environments:
             return Preparing(why=self._builds.progress(build))
         if build.state is BuildState.FAILED:
             headline = f"its environment {job.spec.environment!r} failed, and no slot was taken: {build.reason}"
-            return Unpreparable(why="\n".join((headline, *build.output[-_NUM_TOLD:])))
-        self._builds.used(build.name)
+            return Unpreparable(why="\n".join((headline, *build.output[-_NUM_SHOWN:])))
+        self._builds.note_used(build.name)
         del self._work[job.id]
         return Prepared(python=build.python)
 
-    def _work_for(self, job: Job, code: str) -> Work:
+    def _work_for(self, job: Job, code: str) -> BuildRequest:
         if job.id not in self._work:
-            source = source_of(job.spec.environment or "")
+            source = parse_source(job.spec.environment or "")
             if isinstance(source, Problem):
                 raise InvalidInput(source)
-            work = self._finder.find(source, code)
+            work = self._resolver.resolve(source, code)
             if isinstance(source, RequirementsFile):
-                self._add_brought(work, job.owner)
+                self._name_for(work, job.owner)
             while len(self._work) >= _MAX_WAITING:
                 del self._work[next(iter(self._work))]  # it was stopped, or is looked for again
             self._work[job.id] = work
             self._keys[job.id] = work.key
         return self._work[job.id]
 
-    def _is_seen(self, name: str, sight: Sight | None) -> bool:
+    def _is_visible(self, name: str, sight: Sight | None) -> bool:
         kept = self._registry.get(Environment, name)
-        if kept is None or sight is None:
-            return kept is not None
-        shared_with = kept.noun.shared_with
-        return sight.owner == kept.noun.owner or sight.owner in shared_with or EVERYBODY in shared_with
+        return kept is not None and is_visible(kept.noun, sight)
 
-    def _add_brought(self, work: Work, owner: str) -> None:
+    def _name_for(self, work: BuildRequest, owner: str) -> None:
         """Give a name to what a job has brought, so that people can look at it and remove it."""
         name = f"requirements-{work.key[:_SHORT]}-{owner}"
         if self._registry.get(Environment, name) is None:
@@ -133,8 +136,7 @@ class Environments:
 
     def page(self, caller: Principal, after: str, limit: int) -> EnvironmentPage:
         """Return a page of the environments that somebody may use."""
-        found = every(self._registry, Environment, after=after)
-        page, following = page_of(found, lambda noun: caller.sees(noun.owner, noun.shared_with), limit)
+        page, following = visible_page(self._registry, Environment, caller, after, limit)
         return EnvironmentPage(environments=tuple(self._view(kept) for kept in page), next=following)
 
     def show(self, name: str, caller: Principal) -> EnvironmentView:
@@ -143,7 +145,7 @@ class Environments:
         Raises:
             NotFound: none that they may use.
         """
-        return self._view(self._seen(name, caller))
+        return self._view(self._require_visible(name, caller))
 
     def log(self, name: str, caller: Principal) -> str:
         """Return what the builder printed, or what an interpreter said that was tried.
@@ -151,7 +153,7 @@ class Environments:
         Raises:
             NotFound: none that they may use.
         """
-        return self._builds.log(self._seen(name, caller).noun.key)
+        return self._builds.log(self._require_visible(name, caller).noun.key)
 
     def add(self, asked: EnvironmentRequest, caller: Principal) -> EnvironmentView:
         """Register an environment, and begin to build or to try it.
@@ -161,11 +163,11 @@ class Environments:
             Conflict: the name is taken.
             Unavailable: there is no room for it.
         """
-        problems = list(check_shares(asked.shared_with, caller.name, self._strangers))
+        problems = list(problems_of_shares(asked.shared_with, caller.name, self._unknown_users))
         kind, source = _asked_for(asked)
         try:
-            work = self._finder.registered(kind, source)
-        except NotThere as error:
+            work = self._resolver.resolve_new(kind, source)
+        except EnvironmentNotFound as error:
             problems.append(Problem(field=kind.value, message=str(error)))
         except InvalidInput as error:
             problems += [replace(problem, field=kind.value) for problem in error.problems]
@@ -175,7 +177,7 @@ class Environments:
             name=asked.name, owner=caller.name, kind=kind, source=source, key=work.key, shared_with=asked.shared_with
         )
         kept = self._registry.add(noun, at=self._clock.now())
-        _begun(lambda: self._builds.ask(work, first=True))
+        _begin(lambda: self._builds.ask(work, first=True))
         return self._view(kept)
 
     def share(
@@ -187,8 +189,8 @@ class Environments:
             NotFound, Forbidden, Stale: there is none, it is somebody else's, or was changed meanwhile.
             InvalidInput: somebody is no user.
         """
-        noun = self._own(name, caller).noun
-        if problems := check_shares(shared_with, noun.owner, self._strangers):
+        noun = self._require_own(name, caller).noun
+        if problems := problems_of_shares(shared_with, noun.owner, self._unknown_users):
             raise InvalidInput(*problems)
         changed = replace(noun, shared_with=shared_with)
         return self._view(self._registry.replace(changed, at=self._clock.now(), revision=revision))
@@ -207,15 +209,15 @@ class Environments:
             InvalidInput: what it was made from is not there any more.
             Unavailable: there is no room for it.
         """
-        kept = self._own(name, caller)
+        kept = self._require_own(name, caller)
         build = self._builds.get(kept.noun.key)
         if build is not None and build.state is BuildState.READY:
             self._refuse_used(kept.noun, jobs)
         try:
-            work = self._finder.named(kept.noun)
-        except NotThere as error:
+            work = self._resolver.resolve_named(kept.noun)
+        except EnvironmentNotFound as error:
             raise InvalidInput(Problem(field=kept.noun.kind.value, message=str(error))) from error
-        _begun(lambda: self._builds.again(work))
+        _begin(lambda: self._builds.again(work))
         return self._view(kept)
 
     def remove(self, name: str, revision: int | None, caller: Principal, jobs: Collection[Job]) -> None:
@@ -225,10 +227,10 @@ class Environments:
             NotFound, Forbidden, Stale: there is none, it is somebody else's, or was changed meanwhile.
             Conflict: a job uses it.
         """
-        noun = self._own(name, caller).noun
+        noun = self._require_own(name, caller).noun
         self._refuse_used(noun, jobs)
         self._registry.remove(Environment, name, revision=revision)
-        if not any(kept.noun.key == noun.key for kept in every(self._registry, Environment)):
+        if not any(kept.noun.key == noun.key for kept in iterate_nouns(self._registry, Environment)):
             self._builds.forget(noun.key)
 
     def _refuse_used(self, noun: Environment, jobs: Collection[Job]) -> None:
@@ -238,12 +240,12 @@ class Environments:
                 f"the environment {noun.name!r} is used by {', '.join(users[:8])}; stop them, or wait for their end"
             )
 
-    def _seen(self, name: str, caller: Principal) -> Kept[Environment]:
-        return seen(caller, self._registry.get(Environment, name), "environment", name)
+    def _require_visible(self, name: str, caller: Principal) -> Kept[Environment]:
+        return require_visible(caller, self._registry.get(Environment, name), "environment", name)
 
-    def _own(self, name: str, caller: Principal) -> Kept[Environment]:
-        kept = self._seen(name, caller)
-        owned(caller, kept.noun, f"the environment {name!r}")
+    def _require_own(self, name: str, caller: Principal) -> Kept[Environment]:
+        kept = self._require_visible(name, caller)
+        require_owner(caller, kept.noun, f"the environment {name!r}")
         return kept
 
     def _view(self, kept: Kept[Environment]) -> EnvironmentView:
@@ -277,7 +279,7 @@ def _asked_for(asked: EnvironmentRequest) -> tuple[EnvironmentKind, str]:
     return kind_and_source
 
 
-def _begun(begin: Callable[[], Build]) -> None:
+def _begin(begin: Callable[[], Build]) -> None:
     try:
         begin()
     except OSError as error:

@@ -14,14 +14,14 @@ from pliant.files import folder as folders
 from pliant.files.archive import unpack
 from pliant.files.digest import digest_of_file, digest_of_names
 from pliant.files.pack import walk
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 
 _DRAFT: Final = ".new-"
 """Folders that are being checked begin with this; no template's name does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class CodeSummary:
     """What a folder holds."""
 
     checksum: str
@@ -41,7 +41,7 @@ class CodeFolders:
         return self._root / name
 
     @contextmanager
-    def draft(self, archive: Path, main_file: str) -> Iterator[tuple[Path, Code]]:
+    def draft(self, archive: Path, main_file: str) -> Iterator[tuple[Path, CodeSummary]]:
         """Unpack an archive beside the folders and yield it; moved away, or removed after.
 
         Raises:
@@ -49,14 +49,14 @@ class CodeFolders:
             TooLarge: it unpacks to more than is allowed.
             Unavailable: the disk cannot take it.
         """
-        with told_of_disk(self._root):
+        with translate_disk_errors(self._root):
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=self._root))
         try:
-            with told_of_disk(self._root):
+            with translate_disk_errors(self._root):
                 unpack(archive, draft)
             check_main_file(draft, main_file)
-            yield draft, code_in(draft)
+            yield draft, summarize_code(draft)
         finally:
             folders.remove(draft)
 
@@ -66,7 +66,7 @@ class CodeFolders:
         Raises:
             Unavailable: the disk does not do it.
         """
-        with told_of_disk(self._root):
+        with translate_disk_errors(self._root):
             folders.remove(self.path(name))
             folders.publish(draft, self.path(name))
 
@@ -87,10 +87,10 @@ def folder_name(template: str, revision: int) -> str:
     return f"{template}-{revision}"
 
 
-def code_in(folder: Path) -> Code:
+def summarize_code(folder: Path) -> CodeSummary:
     """Return what a folder holds."""
     files = list(walk(folder))
-    return Code(
+    return CodeSummary(
         checksum=digest_of_names((name, digest_of_file(path)) for path, name in files),
         num_files=len(files),
         num_bytes=sum(path.stat().st_size for path, _ in files),

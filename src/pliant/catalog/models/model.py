@@ -1,14 +1,37 @@
-"""Models: a template with data, numbers and an engine to be trained with; and whether all of that fits."""
+"""Templates and models: code with its parameters, and what it is trained on and how; and whether all of that fits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pliant.catalog.models.template import Template
 from pliant.core import parameter
 from pliant.core.errors import Problem
-from pliant.core.hyperparameters import Engine, Hyperparameters, problems_of
-from pliant.core.parameter import Value
+from pliant.core.hyperparameters import ENGINES, Engine, Hyperparameters, problems_of
+from pliant.core.parameter import Parameter, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """Code with what has to be known to run it."""
+
+    KIND: ClassVar[str] = "template"
+
+    name: str
+    owner: str
+    framework: str
+    main_file: str
+    """Relative to the code."""
+    description: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    engines: tuple[Engine, ...] = ENGINES
+    """That the main file is written for; the first is a model's if it names none."""
+    code: str
+    """Where its files lie: a folder of `CodeFolders`, named after it and the revision that brought them."""
+    checksum: str
+    """SHA-256 over the names and contents of the files, in hex."""
+    num_files: int
+    num_bytes: int
+    shared_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,20 @@
-"""The use cases of models: list, show, add, change, remove."""
+"""The use cases of models: list, show, add, change, remove; and whether somebody may use the data that one names."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
 from pliant.api.models import ModelPatch, ModelRequest, TrainingRequest
-from pliant.catalog.models.data import checksum_of_data, problem_of_data
-from pliant.catalog.models.model import Model, problems_of_model
+from pliant.catalog.models.model import Model, Template, problems_of_model
 from pliant.catalog.models.ports import Ports
-from pliant.catalog.models.template import Template
-from pliant.catalog.models.templates import Templates
+from pliant.catalog.models.templates import TemplateCatalog
 from pliant.catalog.models.training import SEPARATOR, Training
-from pliant.catalog.shares import check_shares
-from pliant.catalog.visible import every, owned, page_of, seen
+from pliant.catalog.sharing import iterate_nouns, problems_of_shares, require_owner, require_visible, visible_page
 from pliant.core.access import Principal
+from pliant.core.dataset import Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.hyperparameters import Hyperparameters
 from pliant.core.registry import Kept, Registry
@@ -35,10 +35,10 @@ _AS_THEY_ARE: Final = (
 _CAN_BE_NONE: Final = frozenset({"environment", "dataset", "data_dir"})
 
 
-class Models:
+class ModelCatalog:
     """All models. Safe to call from any thread."""
 
-    def __init__(self, *, registry: Registry, templates: Templates, ports: Ports, lock: RLock) -> None:
+    def __init__(self, *, registry: Registry, templates: TemplateCatalog, ports: Ports, lock: RLock) -> None:
         self._registry = registry
         self._templates = templates
         self._ports = ports
@@ -46,9 +46,7 @@ class Models:
 
     def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Kept[Model], ...], str | None]:
         """Return models that somebody sees, and the name of the last if there are more."""
-        return page_of(
-            every(self._registry, Model, after=after), lambda one: caller.sees(one.owner, one.shared_with), limit
-        )
+        return visible_page(self._registry, Model, caller, after, limit)
 
     def get(self, caller: Principal, name: str) -> Kept[Model]:
         """Return a model.
@@ -56,7 +54,7 @@ class Models:
         Raises:
             NotFound: none that they see.
         """
-        return seen(caller, self._registry.get(Model, name), "model", name)
+        return require_visible(caller, self._registry.get(Model, name), "model", name)
 
     def num_trainings(self, name: str) -> int:
         """Return how many trainings of a model are kept."""
@@ -102,8 +100,8 @@ class Models:
         """
         with self._lock:
             kept = self.get(caller, name)
-            owned(caller, kept.noun, f"the model {name!r}")
-            model = changed(kept.noun, patch)
+            require_owner(caller, kept.noun, f"the model {name!r}")
+            model = apply_change(kept.noun, patch)
             if patch.newest_template:
                 newest = self._template(caller, model.template.name)
                 model = replace(model, template=newest.noun, template_revision=newest.revision)
@@ -121,7 +119,7 @@ class Models:
         """
         with self._lock:
             model = self.get(caller, name).noun
-            owned(caller, model, f"the model {name!r}")
+            require_owner(caller, model, f"the model {name!r}")
             running = [training.title for training in self._trainings(name) if self._runs(training)]
             if running:
                 which = f"training{'s' * (len(running) > 1)} {', '.join(running[:8])}"
@@ -136,9 +134,9 @@ class Models:
             NotFound: there is none that they see.
             InvalidInput: with everything that does not fit.
         """
-        model = changed(self.get(caller, name).noun, asked)
+        model = apply_change(self.get(caller, name).noun, asked)
         self._check(caller, model, ready=True)
-        return model, checksum_of_data(self._registry, model)
+        return model, _checksum_of_data(self._registry, model)
 
     def _template(self, caller: Principal, name: str) -> Kept[Template]:
         try:
@@ -149,14 +147,14 @@ class Models:
     def _check(self, caller: Principal, model: Model, *, ready: bool = False) -> None:
         """Refuse a model that cannot be trained; with `ready` its data must be there now."""
         problems = [*problems_of_model(model)]
-        problems += check_shares(model.shared_with, model.owner, self._ports.unknown_users)
-        if (problem := problem_of_data(self._registry, model, caller, ready=ready)) is not None:
+        problems += problems_of_shares(model.shared_with, model.owner, self._ports.unknown_users)
+        if (problem := _problem_of_data(self._registry, model, caller, ready=ready)) is not None:
             problems.append(problem)
         if problems:
             raise InvalidInput(*problems)
 
     def _trainings(self, model: str) -> Iterator[Training]:
-        return (kept.noun for kept in every(self._registry, Training, prefix=model + SEPARATOR))
+        return (kept.noun for kept in iterate_nouns(self._registry, Training, prefix=model + SEPARATOR))
 
     def _runs(self, training: Training) -> bool:
         if not training.job_id:
@@ -165,7 +163,7 @@ class Models:
         return job is not None and not job.ended
 
 
-def changed(model: Model, asked: ModelPatch | TrainingRequest) -> Model:
+def apply_change(model: Model, asked: ModelPatch | TrainingRequest) -> Model:
     """Return a model with what was asked for; whether it fits is not looked at."""
     names = asked.model_fields_set.intersection(_AS_THEY_ARE)
     changes: dict[str, Any] = {name: getattr(asked, name) for name in names}
@@ -181,9 +179,37 @@ def changed(model: Model, asked: ModelPatch | TrainingRequest) -> Model:
     if asked.hyperparameters is not None:
         changes["hyperparameters"] = asked.hyperparameters.applied(model.hyperparameters)
     if asked.parameters is not None:
-        changes["parameters"] = _merged(model.parameters, asked.parameters)
+        changes["parameters"] = _merge(model.parameters, asked.parameters)
     return replace(model, **changes)
 
 
-def _merged(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in {**before, **given}.items() if value is not None}
+
+
+def _problem_of_data(registry: Registry, model: Model, caller: Principal, *, ready: bool) -> Problem | None:
+    """Return what is wrong with a model's data; with `ready` they must be there now."""
+    if model.dataset is not None and model.data_dir is not None:
+        return Problem(field="data_dir", message="there is a data set, too; give one of the two")
+    if model.dataset is not None:
+        message = _problem_of_dataset(registry, model.dataset, caller, ready=ready)
+        return Problem(field="dataset", message=message) if message else None
+    if model.data_dir is None or (os.path.isabs(model.data_dir) and Path(model.data_dir).is_dir()):
+        return None
+    message = f"{model.data_dir!r:.200} is not a folder here; give the whole path of one that is"
+    return Problem(field="data_dir", message=message)
+
+
+def _checksum_of_data(registry: Registry, model: Model) -> str:
+    """Return the checksum of a model's data set as it is now; empty if it has none."""
+    kept = None if model.dataset is None else registry.get(Dataset, model.dataset)
+    return "" if kept is None else kept.noun.content.checksum
+
+
+def _problem_of_dataset(registry: Registry, name: str, caller: Principal, *, ready: bool) -> str:
+    kept = registry.get(Dataset, name)
+    if kept is None or not caller.sees(kept.noun.owner, kept.noun.shared_with):
+        return f"there is no data set {name!r:.80} that you may use; list them to see which there are"
+    if ready and kept.noun.state is not DatasetState.READY:
+        return f"the data set {name!r} is {kept.noun.state.value}, not ready"
+    return ""

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pliant.api.jobs import JobRequest
 from pliant.core.access import Principal
-from pliant.core.job import Job
+from pliant.core.job import Job, JobSpec
 
 
 class Jobs(Protocol):
     """The jobs that train models. Safe to call from any thread."""
 
-    def submit(self, request: JobRequest, archive: Path, caller: Principal) -> Job:
+    def submit(self, spec: JobSpec, archive: Path, caller: Principal) -> Job:
         """Queue a job that runs the code in an archive (tar.gz).
 
         Raises:
@@ -25,7 +24,7 @@ class Jobs(Protocol):
         """Return a job; None if there is none of that id (any more)."""
         ...
 
-    def visible(self, job_id: str, caller: Principal) -> Job:
+    def require_visible(self, job_id: str, caller: Principal) -> Job:
         """Return a job that somebody may see.
 
         Raises:

@@ -13,11 +13,9 @@ from typing import Any
 
 from pliant.api.models import TemplateRequest
 from pliant.catalog.models.code_folders import CodeFolders, check_main_file, folder_name
-from pliant.catalog.models.model import Model
+from pliant.catalog.models.model import Model, Template
 from pliant.catalog.models.ports import Ports
-from pliant.catalog.models.template import Template
-from pliant.catalog.shares import check_shares
-from pliant.catalog.visible import every, owned, page_of, seen
+from pliant.catalog.sharing import iterate_nouns, problems_of_shares, require_owner, require_visible, visible_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.parameter import problems_of
@@ -26,7 +24,7 @@ from pliant.core.registry import Kept, Registry
 _MAX_NAMED = 8
 
 
-class Templates:
+class TemplateCatalog:
     """All templates. Safe to call from any thread."""
 
     def __init__(self, *, registry: Registry, folders: CodeFolders, ports: Ports, lock: RLock) -> None:
@@ -37,9 +35,7 @@ class Templates:
 
     def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Kept[Template], ...], str | None]:
         """Return templates that somebody sees, and the name of the last if there are more."""
-        return page_of(
-            every(self._registry, Template, after=after), lambda one: caller.sees(one.owner, one.shared_with), limit
-        )
+        return visible_page(self._registry, Template, caller, after, limit)
 
     def get(self, caller: Principal, name: str) -> Kept[Template]:
         """Return a template.
@@ -47,7 +43,7 @@ class Templates:
         Raises:
             NotFound: none that they see.
         """
-        return seen(caller, self._registry.get(Template, name), "template", name)
+        return require_visible(caller, self._registry.get(Template, name), "template", name)
 
     def files(self, caller: Principal, name: str) -> Path:
         """Return the folder with a template's files."""
@@ -76,7 +72,7 @@ class Templates:
                 checksum=code.checksum,
                 num_files=code.num_files,
                 num_bytes=code.num_bytes,
-                **_described(asked),
+                **_fields_of(asked),
             )
             self._folders.keep(draft, noun.code)
             return self._registry.add(noun, at=self._ports.now())
@@ -92,15 +88,15 @@ class Templates:
             InvalidInput, TooLarge, Unavailable: as for `add`.
         """
         before = self.get(caller, name)
-        owned(caller, before.noun, f"the template {name!r}")
+        require_owner(caller, before.noun, f"the template {name!r}")
         if asked.name != name:
             message = f"{asked.name!r} is not {name!r}; a template keeps its name, add another one instead"
             raise InvalidInput(Problem(field="name", message=message))
         self._check(asked, before.noun.owner)
-        drafted = nullcontext((None, None)) if archive is None else self._folders.draft(archive, asked.main_file)
-        with drafted as (draft, code), self._lock:
+        drafting = nullcontext((None, None)) if archive is None else self._folders.draft(archive, asked.main_file)
+        with drafting as (draft, code), self._lock:
             kept = self.get(caller, name)
-            noun = replace(kept.noun, **_described(asked))
+            noun = replace(kept.noun, **_fields_of(asked))
             if draft is None or code is None:
                 check_main_file(self._folders.path(noun.code), asked.main_file)
             else:
@@ -110,7 +106,7 @@ class Templates:
                 )
                 self._folders.keep(draft, folder)
             try:
-                # whoever named no revision replaces what was read here: the folder is named after the one that follows
+                # without a revision of the caller the one read here is meant: the new folder is named after the next
                 return self._registry.replace(noun, at=self._ports.now(), revision=revision or kept.revision)
             finally:
                 self._sweep(name)
@@ -123,10 +119,10 @@ class Templates:
             Conflict: models are made from it.
         """
         with self._lock:
-            owned(caller, self.get(caller, name).noun, f"the template {name!r}")
+            require_owner(caller, self.get(caller, name).noun, f"the template {name!r}")
             models = list(self._models(name))
             if models:
-                raise Conflict(f"the template {name!r} is used by {_named(caller, models)}; remove those first")
+                raise Conflict(f"the template {name!r} is used by {_list_models(caller, models)}; remove those first")
             self._registry.remove(Template, name, revision=revision)
             self._sweep(name)
 
@@ -134,12 +130,12 @@ class Templates:
         problems = [*problems_of([one.noun() for one in asked.parameters])]
         if len(set(asked.engines)) != len(asked.engines):
             problems.append(Problem(field="engines", message="one is given twice; give each once"))
-        problems += check_shares(asked.shared_with, owner, self._ports.unknown_users)
+        problems += problems_of_shares(asked.shared_with, owner, self._ports.unknown_users)
         if problems:
             raise InvalidInput(*problems)
 
     def _models(self, template: str) -> Iterator[Model]:
-        return (kept.noun for kept in every(self._registry, Model) if kept.noun.template.name == template)
+        return (kept.noun for kept in iterate_nouns(self._registry, Model) if kept.noun.template.name == template)
 
     def _sweep(self, name: str) -> None:
         kept = self._registry.get(Template, name)
@@ -152,7 +148,7 @@ class Templates:
             self._sweep(name)
 
 
-def _described(asked: TemplateRequest) -> dict[str, Any]:
+def _fields_of(asked: TemplateRequest) -> dict[str, Any]:
     """Return the fields of a template that a person writes."""
     return {
         "name": asked.name,
@@ -165,7 +161,7 @@ def _described(asked: TemplateRequest) -> dict[str, Any]:
     }
 
 
-def _named(caller: Principal, models: Collection[Model]) -> str:
+def _list_models(caller: Principal, models: Collection[Model]) -> str:
     """Return models in words: those that somebody sees by name, the others by number."""
     seen = sorted(model.name for model in models if caller.sees(model.owner, model.shared_with))
     words = [f"the model{'s' * (len(seen) > 1)} {', '.join(seen[:_MAX_NAMED])}"] if seen else []

@@ -9,19 +9,19 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from pliant.api.jobs import JobRequest, default_virtual_workers
+from pliant.api.jobs import default_virtual_workers
 from pliant.api.models import Origin, TrainingRequest
-from pliant.catalog.models.bundle import Bundle
-from pliant.catalog.models.kept_files import CODE, WEIGHTS, KeptFiles
+from pliant.catalog.models.code_archive import CodeArchives
+from pliant.catalog.models.content_store import CODE, WEIGHTS, ContentStore
 from pliant.catalog.models.model import Model
-from pliant.catalog.models.models import Models
+from pliant.catalog.models.models import ModelCatalog
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.training import Training, key_of
-from pliant.catalog.models.weights import FirstWeights, Found
-from pliant.catalog.visible import every, missing, owned, page_of
+from pliant.catalog.models.weights import InitialWeights, WeightsFile
+from pliant.catalog.sharing import iterate_nouns, name_not_found, require_owner, take_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
-from pliant.core.job import Job
+from pliant.core.job import Job, JobSpec
 from pliant.core.registry import Kept, Registry
 
 _PREFIX: Final = "training-"
@@ -31,14 +31,21 @@ class Trainings:
     """All trainings. Safe to call from any thread."""
 
     def __init__(
-        self, *, registry: Registry, models: Models, bundle: Bundle, kept_files: KeptFiles, ports: Ports, lock: RLock
+        self,
+        *,
+        registry: Registry,
+        models: ModelCatalog,
+        archives: CodeArchives,
+        contents: ContentStore,
+        ports: Ports,
+        lock: RLock,
     ) -> None:
         self._registry = registry
         self._models = models
-        self._bundle = bundle
-        self._kept_files = kept_files
+        self._archives = archives
+        self._contents = contents
         self._ports = ports
-        self._first_weights = FirstWeights(jobs=ports.jobs, get=lambda *which: self.get(*which).noun)
+        self._initial_weights = InitialWeights(jobs=ports.jobs, get=lambda *which: self.get(*which).noun)
         self._lock = lock  # of templates and models, too: code that is being packed stays until it is
 
     def page(
@@ -52,10 +59,10 @@ class Trainings:
             NotFound: there is neither such a model nor a training of one that they see.
         """
         shared = self._sees_model(caller, model)
-        found = every(self._registry, Training, after=key_of(model, after), prefix=key_of(model, ""))
-        page, last = page_of(found, lambda one: shared or caller.sees(one.owner), limit)
+        found = iterate_nouns(self._registry, Training, after=key_of(model, after), prefix=key_of(model, ""))
+        page, last = take_page(found, lambda one: shared or caller.sees(one.owner), limit)
         if not (page or shared or after):
-            raise missing("model", model)
+            raise name_not_found("model", model)
         return page, None if last is None else page[-1].noun.title
 
     def get(self, caller: Principal, model: str, title: str) -> Kept[Training]:
@@ -85,7 +92,7 @@ class Trainings:
             Unavailable: the server is going down, or its disk cannot take the files.
         """
         with self._lock:
-            ran, checksum, found = self._checked(caller, model, asked, uploaded)
+            ran, checksum, found = self._check(caller, model, asked, uploaded)
             training = Training(
                 name=key_of(model, asked.name or ""),
                 owner=caller.name,
@@ -94,12 +101,12 @@ class Trainings:
                 dataset_checksum=checksum,
                 created_at=self._ports.now(),
             )
-            kept = self._reserved(training, found)
+            kept = self._reserve(training, found)
         try:
             origin = kept.noun.origin
-            weights = None if origin is None else self._kept_files.path(origin.checksum, WEIGHTS)
-            request = job_request(ran, kept.noun.title, weights)
-            job = self._ports.jobs.submit(request, self._bundle.path(kept.noun.code_hash), caller)
+            weights = None if origin is None else self._contents.path(origin.checksum, WEIGHTS)
+            spec = job_spec(ran, kept.noun.title, weights)
+            job = self._ports.jobs.submit(spec, self._archives.path(kept.noun.code_hash), caller)
         except BaseException:
             with self._lock:
                 self._registry.remove(Training, kept.noun.name)
@@ -115,7 +122,7 @@ class Trainings:
             Conflict: it has ended.
         """
         kept = self.get(caller, model, title)
-        owned(caller, kept.noun, f"the training {title!r} of {model!r}")
+        require_owner(caller, kept.noun, f"the training {title!r} of {model!r}")
         if self.job(kept.noun) is None:
             raise Conflict(f"the training {title!r} of {model!r} has no job any more; it does not run")
         self._ports.jobs.stop(kept.noun.job_id, caller)
@@ -130,7 +137,7 @@ class Trainings:
             Stale: it is not at `revision` any more.
         """
         kept = self.get(caller, model, title)
-        owned(caller, kept.noun, f"the training {title!r} of {model!r}")
+        require_owner(caller, kept.noun, f"the training {title!r} of {model!r}")
         job = self.job(kept.noun)
         if not kept.noun.job_id or (job is not None and not job.ended):
             state = "is being started" if job is None else f"runs as {job.id}"
@@ -146,31 +153,31 @@ class Trainings:
 
     def code(self, training: Training) -> Path | None:
         """Return the archive (tar.gz) of the code and the parameters that a training ran; None if it was lost."""
-        path = self._bundle.path(training.code_hash)
+        path = self._archives.path(training.code_hash)
         return path if path.is_file() else None
 
     def job_ids(self) -> frozenset[str]:
         """Return the jobs of all trainings."""
-        return frozenset(kept.noun.job_id for kept in every(self._registry, Training) if kept.noun.job_id)
+        return frozenset(kept.noun.job_id for kept in iterate_nouns(self._registry, Training) if kept.noun.job_id)
 
     def clean(self) -> None:
         """Forget what a server that was killed has left of trainings that it was starting; call before any is."""
         used = set()
-        for kept in every(self._registry, Training):
+        for kept in iterate_nouns(self._registry, Training):
             if kept.noun.job_id:
                 used |= _files_of(kept.noun)
             else:
                 self._registry.remove(Training, kept.noun.name)
-        self._kept_files.sweep(used)
+        self._contents.sweep(used)
 
-    def _checked(
+    def _check(
         self, caller: Principal, model: str, asked: TrainingRequest, uploaded: Path | None
-    ) -> tuple[Model, str, Found | None]:
+    ) -> tuple[Model, str, WeightsFile | None]:
         """Return the model as it shall be trained, the checksum of its data and the weights that it starts from."""
         problems: list[Problem] = []
-        found: Found | None = None
+        found: WeightsFile | None = None
         try:
-            found = self._first_weights.find(caller, model, asked.weights, uploaded)
+            found = self._initial_weights.find(caller, model, asked.weights, uploaded)
         except InvalidInput as error:
             problems += error.problems
         try:
@@ -181,13 +188,13 @@ class Trainings:
             raise InvalidInput(*problems)
         return ran, checksum, found
 
-    def _reserved(self, training: Training, found: Found | None) -> Kept[Training]:
+    def _reserve(self, training: Training, found: WeightsFile | None) -> Kept[Training]:
         """Keep code, weights and name of a training that has no job yet, or nothing of it."""
         try:
             if found is not None:
-                checksum = self._kept_files.take(found.path, WEIGHTS)
+                checksum = self._contents.copy_in(found.path, WEIGHTS)
                 training = replace(training, origin=Origin(source=found.source, checksum=checksum))
-            training = replace(training, code_hash=self._bundle.packed(training.ran))
+            training = replace(training, code_hash=self._archives.pack(training.ran))
             if not training.title:
                 training = replace(training, name=key_of(training.model, self._next_title(training.model)))
             return self._registry.add(training, at=training.created_at)
@@ -196,7 +203,7 @@ class Trainings:
             raise
 
     def _next_title(self, model: str) -> str:
-        kept = every(self._registry, Training, prefix=key_of(model, ""))
+        kept = iterate_nouns(self._registry, Training, prefix=key_of(model, ""))
         return f"{_PREFIX}{max((_number_of(one.noun.title) for one in kept), default=0) + 1}"
 
     def _sees_model(self, caller: Principal, model: str) -> bool:
@@ -208,21 +215,22 @@ class Trainings:
 
     def _release(self, gone: Training) -> None:
         """Remove the files of a training that no other one has."""
-        used = {name for kept in every(self._registry, Training) for name in _files_of(kept.noun)}
-        self._kept_files.forget(_files_of(gone) - used)
+        used = {name for kept in iterate_nouns(self._registry, Training) for name in _files_of(kept.noun)}
+        self._contents.remove(_files_of(gone) - used)
 
 
-def job_request(ran: Model, title: str, weights: Path | None) -> JobRequest:
+def job_spec(ran: Model, title: str, weights: Path | None) -> JobSpec:
     """Return the job that trains a model."""
     distributed = ran.engine == "distributed"
+    # V is not larger than the batch: every virtual worker has a sample of it
     most = min(default_virtual_workers(ran.max_workers), ran.hyperparameters.batch_size)
-    return JobRequest(
+    return JobSpec(
         name=f"{ran.name}.{title}",
         script=ran.template.main_file,
         min_tasks=ran.max_workers if distributed else 1,
         max_tasks=ran.max_workers,
         fixed=distributed,
-        virtual_workers=None if distributed else max(ran.max_workers, most),
+        virtual_workers=ran.max_workers if distributed else max(ran.max_workers, most),
         slots_per_task=ran.slots_per_worker,
         priority=ran.priority,
         queue=ran.queue,

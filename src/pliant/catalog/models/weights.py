@@ -11,16 +11,16 @@ from pliant.catalog.models.ports import Jobs
 from pliant.catalog.models.training import Training
 from pliant.core.access import Principal
 from pliant.core.errors import InvalidInput, NotFound, Problem
-from pliant.files.members import Inspection, Limits
+from pliant.files.members import ArchiveLimits, Inspection
 from pliant.files.zipped import member_of
 
-_LIMITS: Final = Limits(max_bytes=1 << 40, max_files=1_000_000, hint="save a state_dict and nothing else")
+_LIMITS: Final = ArchiveLimits(max_bytes=1 << 40, max_files=1_000_000, hint="save a state_dict and nothing else")
 UPLOADED: Final = "file"
 """The source of weights that came with the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class WeightsFile:
     """Weights that are there."""
 
     source: str
@@ -28,7 +28,7 @@ class Found:
     path: Path
 
 
-class FirstWeights:
+class InitialWeights:
     """Finds the weights that somebody asks for.
 
     Args:
@@ -39,7 +39,9 @@ class FirstWeights:
         self._jobs = jobs
         self._get = get
 
-    def find(self, caller: Principal, model: str, asked: WeightsFrom | None, uploaded: Path | None) -> Found | None:
+    def find(
+        self, caller: Principal, model: str, asked: WeightsFrom | None, uploaded: Path | None
+    ) -> WeightsFile | None:
         """Return the weights for a training of a model; None if it starts from its own.
 
         Raises:
@@ -49,29 +51,29 @@ class FirstWeights:
             if asked is not None:
                 raise _bad("a file was sent, and those of a training or a job were asked for; give one of the two")
             check_weights(uploaded)
-            return Found(source=UPLOADED, path=uploaded)
+            return WeightsFile(source=UPLOADED, path=uploaded)
         if asked is None:
             return None
         try:
             if asked.job is not None:
-                job = self._jobs.visible(asked.job, caller)
-                return self._saved(job.id, job.id)
+                job = self._jobs.require_visible(asked.job, caller)
+                return self._require_saved(job.id, job.id)
             training = self._get(caller, asked.model or model, asked.training or "")
-            return self._saved(training.name, training.job_id)
+            return self._require_saved(training.name, training.job_id)
         except NotFound as error:
             raise _bad(str(error)) from error
 
-    def _saved(self, source: str, job_id: str) -> Found:
+    def _require_saved(self, source: str, job_id: str) -> WeightsFile:
         path = self._jobs.weights(job_id)
         if not path.is_file():
             raise NotFound(f"{source} has no weights; they are there as soon as it has saved its model")
-        return Found(source=source, path=path)
+        return WeightsFile(source=source, path=path)
 
 
 def check_weights(path: Path) -> None:
     """See that a file may be a `state_dict`; only a task loads it, and runs nothing of it.
 
-    Its members are named as harmlessly as those of every archive, though nobody unpacks it here.
+    The names of its members are held to the rules of all archives, though it is not unpacked here.
 
     Raises:
         InvalidInput: it is no file of torch's.
@@ -88,7 +90,7 @@ def check_weights(path: Path) -> None:
         names = []
     if not any(name.endswith("/data.pkl") for name in names):
         raise _bad("it is no file that torch.save wrote; send one that holds a state_dict")
-    inspection.listing()
+    inspection.contents()
 
 
 def _bad(message: str) -> InvalidInput:

@@ -17,7 +17,7 @@ from pliant import __version__
 from pliant.core.ports import Clock
 from pliant.core.upkeep import Dumps
 from pliant.files.pack import pack_files, walk
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -58,7 +58,7 @@ class Backup:
             NoSpace: the disk is full.
             Unavailable: the database does not answer, or the disk cannot be written.
         """
-        with told_of_disk(self.home), ExitStack() as stack:
+        with translate_disk_errors(self.home), ExitStack() as stack:
             folder = tempfile.TemporaryDirectory(dir=self.home, prefix=".backup-")
             stack.callback(folder.cleanup)
             self._dump(Path(folder.name))

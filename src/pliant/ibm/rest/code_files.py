@@ -9,7 +9,7 @@ from typing import Final
 
 from pliant.core.errors import InvalidInput, NotFound, Problem, TooLarge
 from pliant.files.pack import pack, walk
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 
 MAX_TEXT_BYTES: Final = 4 << 20
 
@@ -54,7 +54,7 @@ def archive_of(folder: Path, drafts: Path, changes: dict[str, str] | None = None
         InvalidInput: a path leads out of the folder.
         NoSpace, Unavailable: the disk does not take it.
     """
-    with told_of_disk(drafts), tempfile.TemporaryDirectory(dir=drafts) as draft:
+    with translate_disk_errors(drafts), tempfile.TemporaryDirectory(dir=drafts) as draft:
         copy, archive = Path(draft) / "code", Path(draft) / "code.tar.gz"
         copy.mkdir()
         for path, name in walk(folder):

@@ -10,7 +10,7 @@ from pliant.core.access import Principal
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.registry import Registry
 from pliant.files.digest import digest_of_file
-from pliant.files.space import check_room, told_of_disk
+from pliant.files.space import check_room, translate_disk_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class WeightFiles:
         check_weights(upload)
         size = upload.stat().st_size
         noun = WeightFile(name=f"{caller.name}-{digest_of_file(upload)[:32]}", owner=caller.name, num_bytes=size)
-        with told_of_disk(self._folder):
+        with translate_disk_errors(self._folder):
             self._folder.mkdir(mode=0o700, exist_ok=True)
             check_room(self._folder, size)
             draft = self._folder / f".{noun.name}.new"

@@ -16,7 +16,7 @@ from pliant.api.datasets import (
     UploadRequest,
 )
 from pliant.catalog.datasets.uploads import WrongOffset
-from pliant.catalog.datasets.use_cases import Datasets
+from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.core.access import Permission, Principal
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import InvalidInput, PliantError, Problem, Unavailable
@@ -166,7 +166,7 @@ def give_up(context: InContext, caller: Caller, upload_id: str) -> None:
 
 
 async def _receive(
-    request: Request, datasets: Datasets, caller: Principal, upload_id: str, offset: int, expected: bytes | None
+    request: Request, datasets: DatasetCatalog, caller: Principal, upload_id: str, offset: int, expected: bytes | None
 ) -> Upload:
     uploads = datasets.uploads
     chunk = await run_in_threadpool(uploads.chunk, upload_id, caller, offset)

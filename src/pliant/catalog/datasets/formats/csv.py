@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pliant.catalog.datasets.formats.split import RowDealer
+from pliant.catalog.datasets.formats.parts import RowDealer
 from pliant.core.dataset import SPLITS, Column, Content, CsvRule, ImportProgress, SplitRule
 from pliant.core.errors import InvalidInput, Problem
 from pliant.files.members import MAX_PROBLEMS
 
-Tell = Callable[[ImportProgress], None]
+ReportProgress = Callable[[ImportProgress], None]
 
 MAX_COLUMNS: Final = 10_000
 MAX_VALUE_CHARACTERS: Final = 1 << 20
@@ -30,7 +30,7 @@ _TELL_EVERY: Final = 10_000
 
 
 @dataclass(slots=True)
-class _Seen:
+class _ColumnFacts:
     """What is known of a column so far."""
 
     name: str
@@ -81,16 +81,16 @@ def _kind(text: str) -> str:
     return "integer" if text.lstrip("+-").isdigit() else "number"
 
 
-def import_csv(source: Path, out: Path, rule: CsvRule, split: SplitRule, tell: Tell) -> Content:
+def import_csv(source: Path, out: Path, rule: CsvRule, split: SplitRule, report: ReportProgress) -> Content:
     """Write the rows of a table into the folder `out` by parts and return what was found.
 
     Raises:
-        InvalidInput: it is no table, or rows of it are wrong; up to twenty are told of.
+        InvalidInput: it is no table, or rows of it are wrong; up to twenty are named.
         OSError: the disk does not take it.
     """
     out.mkdir()
-    table = _Table(path=source, delimiter=rule.delimiter or sniffed(source), header=rule.header)
-    columns, num_rows = _described(table, tell)
+    table = _Table(path=source, delimiter=rule.delimiter or sniff_delimiter(source), header=rule.header)
+    columns, num_rows = _describe(table, report)
     if not num_rows:
         raise _wrong("it has no rows; give a table with some")
     dealer = RowDealer(num_rows, split)
@@ -107,7 +107,7 @@ def import_csv(source: Path, out: Path, rule: CsvRule, split: SplitRule, tell: T
             writers[part].writerow(row)
             splits[part] += 1
             if number % _TELL_EVERY == 0:
-                tell(ImportProgress(phase="writing rows", bytes_done=total * number // num_rows, bytes_total=total))
+                report(ImportProgress(phase="writing rows", bytes_done=total * number // num_rows, bytes_total=total))
     there = [part for part in SPLITS if splits[part]]
     return Content(
         splits={part: splits[part] for part in there},
@@ -116,7 +116,7 @@ def import_csv(source: Path, out: Path, rule: CsvRule, split: SplitRule, tell: T
     )
 
 
-def sniffed(path: Path) -> str:
+def sniff_delimiter(path: Path) -> str:
     """Return the delimiter that a table seems to have; a comma if it has but one column."""
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES).decode("utf-8-sig", "replace")
@@ -177,9 +177,9 @@ class _Table:
                 raise _wrong(f"line {reader.line_num} cannot be read ({error}); mend it") from error
 
 
-def _described(table: _Table, tell: Tell) -> tuple[Sequence[Column], int]:
+def _describe(table: _Table, report: ReportProgress) -> tuple[Sequence[Column], int]:
     _refuse_other_encodings(table.path)
-    seen = [_Seen(name) for name in table.names()]
+    seen = [_ColumnFacts(name) for name in table.names()]
     total = table.path.stat().st_size
     num_rows = 0
     problems: list[Problem] = []
@@ -194,7 +194,7 @@ def _described(table: _Table, tell: Tell) -> tuple[Sequence[Column], int]:
             column.take(value)
         num_rows += 1
         if num_rows % _TELL_EVERY == 0:
-            tell(ImportProgress(phase=f"reading rows ({num_rows} so far)", bytes_total=total))
+            report(ImportProgress(phase=f"reading rows ({num_rows} so far)", bytes_total=total))
     if problems:
         raise InvalidInput(*problems)
     return [column.column() for column in seen], num_rows

@@ -14,23 +14,22 @@ from typing import Final
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from pliant.catalog.datasets.formats import cifar as cifar
-from pliant.catalog.datasets.formats.layout import find_parts
-from pliant.catalog.datasets.formats.split import PARTS, deal
+from pliant.catalog.datasets.formats.parts import PARTS, deal, find_parts
 from pliant.core.dataset import SPLITS, Content, ImageRule, ImportProgress, Split, SplitRule
 from pliant.core.errors import InvalidInput, Problem
 from pliant.files.members import MAX_PROBLEMS
 
-Tell = Callable[[ImportProgress], None]
+ReportProgress = Callable[[ImportProgress], None]
 
 MAX_PIXELS: Final = 64 << 20
 """Of one picture; more is a bomb."""
 _FORMATS: Final = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-_NOT_PICTURES: Final = ("thumbs.db", "desktop.ini")
+_NO_IMAGES: Final = ("thumbs.db", "desktop.ini")
 _UNREADABLE: Final = (OSError, ValueError, SyntaxError, Image.DecompressionBombError, EOFError, IndexError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class SourceImage:
     """A picture that is not read yet."""
 
     name: str
@@ -38,12 +37,12 @@ class Picture:
     read: Callable[[], Image.Image]
 
 
-Found = Mapping[Split, Mapping[str, tuple[Picture, ...]]]
+FoundImages = Mapping[Split, Mapping[str, tuple[SourceImage, ...]]]
 """Pictures by part and class. Parts that are not there are cut out of those for training."""
 
 
 @dataclass(slots=True)
-class Measure:
+class ChannelStatistics:
     """Counts the values of each channel."""
 
     _values: list[list[int]] = field(default_factory=list)
@@ -72,21 +71,21 @@ class Measure:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Writing:
+class _ImageWriter:
     """Pictures on their way to the disk."""
 
     out: Path
     rule: ImageRule
-    tell: Tell
+    report: ReportProgress
     total: int
-    measure: Measure = field(default_factory=Measure)
+    statistics: ChannelStatistics = field(default_factory=ChannelStatistics)
     sizes: set[tuple[int, int]] = field(default_factory=set)
     splits: Counter[str] = field(default_factory=Counter)
     labels: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     num_bytes: int = 0
 
-    def write(self, part: Split, label: str, pictures: Iterable[Picture]) -> None:
+    def write(self, part: Split, label: str, pictures: Iterable[SourceImage]) -> None:
         """Write the pictures of one class of one part.
 
         Raises:
@@ -96,7 +95,7 @@ class _Writing:
         folder.mkdir(parents=True)
         for picture in pictures:
             try:
-                image = fitted(picture.read(), self.rule)
+                image = fit_image(picture.read(), self.rule)
             except _UNREADABLE as error:
                 why = "of no known kind" if isinstance(error, UnidentifiedImageError) else error
                 message = f"{label}/{picture.name} cannot be read as a picture ({why}); mend it or leave it out"
@@ -110,56 +109,56 @@ class _Writing:
 
     def _count(self, part: Split, label: str, image: Image.Image, path: Path) -> None:
         if part == "train":
-            self.measure.take(image)
+            self.statistics.take(image)
         self.sizes.add(image.size)
         self.splits[part] += 1
         self.labels[label] += 1
         self.num_bytes += path.stat().st_size
         done = self.splits.total()
-        self.tell(
+        self.report(
             ImportProgress(phase="writing pictures", files_done=done, files_total=self.total, bytes_done=self.num_bytes)
         )
 
 
-def import_images(source: Path, out: Path, rule: ImageRule, split: SplitRule, tell: Tell) -> Content:
+def import_images(source: Path, out: Path, rule: ImageRule, split: SplitRule, report: ReportProgress) -> Content:
     """Write the pictures below `source` as `out/PART/CLASS/NAME.png` and return what was found.
 
     Raises:
         InvalidInput: there are none, or some cannot be read.
         OSError: the disk does not take them.
     """
-    tell(ImportProgress(phase="looking for pictures"))
-    found = find_pictures(source)
-    dealt = dealt_out(found, split)
+    report(ImportProgress(phase="looking for pictures"))
+    found = find_images(source)
+    dealt = split_images(found, split)
     total = sum(len(pictures) for classes in dealt.values() for pictures in classes.values())
-    writing = _Writing(out=out, rule=rule, tell=tell, total=total)
+    writer = _ImageWriter(out=out, rule=rule, report=report, total=total)
     for part, classes in dealt.items():
         for label, pictures in classes.items():
-            writing.write(part, label, pictures)
-    if writing.problems:
-        raise InvalidInput(*writing.problems)
-    mean, deviation = writing.measure.moments()
+            writer.write(part, label, pictures)
+    if writer.problems:
+        raise InvalidInput(*writer.problems)
+    mean, deviation = writer.statistics.moments()
     return Content(
-        splits={part: writing.splits[part] for part in SPLITS if writing.splits[part]},
-        parts={part: part for part in SPLITS if writing.splits[part]},
-        labels=dict(sorted(writing.labels.items())),
+        splits={part: writer.splits[part] for part in SPLITS if writer.splits[part]},
+        parts={part: part for part in SPLITS if writer.splits[part]},
+        labels=dict(sorted(writer.labels.items())),
         mean=mean,
         deviation=deviation,
-        image_size=next(iter(writing.sizes)) if len(writing.sizes) == 1 else None,
+        image_size=next(iter(writer.sizes)) if len(writer.sizes) == 1 else None,
     )
 
 
-def find_pictures(source: Path) -> Found:
+def find_images(source: Path) -> FoundImages:
     """Return the pictures below a folder: CIFAR-10 batches, parts of classes, or classes.
 
     Raises:
         InvalidInput: there are none.
     """
     if batches := cifar.find(source):
-        return _found_in_batches(batches)
+        return _images_in_batches(batches)
     parts = find_parts(source)
     if "train" in parts:
-        found: Found = {part: _classes(source / place) for part, place in parts.items()}
+        found: FoundImages = {part: _classes(source / place) for part, place in parts.items()}
     else:
         found = {"train": _classes(_inner(source))}
     if not found["train"]:
@@ -181,21 +180,21 @@ def _inner(source: Path) -> Path:
     return source
 
 
-def _classes(folder: Path) -> dict[str, tuple[Picture, ...]]:
+def _classes(folder: Path) -> dict[str, tuple[SourceImage, ...]]:
     classes = {}
     for place in sorted(folder.iterdir()):
         if place.is_dir() and not place.name.startswith("."):
-            pictures = tuple(_named(place))
+            pictures = tuple(_images_of_class(place))
             if pictures:
                 classes[place.name] = pictures
     return classes
 
 
-def _named(folder: Path) -> Iterator[Picture]:
+def _images_of_class(folder: Path) -> Iterator[SourceImage]:
     """Yield the pictures of a class, each under a name of its own."""
     taken: set[str] = set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        if path.name.startswith(".") or path.name.lower() in _NOT_PICTURES:
+        if path.name.startswith(".") or path.name.lower() in _NO_IMAGES:
             continue
         stem = "_".join(path.relative_to(folder).with_suffix("").parts)[:200]
         name, number = stem, 1
@@ -203,7 +202,7 @@ def _named(folder: Path) -> Iterator[Picture]:
             number += 1
             name = f"{stem}-{number}"
         taken.add(name)
-        yield Picture(name=name, read=lambda path=path: _read(path))  # type: ignore[misc]
+        yield SourceImage(name=name, read=lambda path=path: _read(path))  # type: ignore[misc]
 
 
 def _read(path: Path) -> Image.Image:
@@ -216,22 +215,22 @@ def _read(path: Path) -> Image.Image:
             return ImageOps.exif_transpose(image)
 
 
-def _found_in_batches(folder: Path) -> Found:
+def _images_in_batches(folder: Path) -> FoundImages:
     labels = cifar.read_labels(folder)
     training = [name for name in cifar.TRAINING if (folder / name).is_file()]
-    found: dict[Split, dict[str, tuple[Picture, ...]]] = {"train": _in_batches(folder, training, labels)}
+    found: dict[Split, dict[str, tuple[SourceImage, ...]]] = {"train": _in_batches(folder, training, labels)}
     if (folder / cifar.TEST).is_file():
         found["test"] = _in_batches(folder, [cifar.TEST], labels)
     return found
 
 
-def _in_batches(folder: Path, names: Iterable[str], labels: tuple[str, ...]) -> dict[str, tuple[Picture, ...]]:
-    classes: dict[str, list[Picture]] = {label: [] for label in labels}
+def _in_batches(folder: Path, names: Iterable[str], labels: tuple[str, ...]) -> dict[str, tuple[SourceImage, ...]]:
+    classes: dict[str, list[SourceImage]] = {label: [] for label in labels}
     for name in names:
         batch = cifar.read_batch(folder / name, len(labels))
         for number, label in enumerate(batch.labels):
             read = _BatchImage(batch, number)
-            classes[labels[label]].append(Picture(name=f"{name}-{number:05}", read=read))
+            classes[labels[label]].append(SourceImage(name=f"{name}-{number:05}", read=read))
     return {label: tuple(pictures) for label, pictures in classes.items() if pictures}
 
 
@@ -247,10 +246,10 @@ class _BatchImage:
         return Image.merge("RGB", channels)
 
 
-def dealt_out(found: Found, rule: SplitRule) -> dict[Split, dict[str, tuple[Picture, ...]]]:
+def split_images(found: FoundImages, rule: SplitRule) -> dict[Split, dict[str, tuple[SourceImage, ...]]]:
     """Return all pictures by part and class, parts that were lacking cut out of those for training."""
     lacking = [part for part in PARTS if part not in found]
-    dealt: dict[Split, dict[str, tuple[Picture, ...]]] = {part: dict(classes) for part, classes in found.items()}
+    dealt: dict[Split, dict[str, tuple[SourceImage, ...]]] = {part: dict(classes) for part, classes in found.items()}
     dealt["train"] = {}
     for label, pictures in found["train"].items():
         by_name = {picture.name: picture for picture in pictures}
@@ -260,7 +259,7 @@ def dealt_out(found: Found, rule: SplitRule) -> dict[Split, dict[str, tuple[Pict
     return dealt
 
 
-def fitted(image: Image.Image, rule: ImageRule) -> Image.Image:
+def fit_image(image: Image.Image, rule: ImageRule) -> Image.Image:
     """Return a picture in the colours and the size that were asked for."""
     image = image.convert("RGB" if rule.colour == "rgb" else "L")
     if rule.width is None or rule.height is None:

@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 
 from pliant.core.access import Permission, Principal
 from pliant.core.errors import Conflict, InvalidInput, Problem
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest import logs
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
@@ -146,7 +146,7 @@ def log(
 def result(context: InContext, caller: Caller, exec_id: str) -> StreamingResponse:
     """Return a zip of what the exec has left: its model, its logs, what it wrote, but no checkpoints."""
     job = find_exec(context, caller, exec_id).job
-    with told_of_disk(context.uploads), ExitStack() as stack:
+    with translate_disk_errors(context.uploads), ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile(dir=context.uploads))
         _zip(context.control.queries.result(job.id), file)
         size = file.tell()

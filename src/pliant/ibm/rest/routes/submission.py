@@ -9,7 +9,7 @@ from pliant.core.access import Principal
 from pliant.core.dataset import Dataset
 from pliant.core.job import JobSpec
 from pliant.core.registry import MAX_NAME
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest.groups import queue_names
 from pliant.ibm.rest.lookup import Exec
 from pliant.ibm.rest.routes.server import python_version
@@ -52,7 +52,7 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
     if group is not None and group == form.instance_group:
         request = request.model_copy(update={"queue": find_queue(group, known.queues, field="sigName")})
     spec = request.spec()
-    with told_of_disk(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
+    with translate_disk_errors(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
         archive = pack_upload(form.uploads, program, Path(name))
         job = context.control.requests.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
     execution = Execution(

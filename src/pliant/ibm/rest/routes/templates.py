@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 
 from pliant.api.link import problems_of
 from pliant.api.models import ParameterRequest, TemplateRequest
-from pliant.catalog.models.template import Template
+from pliant.catalog.models.model import Template
 from pliant.core.access import Permission, Principal
 from pliant.core.errors import Forbidden, InvalidInput, Problem
 from pliant.core.hyperparameters import ENGINES

@@ -12,7 +12,7 @@ from typing import Final
 from pliant.core.errors import InvalidInput, Problem
 from pliant.files.archive import kind_of, unpack
 from pliant.files.pack import pack
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest.translate.program import RUNNER, RUNNER_TEXT, Program
 
 FIELD: Final = "file"
@@ -30,7 +30,7 @@ def pack_upload(uploads: Sequence[Path], program: Program, folder: Path) -> Path
         Unavailable: the disk does not take it.
     """
     code, archive = folder / "code", folder / "code.tar.gz"
-    with told_of_disk(folder):
+    with translate_disk_errors(folder):
         code.mkdir()
         root = code
         for upload in uploads[:1]:

@@ -1,6 +1,6 @@
 """One import from its source to a folder that can be published. Runs in a process of its own; knows no server.
 
-Everything is written below the order's `work` folder, which whoever ordered it removes when it goes wrong.
+Everything is written below the `work` folder of the spec, which whoever started the process removes afterwards.
 """
 
 import json
@@ -13,72 +13,74 @@ from pydantic import TypeAdapter
 
 from pliant.catalog.datasets.formats.csv import import_csv
 from pliant.catalog.datasets.formats.images import import_images
-from pliant.catalog.datasets.formats.layout import find_parts
-from pliant.catalog.datasets.order import Done, ImportOrder
+from pliant.catalog.datasets.formats.parts import find_parts
+from pliant.catalog.datasets.messages import DATA, ImportResult, ImportSpec
 from pliant.core.dataset import Content, ImportProgress
 from pliant.core.errors import InvalidInput, Problem
 from pliant.files.archive import kind_of, unpack
 from pliant.files.digest import digest_of_file, digest_of_names
 from pliant.files.folder import find_outside, make_read_only, plain_files
-from pliant.files.members import MAX_PROBLEMS, Limits, Listing
+from pliant.files.members import MAX_PROBLEMS, ArchiveLimits
 from pliant.files.space import check_room
 
-DATA: Final = "data"
-"""In the work folder: what is published."""
 FACTS: Final = "dataset.json"
 """In a data set of images or of a table: what is known of it."""
 _CONTENT: Final = TypeAdapter(Content)
 _HOW_TO_PACK: Final = "give a tar, tar.gz or zip"
 
-Tell = Callable[[ImportProgress], None]
+ReportProgress = Callable[[ImportProgress], None]
 
 
-def work(order: ImportOrder, tell: Tell) -> Done:
-    """Import what was ordered; `tell` hears how far it is.
+def run_import(spec: ImportSpec, report: ReportProgress) -> ImportResult:
+    """Import a source; `report` is called with how far it is.
 
     Raises:
-        InvalidInput, TooLarge: the source is not what the order says.
+        InvalidInput, TooLarge: the source is not what the spec says.
         NoSpace: the disk has no room for it.
         OSError: the disk fails.
     """
-    return _Import(order=order, tell=tell).run()
+    return _Import(spec=spec, report=report).run()
 
 
 @dataclass(slots=True, kw_only=True)
 class _Import:
-    order: ImportOrder
-    tell: Tell
+    spec: ImportSpec
+    report: ReportProgress
     work: Path = field(init=False)
     out: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        self.work = Path(self.order.work)
+        self.work = Path(self.spec.work)
         self.out = self.work / DATA
 
-    def run(self) -> Done:
-        source = self._checked_source()
-        match self.order.kind:
+    def run(self) -> ImportResult:
+        source = self._require_source()
+        match self.spec.kind:
             case "any":
                 content = self._import_any(source)
             case "images":
                 content = import_images(
-                    self._folder(source, self.work / "source"), self.out, self.order.images, self.order.split, self.tell
+                    self._folder(source, self.work / "source"),
+                    self.out,
+                    self.spec.images,
+                    self.spec.split,
+                    self.report,
                 )
             case "csv":
-                content = import_csv(self._table(source), self.out, self.order.csv, self.order.split, self.tell)
+                content = import_csv(self._table(source), self.out, self.spec.csv, self.spec.split, self.report)
         in_place = not self.out.exists()
-        content = self._added_up(source if in_place else self.out, content, checksum=not in_place)
+        content = self._add_up(source if in_place else self.out, content, checksum=not in_place)
         if not in_place:
-            if self.order.kind != "any":
+            if self.spec.kind != "any":
                 (self.out / FACTS).write_text(_facts(content), encoding="utf-8")
             make_read_only(self.out, also_itself=False)
-        return Done(content=content, in_place=in_place)
+        return ImportResult(content=content, in_place=in_place)
 
-    def _checked_source(self) -> Path:
+    def _require_source(self) -> Path:
         """Return the source if it is there, whole, and leads nowhere else."""
-        source = Path(self.order.source)
-        if self.order.data_root is not None:
-            root = Path(self.order.data_root)
+        source = Path(self.spec.source)
+        if self.spec.data_root is not None:
+            root = Path(self.spec.data_root)
             if not source.exists():
                 raise _wrong(f"{str(source)!r} is not there (any more); give the path of something that is")
             if not source.resolve().is_relative_to(root):
@@ -86,9 +88,9 @@ class _Import:
             if source.is_dir():
                 self._refuse_links(source, root)
             return source.resolve()
-        assert self.order.num_bytes is not None, "an upload has a length"
+        assert self.spec.num_bytes is not None, "an upload has a length"
         with source.open("r+b") as file:
-            file.truncate(self.order.num_bytes)  # what was sent and not acknowledged lies behind
+            file.truncate(self.spec.num_bytes)  # what was sent and not acknowledged lies behind
         self._check_digest(source)
         return source
 
@@ -105,32 +107,32 @@ class _Import:
             raise InvalidInput(*problems)
 
     def _check_digest(self, source: Path) -> None:
-        if not self.order.sha256:
+        if not self.spec.sha256:
             return
         done, total = 0, source.stat().st_size
 
-        def told(num_bytes: int) -> None:
+        def on_read(num_bytes: int) -> None:
             nonlocal done
             done += num_bytes
-            self.tell(ImportProgress(phase="checking the upload", bytes_done=done, bytes_total=total))
+            self.report(ImportProgress(phase="checking the upload", bytes_done=done, bytes_total=total))
 
-        found = digest_of_file(source, told)
-        if found != self.order.sha256:
+        found = digest_of_file(source, on_read)
+        if found != self.spec.sha256:
             raise _wrong(
-                f"the upload has the SHA-256 {found}, not {self.order.sha256}: the files changed while they were sent; "
+                f"the upload has the SHA-256 {found}, not {self.spec.sha256}: the files changed while they were sent; "
                 f"send them again"
             )
 
     def _import_any(self, source: Path) -> Content:
-        folder = source if source.is_dir() else self._unpacked(source, self.out)
-        self.tell(ImportProgress(phase="looking for parts"))
+        folder = source if source.is_dir() else self._unpack(source, self.out)
+        self.report(ImportProgress(phase="looking for parts"))
         parts = find_parts(folder)
         splits: dict[str, int] = {part: sum(1 for _ in plain_files(folder / place)) for part, place in parts.items()}
         places: dict[str, str] = {str(part): place for part, place in parts.items()}
         return Content(splits=splits, parts=places)
 
     def _folder(self, source: Path, target: Path) -> Path:
-        return source if source.is_dir() else self._unpacked(source, target)
+        return source if source.is_dir() else self._unpack(source, target)
 
     def _table(self, source: Path) -> Path:
         """Return the one table in the source."""
@@ -143,34 +145,29 @@ class _Import:
             raise _wrong(f"a table is one CSV file, and this holds {len(tables)} ({found}); give the one that is meant")
         return tables[0]
 
-    def _unpacked(self, archive: Path, target: Path) -> Path:
+    def _unpack(self, archive: Path, target: Path) -> Path:
         if not kind_of(archive):
             raise _wrong(f"it is neither a folder nor an archive; {_HOW_TO_PACK}")
-        self.tell(ImportProgress(phase="checking the archive", bytes_total=archive.stat().st_size))
-        limits = Limits(max_bytes=self.order.max_bytes, max_files=self.order.max_files, hint="split it in several")
-        found = Listing(num_files=0, num_bytes=0)
+        total = archive.stat().st_size
+        limits = ArchiveLimits(max_bytes=self.spec.max_bytes, max_files=self.spec.max_files, hint="split it in several")
 
-        def fits(listing: Listing) -> None:
-            nonlocal found
-            found = listing
-            check_room(self.work, listing.num_bytes)
-
-        def told(num_files: int, num_bytes: int) -> None:
-            self.tell(
-                ImportProgress(
-                    phase="unpacking",
-                    bytes_done=num_bytes,
-                    bytes_total=found.num_bytes,
-                    files_done=num_files,
-                    files_total=found.num_files,
-                )
+        def on_progress(num_files: int, num_bytes_read: int) -> None:
+            self.report(
+                ImportProgress(phase="unpacking", bytes_done=num_bytes_read, bytes_total=total, files_done=num_files)
             )
 
         target.mkdir()
-        unpack(archive, target, limits=limits, field="source", told=told, fits=fits)
+        unpack(
+            archive,
+            target,
+            limits=limits,
+            field="source",
+            on_progress=on_progress,
+            check_room=lambda num_bytes: check_room(self.work, num_bytes),
+        )
         return target
 
-    def _added_up(self, folder: Path, content: Content, *, checksum: bool) -> Content:
+    def _add_up(self, folder: Path, content: Content, *, checksum: bool) -> Content:
         """Return the content with sizes, and with a checksum of what Pliant keeps."""
         num_files = num_bytes = 0
         digests = []
@@ -179,7 +176,7 @@ class _Import:
             num_bytes += path.stat().st_size
             if checksum:
                 digests.append((path.relative_to(folder).as_posix(), digest_of_file(path)))
-            self.tell(ImportProgress(phase="adding up", files_done=num_files, bytes_done=num_bytes))
+            self.report(ImportProgress(phase="adding up", files_done=num_files, bytes_done=num_bytes))
         whole = digest_of_names(digests) if checksum else ""
         return replace(content, num_files=num_files, num_bytes=num_bytes, checksum=whole)
 

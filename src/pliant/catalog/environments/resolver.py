@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pliant.catalog.environments.builds import Builds, Work
+from pliant.catalog.environments.builds import BuildRequest, Builds
 from pliant.catalog.environments.environment import Environment, EnvironmentKind
-from pliant.catalog.environments.finding import NotThere, python_of_conda, python_of_venv
+from pliant.catalog.environments.interpreters import EnvironmentNotFound, find_conda_python, find_venv_python
 from pliant.catalog.environments.requirements import Requirements, parse_requirements, read_requirements
-from pliant.catalog.environments.source import Conda, Named, RequirementsFile, Source, Virtual
+from pliant.catalog.environments.source import Conda, Named, RequirementsFile, Source, Venv
 from pliant.core.errors import InvalidInput
 from pliant.core.registry import Registry
 
 
-class WorkFinder:
+class EnvironmentResolver:
     """Looks at files and at the registry."""
 
     def __init__(self, *, registry: Registry, builds: Builds, env: Mapping[str, str]) -> None:
@@ -22,63 +22,65 @@ class WorkFinder:
         self._builds = builds
         self._env = env
 
-    def find(self, source: Source, code: str) -> Work:
+    def resolve(self, source: Source, code: str) -> BuildRequest:
         """Return what there is to do for a job whose code lies in this folder.
 
         Raises:
-            NotThere: there is no such environment, or not any more.
+            EnvironmentNotFound: there is no such environment, or not any more.
             InvalidInput: with everything that is wrong with the requirements.
         """
         match source:
             case RequirementsFile(file):
-                return self._built(read_requirements(Path(code), file))
-            case Virtual(path):
-                return _tried(EnvironmentKind.VENV, path, python_of_venv(path))
+                return self._build_of(read_requirements(Path(code), file))
+            case Venv(path):
+                return _probe_of(EnvironmentKind.VENV, path, find_venv_python(path))
             case Conda(which):
-                return _tried(EnvironmentKind.CONDA, which, python_of_conda(which, self._env))
+                return _probe_of(EnvironmentKind.CONDA, which, find_conda_python(which, self._env))
             case Named(name):
                 if (kept := self._registry.get(Environment, name)) is None:
-                    raise NotThere(f"there is no environment {name!r}; it may have been removed")
-                return self.named(kept.noun)
+                    raise EnvironmentNotFound(f"there is no environment {name!r}; it may have been removed")
+                return self.resolve_named(kept.noun)
 
-    def registered(self, kind: EnvironmentKind, source: str) -> Work:
+    def resolve_new(self, kind: EnvironmentKind, source: str) -> BuildRequest:
         """Return what there is to do for an environment that is registered now.
 
         Raises:
-            NotThere, InvalidInput: as for `find`.
+            EnvironmentNotFound, InvalidInput: as for `resolve`.
         """
         if kind is EnvironmentKind.REQUIREMENTS:
-            return self._built(parse_requirements(source))
-        return self.find(Virtual(source) if kind is EnvironmentKind.VENV else Conda(source), "")
+            return self._build_of(parse_requirements(source))
+        return self.resolve(Venv(source) if kind is EnvironmentKind.VENV else Conda(source), "")
 
-    def named(self, environment: Environment) -> Work:
+    def resolve_named(self, environment: Environment) -> BuildRequest:
         """Return what there is to do for an environment that was registered; its key stays what it was.
 
         Raises:
-            NotThere: what it was made from is not there any more.
+            EnvironmentNotFound: what it was made from is not there any more.
         """
         if environment.kind is not EnvironmentKind.REQUIREMENTS:
-            return replace(self.registered(environment.kind, environment.source), key=environment.key)
+            return replace(self.resolve_new(environment.kind, environment.source), key=environment.key)
         requirements = None
         if not self._builds.is_laid_out(environment.key):
             try:
                 requirements = parse_requirements(environment.source)
             except InvalidInput as error:
-                raise NotThere(
+                raise EnvironmentNotFound(
                     f"the environment {environment.name!r} was made from files that came with a job and were removed; "
                     f"submit the job again"
                 ) from error
-        return Work(key=environment.key, kind=environment.kind, source=environment.source, requirements=requirements)
+        return BuildRequest(
+            key=environment.key, kind=environment.kind, source=environment.source, requirements=requirements
+        )
 
-    def _built(self, requirements: Requirements) -> Work:
-        return Work(
-            key=requirements.key(*self._builds.shared.facts),
+    def _build_of(self, requirements: Requirements) -> BuildRequest:
+        return BuildRequest(
+            key=requirements.key(*self._builds.base.facts),
             kind=EnvironmentKind.REQUIREMENTS,
             source=requirements.source,
             requirements=requirements,
         )
 
 
-def _tried(kind: EnvironmentKind, source: str, python: str) -> Work:
+def _probe_of(kind: EnvironmentKind, source: str, python: str) -> BuildRequest:
     key = hashlib.sha256("\0".join((kind.value, source, python)).encode()).hexdigest()
-    return Work(key=key, kind=kind, source=source, python=python)
+    return BuildRequest(key=key, kind=kind, source=source, python=python)

@@ -1,4 +1,4 @@
-"""Files kept under their checksum: the code that trainings ran, and the weights that they started from.
+"""Content-addressed files: the code that trainings ran and the weights that they started from, under their SHA-256.
 
 A file is whole or absent, never changes, and is kept once however often it is asked for. It knows no nouns.
 """
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from pliant.files.digest import digest_of_file
-from pliant.files.space import told_of_disk
+from pliant.files.space import translate_disk_errors
 
 CODE: Final = ".tar.gz"
 WEIGHTS: Final = ".pt"
 _DRAFT: Final = ".new-"
 
 
-class KeptFiles:
-    """The files in one folder."""
+class ContentStore:
+    """The files of one folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -37,7 +37,7 @@ class KeptFiles:
         to = self.path(digest, kind)
         if to.is_file():
             return
-        with told_of_disk(self._root):
+        with translate_disk_errors(self._root):
             draft = self._draft()
             try:
                 with draft.open("wb") as out:
@@ -46,7 +46,7 @@ class KeptFiles:
             finally:
                 draft.unlink(missing_ok=True)
 
-    def take(self, source: Path, kind: str) -> str:
+    def copy_in(self, source: Path, kind: str) -> str:
         """Keep a file as it is now, and return its SHA-256 in hex.
 
         What becomes of `source` does not matter later: it is copied, and the copy is what the digest is of.
@@ -54,7 +54,7 @@ class KeptFiles:
         Raises:
             Unavailable: it cannot be read, or the disk cannot take it.
         """
-        with told_of_disk(self._root):
+        with translate_disk_errors(self._root):
             draft = self._draft()
             try:
                 shutil.copyfile(source, draft)
@@ -64,7 +64,7 @@ class KeptFiles:
                 draft.unlink(missing_ok=True)
         return digest
 
-    def forget(self, names: Collection[str]) -> None:
+    def remove(self, names: Collection[str]) -> None:
         """Remove files by their names; those that are not there are fine."""
         for name in names:
             (self._root / name).unlink(missing_ok=True)

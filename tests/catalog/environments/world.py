@@ -1,22 +1,23 @@
-"""A house of environments for tests: real builders, which know of no packages but the wheels that tests make."""
+"""Environments for tests: the real uv builds them, and knows of no packages but the wheels that tests make."""
 
 import os
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.catalog.environments.wheels import offline, tiny_wheel
 from uv import find_uv_bin
 
+from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
 from pliant.catalog.environments.builds import Builds
-from pliant.catalog.environments.use_cases import Environments
-from pliant.catalog.environments.workshop import Limits
+from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.core.access import Principal, Role
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.entry.clock import SystemClock
-from pliant.entry.environments import shared
+from pliant.entry.environments import base_environment
 from pliant.store.sql import SqlStore
 
 ADA, BOB = (Principal(name=name, role=Role.USER) for name in ("ada", "bob"))
@@ -24,10 +25,10 @@ PATIENCE_S = 120.0
 """For a busy machine; a build takes a few seconds."""
 
 
-class House:
-    """Environments in a folder, with a store of their own; may be opened again after an end."""
+class World:
+    """EnvironmentCatalog in a folder, with a store of their own; may be opened again after an end."""
 
-    def __init__(self, folder: Path, *, uv: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.wheels = folder / "wheels"
         self.code = folder / "code"
@@ -39,25 +40,20 @@ class House:
         self.env = {**os.environ, **offline(self.wheels), "SOME_URL": "https://bob:hunter2@example.org/simple"}
         self.env["PIP_FIND_LINKS"] += f" {self.wheels / 'more'}"
         tiny_wheel(self.wheels / "more", name="otherthing")
-        self.env |= {"PATH": path_with(uv=uv), "UV_CACHE_DIR": str(folder / "cache"), "UV_NO_CONFIG": "1"}
+        for version in ("1.0", "2.0rc1"):
+            tiny_wheel(self.wheels / "more", name="prething", version=version)
+        self.env |= {"UV_CACHE_DIR": str(folder / "cache"), "UV_NO_CONFIG": "1"}
         self.open()
 
     def open(self) -> None:
         self.done = threading.Event()
-        self.builds = Builds(
-            registry=self.store.registry,
-            folder=self.folder / "environments",
-            clock=self.clock,
-            env=self.env,
-            shared=shared(),
-            limits=Limits(),
-        )
-        self.environments = Environments(
+        self.builds = Builds(registry=self.store.registry, clock=self.clock, builder=a_builder(self.folder, self.env))
+        self.environments = EnvironmentCatalog(
             registry=self.store.registry,
             clock=self.clock,
             env=self.env,
             builds=self.builds,
-            strangers=lambda names: [name for name in names if name not in ("ada", "bob")],
+            unknown_users=lambda names: [name for name in names if name not in ("ada", "bob")],
         )
         self.environments.watch(self.done.set)
         self.builds.start()
@@ -100,7 +96,12 @@ class House:
         return sorted((self.folder / "environments").iterdir())
 
 
-def path_with(*, uv: bool) -> str:
-    """Return the search path with the uv of the tests in front, or without any."""
-    rest = [folder for folder in os.get_exec_path() if not (Path(folder) / "uv").exists()]
-    return os.pathsep.join([str(Path(find_uv_bin()).parent), *rest] if uv else rest)
+def a_builder(folder: Path, env: Mapping[str, str], **limits: float) -> EnvironmentBuilder:
+    """Return a builder that builds in a folder of this one."""
+    return EnvironmentBuilder(
+        folder=folder / "environments",
+        env=env,
+        base=base_environment(),
+        limits=BuildLimits(**limits),  # type: ignore[arg-type]
+        uv=find_uv_bin(),
+    )

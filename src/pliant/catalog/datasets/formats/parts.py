@@ -1,17 +1,25 @@
-"""Deals samples out to training, validation and test: by percentage, the same for the same seed. Pure.
+"""The parts of a data set: for training, for validation, for test. Found by the names of folders, or dealt out.
 
-Images are dealt within each class, so that every part has the classes in the proportions of the whole; rows of a table
-are dealt one after the other, with exactly as many for each part as the percentages say.
+Samples are dealt by percentage, the same for the same seed. Images are dealt within each class, so that every part has
+the classes in the proportions of the whole; rows of a table are dealt one after the other, with exactly as many for
+each part as the percentages say.
 """
 
 import random
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Final
 
-from pliant.core.dataset import Split, SplitRule
+from pliant.core.dataset import SPLITS, Split, SplitRule
 
 PARTS: Final[tuple[Split, ...]] = ("validation", "test")
 """What is cut out of the samples for training, if it does not come by itself."""
+FOLDER_NAMES: Final[dict[Split, tuple[str, ...]]] = {
+    "train": ("train", "training"),
+    "validation": ("validation", "val", "valid"),
+    "test": ("test", "testing"),
+}
+"""What the folder of a part may be called, whatever the case."""
 
 
 def counts(num: int, rule: SplitRule, lacking: Collection[Split] = PARTS) -> dict[Split, int]:
@@ -30,7 +38,7 @@ def counts(num: int, rule: SplitRule, lacking: Collection[Split] = PARTS) -> dic
 def deal(
     names: Sequence[str], rule: SplitRule, *, label: str, lacking: Collection[Split] = PARTS
 ) -> dict[Split, tuple[str, ...]]:
-    """Deal the samples of one class out; in whatever order they are given."""
+    """Deal the samples of one class out; the order in which they are given does not matter."""
     shuffled = sorted(names)
     random.Random(f"{rule.seed}/{label}").shuffle(shuffled)
     dealt: dict[Split, tuple[str, ...]] = {}
@@ -59,3 +67,18 @@ class RowDealer:
                 return part
             drawn -= needed
         raise AssertionError("as many rows are needed as are left")
+
+
+def find_parts(folder: Path) -> dict[Split, str]:
+    """Return the parts that are there, relative to the folder: at its top, or in the only folder that it holds."""
+    if found := _parts_in(folder):
+        return found
+    inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    if len(inside) == 1 and inside[0].is_dir():
+        return {part: f"{inside[0].name}/{place}" for part, place in _parts_in(inside[0]).items()}
+    return {}
+
+
+def _parts_in(folder: Path) -> dict[Split, str]:
+    there = {path.name.lower(): path.name for path in sorted(folder.iterdir()) if path.is_dir()}
+    return {part: name for part in SPLITS if (name := next((there[n] for n in FOLDER_NAMES[part] if n in there), None))}

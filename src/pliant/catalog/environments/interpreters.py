@@ -11,49 +11,53 @@ from typing import Final
 _ROOTS: Final = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")
 
 
-class NotThere(Exception):
+class EnvironmentNotFound(Exception):
     """There is no such environment; says what was looked for, and what to do."""
 
 
-def python_of_venv(path: str) -> str:
+def find_venv_python(path: str) -> str:
     """Return the interpreter of a virtual environment, given the whole path of its folder or of the interpreter.
 
     Raises:
-        NotThere: there is none.
+        EnvironmentNotFound: there is none.
     """
     found = Path(path)
     python = found / "bin" / "python" if found.is_dir() else found
     if not python.is_file():
         what = "has no bin/python" if found.is_dir() else "is not there"
-        raise NotThere(f"{path!r} {what}; give the whole path of a virtual environment on the server's machine")
-    return _program(python)
+        raise EnvironmentNotFound(
+            f"{path!r} {what}; give the whole path of a virtual environment on the server's machine"
+        )
+    return _require_program(python)
 
 
-def python_of_conda(which: str, env: Mapping[str, str]) -> str:
+def find_conda_python(which: str, env: Mapping[str, str]) -> str:
     """Return the interpreter of a conda environment, given its name or its whole path.
 
     A name is looked for where conda keeps environments: the folders of `CONDA_ENVS_PATH` (or `CONDA_ENVS_DIRS`), those
     in `~/.conda/environments.txt`, and `envs` below the installations that the server's environment points to.
 
     Raises:
-        NotThere: there is none.
+        EnvironmentNotFound: there is none.
     """
     if which.startswith("/"):
         prefix = Path(which)
         if not (prefix / "conda-meta").is_dir():
-            raise NotThere(f"{which!r} is no conda environment: it has no folder conda-meta; check the path")
-        return _program(prefix / "bin" / "python")
+            raise EnvironmentNotFound(f"{which!r} is no conda environment: it has no folder conda-meta; check the path")
+        return _require_program(prefix / "bin" / "python")
     known = dict.fromkeys(path for path in _prefixes(env) if (path / "conda-meta").is_dir())
     named = [path for path in known if path.name == which or (which == "base" and path in _installations(env))]
     if not named:
         others = ", ".join(sorted(path.name for path in known)[:8]) or "none at all"
-        raise NotThere(f"there is no conda environment {which!r} here ({others} found); give `conda:/path` of one")
-    return _program(named[0] / "bin" / "python")
+        raise EnvironmentNotFound(
+            f"there is no conda environment {which!r} here ({others} found); give `conda:/path` of one"
+        )
+    return _require_program(named[0] / "bin" / "python")
 
 
-def _program(python: Path) -> str:
+def _require_program(python: Path) -> str:
     if not (python.is_file() and os.access(python, os.X_OK)):
-        raise NotThere(f"{str(python)!r} is not a program here; install Python in this environment")
+        raise EnvironmentNotFound(f"{str(python)!r} is not a program here; install Python in this environment")
     return str(python)
 
 

@@ -1,0 +1,180 @@
+"""A program of its own that makes one virtual environment and installs requirements into it, with uv.
+
+`python -I build_program.py`, with one line of JSON on its standard input (`BuildSpec`); what it prints is the log.
+It leads a process group, and ends that whole group when its standard input closes: a server that was killed leaves no
+builder behind. Standard library only: it runs as a file, with nothing of Pliant imported.
+
+The environment sees what the server's own interpreter sees (torch, Pliant and all), after its own packages: a `.pth`
+file adds those folders to the end of the path. `--system-site-packages` would add those of the base interpreter only,
+which has neither if the server itself runs in a virtual environment.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypedDict
+from urllib.parse import unquote
+
+RESULT: Final = "built.json"
+"""What the builder found out, beside the environment."""
+_CONSTRAINTS: Final = "all-constraints.txt"
+_REQUIREMENTS: Final = "requirements-for-uv.txt"
+_OPTIONS: Final = {"--pre": ["--pre"], "--prefer-binary": []}
+"""Lines of pip's that uv takes on its command line only, or that mean nothing where there are only wheels."""
+_PTH: Final = "_pliant_server.pth"
+_IN_URL: Final = re.compile(r"(\w://)[^/\s@]+@")
+_CREDENTIALS: Final = re.compile(r"\w://([^/\s@]+)@")
+_TRUE: Final = frozenset({"y", "yes", "t", "true", "on", "1"})
+_MASK: Final = "****"
+_MIN_SECRET: Final = 4
+_MAX_LINE: Final = 1 << 16
+
+
+class BuildSpec(TypedDict):
+    """What to build."""
+
+    folder: str
+    """Holds `requirements.txt`, `constraints.txt` and perhaps `wheels`; gets `venv` and `built.json`."""
+    site: list[str]
+    """Folders of packages that the environment shall see after its own."""
+    constraints: list[str]
+    """What no requirement may change, besides `constraints.txt`."""
+    uv: str
+    """The program that installs."""
+
+
+def main() -> int:
+    """Build what the spec on standard input says; return the exit code."""
+    spec: BuildSpec = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    log = MaskedLog(os.environ)
+    folder = Path(spec["folder"])
+    venv = folder / "venv"
+    shutil.rmtree(venv, ignore_errors=True)
+    try:
+        builder = " ".join(_answer([spec["uv"], "--version"]).split()[:2])
+    except (OSError, subprocess.CalledProcessError) as error:
+        log.say(f"error: uv cannot be run ({error}); install it beside Pliant: pip install uv")
+        return 1
+    log.say(f"pliant: makes a virtual environment for {sys.executable}")
+    if log.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], folder) != 0:
+        return 1
+    python = venv / "bin" / "python"
+    packages = Path(_answer([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))
+    lines = [f"import site; site.addsitedir({folder!r})" for folder in spec["site"]]
+    (packages / _PTH).write_text("\n".join([*lines, ""]))
+    if (folder / "requirements.txt").read_text().strip():
+        note_installed(packages, spec["site"])
+        log.say(f"pliant: installs the requirements with {builder}")
+        if (code := log.run(_install_command(spec, folder, python), folder)) != 0:
+            log.say(f"pliant: {builder} ended with exit code {code}")
+            return 1
+    found = {"python": str(python), "builder": builder, "num_bytes": _num_bytes(venv)}
+    (folder / RESULT).write_text(json.dumps(found))
+    log.say("pliant: the environment is built")
+    return 0
+
+
+def _end_with_server() -> None:
+    while os.read(0, 4096):
+        pass
+    os.killpg(0, signal.SIGKILL)
+
+
+class MaskedLog:
+    """Runs programs and prints what they print, without the secrets that the environment holds."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._secrets = sorted(secrets_of(env), key=len, reverse=True)
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        print(self.mask(line), flush=True)
+
+    def mask(self, line: str) -> str:
+        """Return a line without users and passwords of addresses."""
+        line = _IN_URL.sub(rf"\1{_MASK}@", line)
+        for secret in self._secrets:
+            line = line.replace(secret, _MASK)
+        return line
+
+    def run(self, command: Sequence[str], folder: Path) -> int:
+        """Run a program in a folder; return its exit code."""
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            while line := process.stdout.readline(_MAX_LINE):
+                self.say(line.rstrip())
+        return process.returncode
+
+
+def secrets_of(env: Mapping[str, str]) -> set[str]:
+    """Return users with their passwords, and passwords, in the addresses that an environment holds."""
+    found = set()
+    for value in env.values():
+        for credentials in _CREDENTIALS.findall(value):
+            password = credentials.partition(":")[2]
+            found |= {credentials, unquote(credentials), password, unquote(password)}
+    return {secret for secret in found if len(secret) >= _MIN_SECRET}
+
+
+def _install_command(spec: BuildSpec, folder: Path, python: Path) -> list[str]:
+    """Return what installs the requirements, and write the files that it names."""
+    (folder / _CONSTRAINTS).write_text("\n".join([(folder / "constraints.txt").read_text(), *spec["constraints"], ""]))
+    lines = (folder / "requirements.txt").read_text().splitlines()
+    (folder / _REQUIREMENTS).write_text("".join(f"{line}\n" for line in lines if line not in _OPTIONS))
+    options = [option for line in lines for option in _OPTIONS.get(line, [])]
+    if os.environ.get("PIP_NO_INDEX", "").lower() in _TRUE:
+        options.append("--no-index")  # uv has no variable for it
+    return [
+        *(spec["uv"], "pip", "install", "--no-progress", "--color", "never", "--python", str(python)),
+        *("-r", _REQUIREMENTS, "-c", _CONSTRAINTS, "--only-binary", ":all:", *options),
+    ]
+
+
+def _answer(command: Sequence[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def note_installed(packages: Path, site: Sequence[str]) -> None:
+    """Tell uv what the environment sees of the server's packages.
+
+    uv looks for installed packages in the environment's own folder only. It gets the metadata of the others, with a
+    record that lists nothing else: what it replaces, it does not touch.
+    """
+    for folder in site:
+        for info in Path(folder).glob("*.dist-info"):
+            note = packages / info.name
+            if (info / "METADATA").is_file() and not note.exists():
+                note.mkdir()
+                (note / "INSTALLER").write_text("pliant\n")
+                names = ["INSTALLER", "RECORD"]
+                for name in ("METADATA", "entry_points.txt"):
+                    if (info / name).is_file():
+                        shutil.copyfile(info / name, note / name)
+                        names.append(name)
+                (note / "RECORD").write_text("".join(f"{info.name}/{name},,\n" for name in names))
+
+
+def _num_bytes(folder: Path) -> int:
+    files = (Path(root) / name for root, _, names in os.walk(folder) for name in names)
+    return sum(file.lstat().st_size for file in files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""Packs what a training runs: the template's files, and beside them what the person entered.
+
+The entries come as `ps.conf`, as IBM has it, and as `parameters.json`.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from pliant.catalog.models.code_folders import CodeFolders
+from pliant.catalog.models.content_store import CODE, ContentStore
+from pliant.catalog.models.model import Model
+from pliant.core.hyperparameters import conf_lines
+from pliant.core.parameter import filled_in
+from pliant.files.digest import digest_of_file, digest_of_names
+from pliant.files.pack import pack_files, walk
+from pliant.files.space import translate_disk_errors
+
+PS_CONF: Final = "ps.conf"
+PARAMETERS: Final = "parameters.json"
+"""Everything, with the template's own parameters, as JSON."""
+
+
+class CodeArchives:
+    """Archives of code and parameters, kept under what is in them."""
+
+    def __init__(self, *, folders: CodeFolders, contents: ContentStore, drafts: Path) -> None:
+        self._folders = folders
+        self._contents = contents
+        self._drafts = drafts
+
+    def pack(self, ran: Model) -> str:
+        """Keep the archive for a model; return the SHA-256 over the names and digests of its files, in hex.
+
+        The parameters stand in place of files of the template that have their names.
+
+        Raises:
+            Unavailable: the disk cannot take it.
+        """
+        with translate_disk_errors(self._drafts), _temporary_files(parameter_files(ran), self._drafts) as entered:
+            files = {name: path for path, name in walk(self._folders.path(ran.template.code))}
+            files.update(entered)
+            digest = digest_of_names((name, digest_of_file(path)) for name, path in files.items())
+            self._contents.write(digest, CODE, pack_files((path, name) for name, path in sorted(files.items())))
+            return digest
+
+    def path(self, digest: str) -> Path:
+        """Return where the archive is that was kept under a digest."""
+        return self._contents.path(digest, CODE)
+
+
+@contextmanager
+def _temporary_files(contents: Mapping[str, bytes], folder: Path) -> Iterator[dict[str, Path]]:
+    """Yield the paths of files with these contents; they are removed after."""
+    with ExitStack() as stack:
+        paths = {}
+        for name, content in contents.items():
+            file = stack.enter_context(tempfile.NamedTemporaryFile(dir=folder))
+            file.write(content)
+            file.flush()
+            paths[name] = Path(file.name)
+        yield paths
+
+
+def parameter_files(ran: Model) -> Mapping[str, bytes]:
+    """Return the files that tell the code what was entered, by name. The same model gives the same bytes."""
+    entered = {
+        "template": ran.template.name,
+        "template_revision": ran.template_revision,
+        "framework": ran.template.framework,
+        "engine": ran.engine,
+        "max_workers": ran.max_workers,
+        "dataset": ran.dataset,
+        "hyperparameters": asdict(ran.hyperparameters),
+        "parameters": filled_in(ran.template.parameters, ran.parameters),
+    }
+    lines = ("# What was entered for this training; Pliant wrote it.", *conf_lines(ran.hyperparameters))
+    return {
+        PS_CONF: "".join(f"{line}\n" for line in lines).encode(),
+        PARAMETERS: (json.dumps(entered, indent=2, ensure_ascii=False, sort_keys=True) + "\n").encode(),
+    }

@@ -1,0 +1,110 @@
+"""Who sees and who may change what of the catalog: pages of a kind, and one of it by name.
+
+What somebody does not see is not there for them: it is answered as a name that does not exist.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from pliant.core.access import EVERYBODY, Principal, Sight
+from pliant.core.errors import Forbidden, NotFound, Problem
+from pliant.core.registry import Kept, Noun, Registry
+
+
+class Shareable(Noun, Protocol):
+    """A noun that its owner can let others see."""
+
+    @property
+    def shared_with(self) -> Collection[str]:
+        """Users; `*` is everybody."""
+        ...
+
+
+N = TypeVar("N", bound=Noun)
+S = TypeVar("S", bound=Shareable)
+
+_PAGE = 200
+
+
+def iterate_nouns(registry: Registry, kind: type[N], *, after: str = "", prefix: str = "") -> Iterator[Kept[N]]:
+    """Yield all nouns of a kind in the order of their names, those after a name, whose name begins with `prefix`."""
+    after = max(after, prefix)
+    while page := registry.list(kind, after=after, limit=_PAGE):
+        for kept in page:
+            if not kept.noun.name.startswith(prefix):
+                return
+            yield kept
+        after = page[-1].noun.name
+
+
+def take_page(
+    found: Iterator[Kept[N]], is_shown: Callable[[N], bool], limit: int
+) -> tuple[tuple[Kept[N], ...], str | None]:
+    """Return the first `limit` that are to be shown, and the name of the last if there are more."""
+    page: list[Kept[N]] = []
+    for kept in found:
+        if not is_shown(kept.noun):
+            continue
+        if len(page) == limit:
+            return tuple(page), page[-1].noun.name
+        page.append(kept)
+    return tuple(page), None
+
+
+def visible_page(
+    registry: Registry, kind: type[S], caller: Principal, after: str, limit: int
+) -> tuple[tuple[Kept[S], ...], str | None]:
+    """Return the first `limit` nouns after a name that somebody sees, and the name of the last if there are more."""
+    found = iterate_nouns(registry, kind, after=after)
+    return take_page(found, lambda noun: caller.sees(noun.owner, noun.shared_with), limit)
+
+
+def is_visible(noun: Shareable, sight: Sight | None) -> bool:
+    """Tell whether somebody sees a noun; without a sight they see all."""
+    shared = noun.shared_with
+    return sight is None or sight.owner == noun.owner or sight.owner in shared or EVERYBODY in shared
+
+
+def require_visible(caller: Principal, kept: Kept[S] | None, kind: str, name: str) -> Kept[S]:
+    """Return what the registry holds under this name.
+
+    Raises:
+        NotFound: there is nothing, or nothing that the caller sees.
+    """
+    if kept is None or not caller.sees(kept.noun.owner, kept.noun.shared_with):
+        raise name_not_found(kind, name)
+    return kept
+
+
+def require_owner(caller: Principal, noun: Noun, what: str) -> None:
+    """Refuse everybody but the owner, and those who run the server.
+
+    Raises:
+        Forbidden: it belongs to somebody else.
+    """
+    if not caller.owns(noun.owner):
+        raise Forbidden(f"{what} belongs to {noun.owner!r}; ask them, or make one of your own")
+
+
+def name_not_found(kind: str, name: str) -> NotFound:
+    """Return the error for a name that nothing has, or nothing that the caller sees."""
+    return NotFound(f"there is no {kind} {name!r:.80}; list them to see which there are")
+
+
+def problems_of_shares(
+    shared_with: Sequence[str], owner: str, unknown: Callable[[Collection[str]], Collection[str]]
+) -> tuple[Problem, ...]:
+    """Return what is wrong with a list of people that something shall be shared with.
+
+    Args:
+        unknown: returns those of some names that no user has.
+    """
+    strangers = set(unknown([name for name in shared_with if name != EVERYBODY]))
+    problems = []
+    for index, name in enumerate(shared_with):
+        field = f"shared_with.{index}"
+        if name in strangers:
+            problems.append(Problem(field=field, message=f"no user is named {name!r}; ask them for their name"))
+        elif name == owner:
+            problems.append(Problem(field=field, message=f"{name!r} owns it and sees it anyway; leave it out"))
+    return tuple(problems)
