@@ -146,7 +146,7 @@ def test_the_example_of_membership() -> None:
     assert story.switched(A, B, C, step=40) == activated(2, A, B, C, from_size=1, cause="free slots", step=40)
     story.now = 12.0
     assert story.gone(B) == (*abandon(2, lost, A, C), *form(3, A, C, cause=lost, to=[A, C]))
-    assert not story.membership.active
+    assert set(story.membership.active) == set()
     assert story.switched(A, C, step=41) == activated(3, A, C, from_size=3, cause=lost, step=41)
 
 
