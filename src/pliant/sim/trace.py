@@ -11,11 +11,12 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from pliant.api.jobs import JobPatch, NumTasks, Priority, Request
+from pliant.api.jobs import JobPatch
 from pliant.api.link import problems_of
 from pliant.api.queues import GroupRequest, QueueRequest
+from pliant.api.request import Request
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job import DEFAULT_PRIORITY
+from pliant.core.job import DEFAULT_PRIORITY, NumTasks, Priority
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE
 
 Instant = Annotated[float, Field(ge=0, le=31 * 86_400, allow_inf_nan=False)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from pliant.api.jobs import JobRequest, default_virtual_workers
+from pliant.api.jobs import JobRequest
 from pliant.api.models import Origin, TrainingRequest
 from pliant.catalog.models.bundle import Bundle
 from pliant.catalog.models.kept_files import CODE, WEIGHTS, KeptFiles
@@ -21,7 +21,7 @@ from pliant.catalog.models.weights import FirstWeights, Found
 from pliant.catalog.visible import every, missing, owned, page_of
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
-from pliant.core.job import Job
+from pliant.core.job import Job, default_virtual_workers
 from pliant.core.registry import Kept, Registry
 
 _PREFIX: Final = "training-"

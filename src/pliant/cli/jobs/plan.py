@@ -7,11 +7,11 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from pliant.api.jobs import MAX_VIRTUAL_WORKERS, default_virtual_workers
 from pliant.cli import words
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import Column, print_json, say, show, table
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.job import MAX_VIRTUAL_WORKERS, default_virtual_workers
 from pliant.policy.elastic.virtual_workers import GOOD, Division, advise, divide, worst
 
 _LARGE: Final = 64

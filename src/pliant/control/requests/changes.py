@@ -151,12 +151,7 @@ def changed(draft: Draft, live: LiveJob, patch: JobPatch, revision: int | None) 
             f"{job.id} was changed meanwhile: it is at revision {job.revision}, not {revision}; read it again and "
             f"repeat the change"
         )
-    asked = {
-        name: value
-        for name in ("priority", "min_tasks", "max_tasks", "queue")
-        if (value := getattr(patch, name)) is not None
-    }
-    changes = {name: value for name, value in asked.items() if value != getattr(job, name)}
+    changes = {name: value for name, value in patch.changes().items() if value != getattr(job, name)}
     if not changes:
         return
     if job.spec.fixed and changes.keys() & {"min_tasks", "max_tasks"}:
