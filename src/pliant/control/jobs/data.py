@@ -1,9 +1,8 @@
 """The data set of a job: where it lies is written into what was asked for, and from there into its tasks' variables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
 
 from pliant.core.access import Sight
 from pliant.core.dataset import DataPlace, DataPlaces
@@ -12,13 +11,6 @@ from pliant.core.job import JobSpec
 from pliant.core.preparation import Preparations
 
 MoreProblems = Callable[[str], tuple[Problem, ...]]
-
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "train": ("TRAIN_DATA_DIR",),
-    "validation": ("VALIDATION_DATA_DIR", "VAL_DATA_DIR"),
-    "test": ("TEST_DATA_DIR",),
-}
-"""The variables that tell where the parts of a data set lie."""
 
 
 class NoData:
@@ -44,13 +36,3 @@ def placed(
             spec = replace(spec, data_dir=found.folder, data_parts=found.parts)
         missing = (found,) if isinstance(found, Problem) else ()
         yield spec, lambda code: (*missing, *preparations.problems(spec, code, sight=sight))
-
-
-def data_environment(spec: JobSpec) -> dict[str, str]:
-    """Return the variables that tell a task where its data lie."""
-    env = {} if spec.data_dir is None else {"DATA_DIR": spec.data_dir}
-    if spec.dataset is not None:
-        env["PLIANT_DATASET"] = spec.dataset
-    for part, place in spec.data_parts.items():
-        env.update(dict.fromkeys(NAMES.get(part, ()), place))
-    return env

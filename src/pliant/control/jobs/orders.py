@@ -1,4 +1,4 @@
-"""How a task is started: its token and its environment (the contract is in docs/architecture.md)."""
+"""How a task is started: its token and its environment (listed in docs/task-environment.md)."""
 
 import hashlib
 import hmac
@@ -6,11 +6,11 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pliant.control.jobs.data import data_environment
 from pliant.control.jobs.live import job_of
 from pliant.control.settings import ControlSettings
 from pliant.core.job import Job, JobId, Task
 from pliant.core.ports import Address, Lodging, StartOrder
+from pliant.core.task_environment import ElasticTask, FixedTask, TaskData, TaskEnvironment, TaskFolders
 
 
 def job_token(secret: bytes, job_id: JobId) -> str:
@@ -51,7 +51,7 @@ def start_order(
         node_id=task.node_id,
         slots=task.slots,
         argv=(job.spec.script, *job.spec.args),
-        env=_environment(job, task, settings) | (_elastic(job, settings) if seat is None else _fixed(job, seat)),
+        env=_environment(job, task, settings, seat),
         cwd=str(settings.folders(job.id).code),
         log_dir=str(settings.folders(job.id).log(task.id, task.node_id)),
         python=python or job.spec.python,
@@ -84,79 +84,67 @@ def _read_only(job: Job, settings: ControlSettings) -> tuple[str, ...]:
     return () if own.is_relative_to(Path(job.spec.data_dir).resolve()) else (job.spec.data_dir,)
 
 
-def _environment(job: Job, task: Task, settings: ControlSettings) -> dict[str, str]:
-    folders = settings.folders(job.id)
-    env = {
-        **job.spec.env,
-        "PLIANT_TASK_ID": task.id,
-        "PLIANT_JOB_ID": job.id,
-        "RESULT_DIR": str(folders.result),
-        "LOG_DIR": str(folders.log(task.id, task.node_id)),
-        "SAVED_MODEL_DIR": str(folders.model),
-        "JOB_STATE_DIR": str(folders.state),
-        "TRAINING_ID": job.id,
-        "DLI_EXECID": job.id,
-        "DLI_WORK_DIR": str(folders.code),
-        "FABRIC_BACKEND": "pytorch",
-        "TASK_JOB_ID": job.id,
-    }
-    if job.spec.weights is not None:
-        env["PLIANT_WEIGHTS"] = job.spec.weights
-    env.update(data_environment(job.spec))
-    if settings.ibm_modules is not None:
-        theirs = job.spec.env.get("PYTHONPATH")
-        env["FABRIC_HOME"] = str(settings.ibm_modules)
-        env["PYTHONPATH"] = f"{settings.ibm_modules}:{theirs}" if theirs else str(settings.ibm_modules)
-    return env
+def _environment(job: Job, task: Task, settings: ControlSettings, seat: Seat | None) -> dict[str, str]:
+    """Return the variables of a task: the person's own, and before them what Pliant tells it."""
+    folders, ibm, parts = settings.folders(job.id), settings.ibm_modules, job.spec.data_parts
+    told = TaskEnvironment(
+        task_id=task.id,
+        job_id=job.id,
+        weights=job.spec.weights,
+        ibm_modules=None if ibm is None else str(ibm),
+        is_elastic="true" if seat is None else "false",
+        folders=TaskFolders(
+            code=str(folders.code),
+            result=str(folders.result),
+            log=str(folders.log(task.id, task.node_id)),
+            model=str(folders.model),
+            state=str(folders.state),
+        ),
+        data=TaskData(
+            folder=job.spec.data_dir,
+            dataset=job.spec.dataset,
+            train=parts.get("train"),
+            validation=parts.get("validation"),
+            test=parts.get("test"),
+        ),
+        elastic=_elastic(job, settings) if seat is None else None,
+        fixed=None if seat is None else _fixed(job, seat),
+    )
+    theirs = job.spec.env.get("PYTHONPATH")
+    path = {} if ibm is None else {"PYTHONPATH": f"{ibm}:{theirs}" if theirs else str(ibm)}
+    return {**job.spec.env, **told.to_env(), **path}
 
 
-def _elastic(job: Job, settings: ControlSettings) -> dict[str, str]:
-    """Return what a task needs that trains under the coordinator."""
-    env = {
-        "PLIANT_URL": settings.url,
-        "PLIANT_TASK_TOKEN": job_token(settings.secret, job.id),
-        "PLIANT_LEASE_S": f"{settings.timeouts.lease_s:g}",
-        "PLIANT_VIRTUAL_WORKERS": str(job.spec.virtual_workers),
-        "PLIANT_MAX_TASKS": str(job.spec.max_tasks),
-        "PLIANT_MODE": job.spec.mode,
-        "PLIANT_CHECKPOINT_FREQ": str(job.spec.checkpoint_freq),
-        "PLIANT_CHECKPOINT_EVERY_S": f"{job.spec.checkpoint_every_s:g}",
-        "DLI_IS_ELASTIC": "true",
-    }
-    if settings.trust.certificate is not None:
-        env["PLIANT_CA"] = str(settings.trust.certificate)
-    if settings.trust.server_name is not None:
-        env["PLIANT_SERVER_NAME"] = settings.trust.server_name
-    if settings.server_file is not None:
-        env["PLIANT_SERVER_FILE"] = str(settings.server_file)
-    if job.spec.audit:
-        env["PLIANT_AUDIT"] = "1"
-    if job.spec.resume_from is not None:
-        env["PLIANT_RESUME_FROM"] = job.spec.resume_from
-    return env
+def _elastic(job: Job, settings: ControlSettings) -> ElasticTask:
+    certificate, server_file = settings.trust.certificate, settings.server_file
+    return ElasticTask(
+        url=settings.url,
+        token=job_token(settings.secret, job.id),
+        lease_s=settings.timeouts.lease_s,
+        virtual_workers=job.spec.virtual_workers,
+        max_tasks=job.spec.max_tasks,
+        mode=job.spec.mode,
+        checkpoint_freq=job.spec.checkpoint_freq,
+        checkpoint_every_s=job.spec.checkpoint_every_s,
+        certificate=None if certificate is None else str(certificate),
+        server_name=settings.trust.server_name,
+        server_file=None if server_file is None else str(server_file),
+        audit=job.spec.audit,
+        resume_from=job.spec.resume_from,
+    )
 
 
-def _fixed(job: Job, seat: Seat) -> dict[str, str]:
-    """Return what torchrun sets for a process, so that `init_process_group` finds the others by itself.
-
-    The names are those of https://docs.pytorch.org/docs/stable/elastic/run.html.
-    """
-    return {
-        "PLIANT_FIXED": "1",
-        "DLI_IS_ELASTIC": "false",
-        "MASTER_ADDR": seat.meeting.host,
-        "MASTER_PORT": str(seat.meeting.port),
-        "RANK": str(seat.rank),
-        "WORLD_SIZE": str(seat.size),
-        "LOCAL_RANK": str(seat.local_rank),
-        "LOCAL_WORLD_SIZE": str(seat.local_size),
-        "GROUP_RANK": str(seat.node_rank),
-        "GROUP_WORLD_SIZE": str(seat.num_nodes),
-        "ROLE_NAME": "default",
-        "ROLE_RANK": str(seat.rank),
-        "ROLE_WORLD_SIZE": str(seat.size),
-        "TORCHELASTIC_RESTART_COUNT": str(job.num_restarts),
-        "TORCHELASTIC_MAX_RESTARTS": str(job.spec.max_restarts),
-        "TORCHELASTIC_RUN_ID": job.id,
-        "TORCHELASTIC_USE_AGENT_STORE": "False",
-    }
+def _fixed(job: Job, seat: Seat) -> FixedTask:
+    return FixedTask(
+        master_address=seat.meeting.host,
+        master_port=seat.meeting.port,
+        rank=seat.rank,
+        size=seat.size,
+        local_rank=seat.local_rank,
+        local_size=seat.local_size,
+        node_rank=seat.node_rank,
+        num_nodes=seat.num_nodes,
+        num_restarts=job.num_restarts,
+        max_restarts=job.spec.max_restarts,
+        run_id=job.id,
+    )
