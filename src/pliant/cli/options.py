@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from pliant.cli.fields import Table, worded
+from pliant.cli.formatting import num_bytes_of
 from pliant.cli.session import complete_job
-from pliant.cli.words import num_bytes_of
 from pliant.core.errors import InvalidInput, Problem
 
 JobArgument = Annotated[

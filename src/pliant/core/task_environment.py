@@ -21,7 +21,7 @@ class Variable:
         self.names = names
 
 
-class Environment:
+class Variables:
     """Base of the dataclasses here."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class Environment:
         env: dict[str, str] = {}
         for name, _, variable in _declared(type(self)):
             value = getattr(self, name)
-            if isinstance(value, Environment):
+            if isinstance(value, Variables):
                 env |= value.to_env()
             elif variable is not None and (text := _text(value)):
                 env |= dict.fromkeys(variable.names, text)
@@ -79,7 +79,7 @@ def _text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFolders(Environment):
+class TaskFolders(Variables):
     """Where its job's files are; the names are IBM's."""
 
     code: Annotated[str | None, Variable("DLI_WORK_DIR")] = None
@@ -95,7 +95,7 @@ class TaskFolders(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskData(Environment):
+class TaskData(Variables):
     """Where its data are."""
 
     folder: Annotated[str | None, Variable("DATA_DIR")] = None
@@ -111,7 +111,7 @@ class TaskData(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskNode(Environment):
+class TaskNode(Variables):
     """What the agent of its node tells it."""
 
     host: Annotated[str, Variable("PLIANT_HOST")] = "127.0.0.1"
@@ -123,7 +123,7 @@ class TaskNode(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElasticTask(Environment):
+class ElasticTask(Variables):
     """What a task is told that trains under the coordinator."""
 
     url: Annotated[str, Variable("PLIANT_URL")]
@@ -155,7 +155,7 @@ class ElasticTask(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedTask(Environment):
+class FixedTask(Variables):
     """What a process of a fixed job is told: torchrun's names, so that `init_process_group` finds the others by itself.
 
     See https://docs.pytorch.org/docs/stable/elastic/run.html.
@@ -192,7 +192,7 @@ class FixedTask(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEnvironment(Environment):
+class TaskEnvironment(Variables):
     """What control tells a task, and reads again in its process; an elastic job's tasks and a fixed one's differ."""
 
     task_id: Annotated[TaskId, Variable("PLIANT_TASK_ID")]

@@ -14,11 +14,11 @@ from pliant.api.queues import (
     QueueRequest,
     QueueView,
 )
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.fields import Given, options_of, takes, worded
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, say, show_list
+from pliant.cli.screen import TableColumn, say, show_list
 from pliant.cli.session import open_client
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.queue import GroupSettings, Hosts, QueueSettings
@@ -59,25 +59,25 @@ _GROUP: Final = {
 }
 
 _QUEUE_COLUMNS = (
-    Column(title="QUEUE"),
-    Column(title="GROUP"),
-    Column(title="POLICY"),
-    Column(title="PREEMPT"),
-    Column(title="WEIGHT", right=True),
-    Column(title="WAIT", right=True),
-    Column(title="RUN", right=True),
-    Column(title="HELD", right=True),
-    Column(title="DESERVED", right=True),
-    Column(title="SLOTS", right=True),
-    Column(title="STATE", optional=True),
-    Column(title="RUNS AS", optional=True),
+    TableColumn(title="QUEUE"),
+    TableColumn(title="GROUP"),
+    TableColumn(title="POLICY"),
+    TableColumn(title="PREEMPT"),
+    TableColumn(title="WEIGHT", right=True),
+    TableColumn(title="WAIT", right=True),
+    TableColumn(title="RUN", right=True),
+    TableColumn(title="HELD", right=True),
+    TableColumn(title="DESERVED", right=True),
+    TableColumn(title="SLOTS", right=True),
+    TableColumn(title="STATE", optional=True),
+    TableColumn(title="RUNS AS", optional=True),
 )
 _GROUP_COLUMNS = (
-    Column(title="GROUP"),
-    Column(title="HOSTS", cut=True),
-    Column(title="PER HOST"),
-    Column(title="SLOTS", right=True),
-    Column(title="QUEUES", cut=True),
+    TableColumn(title="GROUP"),
+    TableColumn(title="HOSTS", cut=True),
+    TableColumn(title="PER HOST"),
+    TableColumn(title="SLOTS", right=True),
+    TableColumn(title="QUEUES", cut=True),
 )
 
 
@@ -223,7 +223,7 @@ def _queue_row(view: QueueView) -> list[str]:
         str(view.num_deserved),
         str(view.num_slots),
         "open" if queue.open else "closed",
-        queue.run_as or words.NOTHING,
+        queue.run_as or formatting.NOTHING,
     ]
 
 
@@ -234,7 +234,7 @@ def _group_row(view: GroupView) -> list[str]:
         _chosen(view.group.hosts),
         "all" if per_host is None else str(per_host),
         str(view.num_slots),
-        ", ".join(view.queues) or words.NOTHING,
+        ", ".join(view.queues) or formatting.NOTHING,
     ]
 
 
