@@ -19,11 +19,11 @@ from tests.server.conftest import wait_for
 from tests.server.played import PROGRESS, Played, set_scene
 from typer.testing import CliRunner
 
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.app import app, main
 from pliant.cli.follow import LogLine, follow_job
 from pliant.cli.jobs.frame import View, draw
-from pliant.cli.screen import Column, console, table
+from pliant.cli.screen import TableColumn, console, table
 from pliant.client import Client
 from pliant.core.job import Claim, JobSpec
 from pliant.core.lifecycle import JobState
@@ -457,10 +457,10 @@ def test_a_script_runs_alone_with_its_arguments_and_ibms_names(tmp_path: Path) -
 
 def test_a_table_leaves_ids_whole_and_cuts_names_where_the_terminal_is_narrow() -> None:
     columns = (
-        Column(title="JOB"),
-        Column(title="NAME", cut=True),
-        Column(title="N", optional=True),
-        Column(title="END"),
+        TableColumn(title="JOB"),
+        TableColumn(title="NAME", cut=True),
+        TableColumn(title="N", optional=True),
+        TableColumn(title="END"),
     )
     row = ["job-123456", "a name that is rather long", "12345", "last"]
     screen = console()
@@ -496,9 +496,9 @@ def test_a_frame_fits_its_screen_whatever_there_is(shown: Played) -> None:
     ],
 )
 def test_durations_are_told_in_two_units(seconds: float, text: str) -> None:
-    assert words.duration(seconds) == text
+    assert formatting.duration(seconds) == text
 
 
 @pytest.mark.parametrize(("num_bytes", "text"), [(1, "1 byte"), (2048, "2.0 KiB"), (5 << 30, "5.0 GiB")])
 def test_sizes_are_told_in_the_unit_that_fits(num_bytes: int, text: str) -> None:
-    assert words.size(num_bytes) == text
+    assert formatting.size(num_bytes) == text

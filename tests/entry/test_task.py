@@ -13,7 +13,6 @@ from tests.e2e.pool import free_port
 from tests.train.link.link_server import LinkServer
 
 from pliant.core.link import Failed, Hello, Leaving, Ready
-from pliant.entry.task import TaskSettings
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -178,23 +177,6 @@ def test_a_fixed_script_that_raises_tells_its_own_frames_and_the_error_last(tmp_
     assert code == 1
     assert lines[1].startswith(f'  File "{tmp_path}/code/train.py"')
     assert lines[-1] == "LookupError: no such sample"
-
-
-def test_what_the_server_asks_for_reaches_the_settings() -> None:
-    base = dict.fromkeys(("PLIANT_URL", "PLIANT_TASK_TOKEN", "PLIANT_TASK_ID", "PLIANT_JOB_ID", "LOG_DIR"), "x")
-    base |= {"PLIANT_VIRTUAL_WORKERS": "8", "RESULT_DIR": "/r"}
-    asked = {
-        "PLIANT_MODE": "fast",
-        "PLIANT_WEIGHTS": "/w.pt",
-        "PLIANT_RESUME_FROM": "/c",
-        "PLIANT_CHECKPOINT_EVERY_S": "0",
-    }
-
-    plain, told = TaskSettings.read(base), TaskSettings.read(base | asked)
-
-    assert (plain.mode, plain.weights, plain.resume_from, plain.checkpoint_every_s) == ("exact", None, None, 600.0)
-    assert (told.mode, told.weights, told.resume_from) == ("fast", Path("/w.pt"), Path("/c"))
-    assert told.checkpoint_every_s == 0.0
 
 
 READY = """

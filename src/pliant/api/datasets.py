@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pliant.api.jobs import Request, told_at_once
+from pliant.api.request import Request, refuse
 from pliant.core.dataset import CsvRule, Dataset, ImageRule, Kind, Resizing, Source, SplitRule, Upload
 
 OFFSET_HEADER: Final = "Upload-Offset"
@@ -35,7 +35,7 @@ class SourceRequest(Request):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        return told_at_once(self, self._clashes())
+        return refuse(self, self._clashes())
 
     def _clashes(self) -> Iterator[str]:
         if (self.path is None) == (self.upload_id is None):
@@ -108,7 +108,7 @@ class DatasetRequest(Request):
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
-        return told_at_once(self, self._against_its_kind())
+        return refuse(self, self._against_its_kind())
 
     def _against_its_kind(self) -> Iterator[str]:
         for name in ("images", "csv"):

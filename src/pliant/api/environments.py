@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from pliant.api.jobs import Request
+from pliant.api.request import Request
 
 MAX_SOURCE = 256 << 10
 

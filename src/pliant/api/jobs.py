@@ -3,119 +3,39 @@
 Requests refuse unknown fields and report every error at once.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Self, TypeVar
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from pliant.api.request import Patch, Request, refuse
 from pliant.core.chart import Series
 from pliant.core.event import Event, Usage
 from pliant.core.job import (
-    DEFAULT_CHECKPOINT_EVERY_S,
     DEFAULT_MAX_RESTARTS,
-    DEFAULT_PRIORITY,
-    DEFAULT_QUEUE,
-    MAX_PRIORITY,
     Generation,
     Job,
+    JobSettings,
     JobSpec,
     Metric,
-    Mode,
+    NumTasks,
+    Priority,
+    QueueName,
     Task,
+    default_virtual_workers,
 )
 from pliant.core.plan import NodeView, PolicyName
-
-MAX_VIRTUAL_WORKERS = 4096
-MIN_DEFAULT_VIRTUAL_WORKERS = 8
-MIN_MEMORY_BYTES = 64 << 20
-
-Priority = Annotated[int, Field(ge=1, le=MAX_PRIORITY, strict=True)]
-NumTasks = Annotated[int, Field(ge=1, le=MAX_VIRTUAL_WORKERS, strict=True)]
 
 _ELASTIC_ONLY = ("virtual_workers", "checkpoint_freq", "checkpoint_every_s", "resume_from", "mode", "audit")
 
 
-def default_virtual_workers(max_tasks: int) -> int:
-    """Return the V of a job that asks for none."""
-    return max(MIN_DEFAULT_VIRTUAL_WORKERS, max_tasks)
-
-
-R = TypeVar("R")
-
-
-def told_at_once(request: R, faults: Iterable[str]) -> R:
-    """Return a body whose fields fit each other.
-
-    Raises:
-        ValueError: with all of the faults.
-    """
-    if said := "; ".join(faults):
-        raise ValueError(said)
-    return request
-
-
-class Request(BaseModel):
-    """Base of all request bodies."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class JobRequest(Request):
+class JobRequest(Request, JobSettings):
     """A training to run; travels beside its packed code."""
-
-    name: Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f/]+$")] | None = None
-    """For people; the script's name if left out."""
-    script: Annotated[str, Field(min_length=1, max_length=400)]
-    """The Python file to run, relative to the code folder."""
-    args: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
-    """Passed to the script as they are."""
-    min_tasks: NumTasks = 1
-    """Start with this many tasks; pause rather than run with fewer."""
-    max_tasks: NumTasks = 1
-    """Grow up to this many tasks."""
-    slots_per_task: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
-    """GPUs, or CPU shares, that every task holds."""
-    priority: Priority = DEFAULT_PRIORITY
-    """1 to 10000; a job of twice the priority gets twice the slots."""
-    queue: Annotated[str, Field(min_length=1, max_length=60)] = DEFAULT_QUEUE
-    virtual_workers: NumTasks | None = None
-    """V: the global batch is cut into V parts whatever the size. If left out: 8, or the maximum if that is larger."""
-    python: Annotated[str, Field(min_length=1)] | None = None
-    """Another Python interpreter, with Pliant installed in its environment."""
-    environment: Annotated[str, Field(min_length=1, max_length=4000, pattern=r"^[^\x00-\x1f]+$")] | None = None
-    """A registered environment's name, the whole path of a virtual environment, `conda:NAME` or `conda:/path`, or
-    `requirements:FILE` (in the code folder; built once). The job takes no slot before it is ready."""
-    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(default_factory=dict)
-    """Extra environment variables of every task."""
-    data_dir: str | None = None
-    """Given to the script as DATA_DIR."""
-    dataset: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    """A data set; DATA_DIR, TRAIN_DATA_DIR and kin tell every task where it lies."""
-    checkpoint_freq: Annotated[int, Field(ge=0, strict=True)] = 1
-    """Epochs between checkpoints; 0 saves only when the job leaves all its slots."""
-    checkpoint_every_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = DEFAULT_CHECKPOINT_EVERY_S
-    """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
-    weights: Annotated[str, Field(min_length=1, max_length=4000)] | None = None
-    """A `state_dict` to start from: a job (`job-3`: its trained model) or a whole path on the server's machine."""
-    resume_from: Annotated[str, Field(min_length=1, max_length=4000)] | None = None
-    """A job (`job-3`), or the whole path of a folder of checkpoints; the first tasks start from the newest one."""
-    mode: Mode = "exact"
-    """`exact`: results bitwise the same for any number of workers. `fast`: one micro-batch per worker, stock sums."""
-    fixed: Annotated[bool, Field(strict=True)] = False
-    """An ordinary `torch.distributed` script of exactly `max_tasks` processes, all or none; `min_tasks` is the same."""
-    max_restarts: Annotated[int, Field(ge=0, le=1000, strict=True)] = DEFAULT_MAX_RESTARTS
-    """Start a fixed job again so many times after one of its processes failed or was lost."""
-    memory_bytes: Annotated[int, Field(ge=MIN_MEMORY_BYTES, le=2**50, strict=True)] | None = None
-    """End a task that uses more memory than this, with all that it has started; about 300 MB go to torch itself."""
-    start_timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    """Fail the job when a task runs this long without starting to train."""
-    audit: Annotated[bool, Field(strict=True)] = False
-    """Keep, beside the results, which samples every step used."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        return told_at_once(self, (*self._clashes(), *self._against_its_kind()))
+        return refuse(self, (*self._clashes(), *self._against_its_kind()))
 
     def _clashes(self) -> Iterator[str]:
         if self.min_tasks > self.max_tasks:
@@ -147,27 +67,19 @@ class JobRequest(Request):
 
     def spec(self) -> JobSpec:
         """Return the noun that this body asks for, defaults filled in."""
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        fields["name"] = self.name or self.script
         default = self.max_tasks if self.fixed else default_virtual_workers(self.max_tasks)
-        fields["virtual_workers"] = self.virtual_workers or default
-        return JobSpec(**fields)
+        filled = {"name": self.name or self.script, "virtual_workers": self.virtual_workers or default}
+        return JobSpec(**{**self.given(), **filled})
 
 
-class JobPatch(Request):
+class JobPatch(Patch):
     """What can be changed while a job waits or runs; what is left out stays as it is."""
 
     priority: Priority | None = None
     min_tasks: NumTasks | None = None
     max_tasks: NumTasks | None = None
-    queue: Annotated[str, Field(min_length=1, max_length=60)] | None = None
+    queue: QueueName | None = None
     """Move the job to this queue; it leaves slots that the queue does not have at a step boundary."""
-
-    @model_validator(mode="after")
-    def _something(self) -> Self:
-        if not self.model_fields_set:
-            raise ValueError("nothing to change: give priority, min_tasks, max_tasks or queue")
-        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StrictBool, StrictStr, field_validator, model_validator
 
-from pliant.api.jobs import NumTasks, Priority, Request
+from pliant.api.request import Request
 from pliant.core.hyperparameters import ENGINES, Engine, Hyperparameters, optimizer_named
-from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, Progress
+from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NumTasks, Priority, Progress
 from pliant.core.parameter import MAX_PARAMETERS, MAX_TEXT, Parameter, Value
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$"

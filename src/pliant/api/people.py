@@ -8,7 +8,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from pliant.api.jobs import Request
+from pliant.api.request import Request
 from pliant.core.access import Permission, Role
 from pliant.core.registry import AuditEntry
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pliant.api.jobs import Request
+from pliant.api.request import Request
 from pliant.core.registry import MAX_NAME
 
 MAX_SHARED = 1000

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from pliant.api.jobs import Request
+from pliant.api.request import Request
 from pliant.core.upkeep import Material, Rule
 
 _DAY_S = 86_400.0

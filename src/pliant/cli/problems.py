@@ -7,6 +7,8 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from rich.text import Text
 
+from pliant.cli.fields import option_names
+from pliant.cli.options import JOB
 from pliant.cli.screen import console
 from pliant.core.errors import (
     Conflict,
@@ -36,25 +38,7 @@ EXIT_CODES: Final[Mapping[type[PliantError], int]] = {
 UNEXPECTED: Final = 1
 
 _OPTIONS: Final = {
-    "name": "--name",
-    "script": "--script",
-    "min_tasks": "--min",
-    "max_tasks": "--max",
-    "priority": "--priority",
-    "slots_per_task": "--slots-per-task",
-    "virtual_workers": "--virtual-workers",
-    "python": "--python",
-    "environment": "--environment",
-    "env": "--env",
-    "data_dir": "--data-dir",
-    "dataset": "--dataset",
-    "checkpoint_freq": "--checkpoint-freq",
-    "checkpoint_every_s": "--checkpoint-every",
-    "mode": "--mode",
-    "weights": "--weights",
-    "resume_from": "--resume-from",
-    "fixed": "--fixed",
-    "max_restarts": "--max-restarts",
+    **option_names(JOB),
     "max_workers": "--max",
     "slots_per_worker": "--slots-per-worker",
     "hyperparameters": "--set",

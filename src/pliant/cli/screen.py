@@ -36,7 +36,7 @@ STATE_STYLES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """A column of a table. Without a flag it is always whole."""
 
     title: str
@@ -65,7 +65,7 @@ def show(what: RenderableType) -> None:
     console().print(what)
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, width: int | None = None) -> Table:
+def table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str | Text]], *, width: int | None = None) -> Table:
     """Return a table without borders for a terminal of this width (of our own, if none is given)."""
     cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
     widths = [max([len(c.title), *(row[i].cell_len for row in cells)]) for i, c in enumerate(columns)]
@@ -84,7 +84,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str | Text]], *, wi
     return drawn
 
 
-def _fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> dict[int, int]:
+def _fitted(columns: Sequence[TableColumn], widths: Sequence[int], width: int) -> dict[int, int]:
     """Return the columns that stay, by number, and how wide each is."""
     least = [_least(column, natural) for column, natural in zip(columns, widths, strict=True)]
     kept = list(range(len(columns)))
@@ -100,7 +100,7 @@ def _fitted(columns: Sequence[Column], widths: Sequence[int], width: int) -> dic
     return fitted
 
 
-def _least(column: Column, width: int) -> int:
+def _least(column: TableColumn, width: int) -> int:
     if column.cut:
         return min(width, _LEAST_NAME)
     return min(width, _LEAST_SENTENCE) if column.wrap else width
@@ -109,7 +109,8 @@ def _least(column: Column, width: int) -> int:
 def show_facts(facts: Iterable[tuple[str, str | Text]]) -> None:
     """Print names and values."""
     rows = table(
-        (Column(title=""), Column(title="", wrap=True)), ([Text(name, style="bold"), value] for name, value in facts)
+        (TableColumn(title=""), TableColumn(title="", wrap=True)),
+        ([Text(name, style="bold"), value] for name, value in facts),
     )
     rows.show_header = False
     show(rows)
@@ -117,7 +118,7 @@ def show_facts(facts: Iterable[tuple[str, str | Text]]) -> None:
 
 def show_list(
     page: Any,
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     rows: Iterable[Sequence[str | Text]],
     nothing: str | None = None,
     *,

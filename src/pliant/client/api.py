@@ -29,14 +29,14 @@ from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.backup import fetch_backup
 from pliant.client.connection import Connection, Params, Patience, parse
-from pliant.client.datasets import Datasets
-from pliant.client.environments import Environments, beside
+from pliant.client.datasets import DatasetClient
+from pliant.client.environments import EnvironmentClient, beside
 from pliant.client.home import read_record, read_token
 from pliant.client.logs import log_files, read_log
-from pliant.client.models import Models, Templates
+from pliant.client.models import ModelClient, TemplateClient
 from pliant.client.pack import pack
-from pliant.client.people import People
-from pliant.client.queues import Groups, Queues
+from pliant.client.people import PeopleClient
+from pliant.client.queues import GroupClient, QueueClient
 from pliant.client.result import fetch_result
 from pliant.client.stream import stream_events
 from pliant.core.errors import InvalidInput, Problem, Unavailable
@@ -91,13 +91,13 @@ class Client:
             InvalidInput: the URL, the token or the certificate cannot be one.
         """
         self._connection = Connection(url, token, timeout_s, transport, trust)
-        self.datasets = Datasets(self._connection)
-        self.people = People(self._connection)
-        self.environments = Environments(self._connection)
-        self.templates = Templates(self._connection)
-        self.models = Models(self._connection)
-        self.queues = Queues(self._connection)
-        self.groups = Groups(self._connection)
+        self.datasets = DatasetClient(self._connection)
+        self.people = PeopleClient(self._connection)
+        self.environments = EnvironmentClient(self._connection)
+        self.templates = TemplateClient(self._connection)
+        self.models = ModelClient(self._connection)
+        self.queues = QueueClient(self._connection)
+        self.groups = GroupClient(self._connection)
 
     @classmethod
     def from_home(cls, home: Path, *, timeout_s: float = 30.0) -> Self:

@@ -41,7 +41,7 @@ class Sent:
     """Of all that was sent, in hex; the server compares."""
 
 
-class Datasets:
+class DatasetClient:
     """The data sets of a server."""
 
     def __init__(self, connection: Connection) -> None:

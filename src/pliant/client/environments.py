@@ -20,7 +20,7 @@ _VIEW: Final = TypeAdapter(EnvironmentView)
 _VIEWS: Final = TypeAdapter(EnvironmentPage)
 
 
-class Environments:
+class EnvironmentClient:
     """The environments of a server; errors as `Client` says."""
 
     def __init__(self, connection: Connection) -> None:

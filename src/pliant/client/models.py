@@ -35,7 +35,7 @@ _TRAINING: Final = TypeAdapter(TrainingView)
 _TRAINING_PAGE: Final = TypeAdapter(TrainingPage)
 
 
-class Templates:
+class TemplateClient:
     """Code that models are made from."""
 
     def __init__(self, connection: Connection) -> None:
@@ -86,7 +86,7 @@ class Templates:
         return parse(_TEMPLATE, response)
 
 
-class Models:
+class ModelClient:
     """Models and their trainings."""
 
     def __init__(self, connection: Connection) -> None:

@@ -36,7 +36,7 @@ _NEW_TOKEN: Final = TypeAdapter(NewToken)
 _AUDIT_PAGE: Final = TypeAdapter(AuditPage)
 
 
-class People:
+class PeopleClient:
     """Asks a server about people. Errors are those of the client."""
 
     def __init__(self, connection: Connection) -> None:

@@ -23,7 +23,7 @@ _GROUP: Final = TypeAdapter(GroupView)
 _GROUPS: Final = TypeAdapter(GroupPage)
 
 
-class Queues:
+class QueueClient:
     """The queues of a server; errors as `Client` says."""
 
     def __init__(self, connection: Connection) -> None:
@@ -58,7 +58,7 @@ class Queues:
         self._connection.call("DELETE", _path("queues", name), headers=if_match(revision))
 
 
-class Groups:
+class GroupClient:
     """The resource groups of a server; errors as `Client` says."""
 
     def __init__(self, connection: Connection) -> None:

@@ -1,1 +1,1 @@
-"""Nouns, lifecycles, ports and errors. Standard library only: no I/O, clock, randomness or logging."""
+"""Nouns, lifecycles, ports and errors. Only standard library and annotated-types: no I/O, clock, chance, logging."""

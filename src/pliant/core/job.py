@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NewType
+from typing import Annotated, Literal, NewType
 
+from annotated_types import Ge, Gt, Le, Len, MaxLen, MinLen
+
+from pliant.core.input import FINITE, Input, Pattern
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
 
 JobId = NewType("JobId", str)
@@ -15,6 +18,9 @@ MAX_PRIORITY = 10_000
 DEFAULT_QUEUE = "default"
 DEFAULT_MAX_RESTARTS = 3
 DEFAULT_CHECKPOINT_EVERY_S = 600.0
+MAX_VIRTUAL_WORKERS = 4096
+MIN_DEFAULT_VIRTUAL_WORKERS = 8
+MIN_MEMORY_BYTES = 64 << 20
 
 Mode = Literal["exact", "fast"]
 """What a person asks of the results: bitwise the same for any number of workers, or only the same in distribution."""
@@ -22,59 +28,82 @@ Claim = Literal["exact", "statistical", "fast"]
 """What a training says of its results: what `exact` promises, what is left of it, or what `fast` promises."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSpec:
-    """A training as it was asked for; never changes after submission."""
+NumTasks = Annotated[int, Input(Ge(1), Le(MAX_VIRTUAL_WORKERS))]
+SlotsPerTask = Annotated[int, Input(Ge(1), Le(64))]
+Priority = Annotated[int, Input(Ge(1), Le(MAX_PRIORITY))]
+QueueName = Annotated[str, Input(Len(1, 60))]
+_Path = Annotated[str, Input(Len(1, 4000))]
+_Variable = Annotated[str, Input(Pattern(r"^[A-Za-z_][A-Za-z0-9_]*$"))]
 
-    name: str
-    """For people; need not be unique."""
-    script: str
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings:
+    """What people say of a training. A field that is added here is one of the REST body and of `submit`, too."""
+
+    name: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f/]+$"))] | None = None
+    """For people; the script's name if left out."""
+    script: Annotated[str, Input(Len(1, 400))]
     """The Python file to run, relative to the code folder."""
-    args: tuple[str, ...] = ()
+    args: Annotated[tuple[str, ...], Input(MaxLen(1000))] = ()
     """Passed to the script as they are."""
-    min_tasks: int = 1
-    """The job starts with this many tasks and is paused rather than run with fewer."""
-    max_tasks: int = 1
-    """The job grows up to this many tasks."""
-    slots_per_task: int = 1
-    """GPUs (or CPU shares) that every task holds."""
-    priority: int = DEFAULT_PRIORITY
-    """1 to 10000; under `fairshare` two jobs share slots in the ratio of their priorities."""
-    queue: str = DEFAULT_QUEUE
-    virtual_workers: int
-    """V: the global batch is cut into V parts whatever the number of tasks; `max_tasks` cannot exceed it."""
-    python: str | None = None
-    """Another Python interpreter (a virtual environment's, with Pliant installed); its tasks start cold."""
-    environment: str | None = None
-    """What its tasks run in: a registered environment's name, the whole path of a virtual environment or of its
-    Python, `conda:NAME` or `conda:/path`, or `requirements:FILE` in the code folder. Ready before it takes a slot."""
-    env: Mapping[str, str] = field(default_factory=dict)
+    min_tasks: NumTasks = 1
+    """Start with this many tasks; pause rather than run with fewer."""
+    max_tasks: NumTasks = 1
+    """Grow up to this many tasks."""
+    slots_per_task: SlotsPerTask = 1
+    """GPUs, or CPU shares, that every task holds."""
+    priority: Priority = DEFAULT_PRIORITY
+    """1 to 10000; a job of twice the priority gets twice the slots."""
+    queue: QueueName = DEFAULT_QUEUE
+    virtual_workers: NumTasks | None = None
+    """V: the global batch is cut into V parts whatever the size. If left out: 8, or the maximum if that is larger."""
+    python: Annotated[str, Input(MinLen(1))] | None = None
+    """Another Python interpreter, with Pliant installed in its environment."""
+    environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$"))] | None = None
+    """A registered environment's name, the whole path of a virtual environment, `conda:NAME` or `conda:/path`, or
+    `requirements:FILE` (in the code folder; built once). The job takes no slot before it is ready."""
+    env: Mapping[_Variable, str] = field(default_factory=dict)
     """Extra environment variables of every task."""
     data_dir: str | None = None
-    """Given to the script as DATA_DIR; that of the data set, if it names one."""
-    dataset: str | None = None
-    """The name of the data set that its tasks read."""
+    """Given to the script as DATA_DIR."""
+    dataset: Annotated[str, Input(Len(1, 100))] | None = None
+    """A data set; DATA_DIR, TRAIN_DATA_DIR and kin tell every task where it lies."""
+    checkpoint_freq: Annotated[int, Input(Ge(0))] = 1
+    """Epochs between checkpoints; 0 saves only when the job leaves all its slots."""
+    checkpoint_every_s: Annotated[float, Input(Ge(0), FINITE)] = DEFAULT_CHECKPOINT_EVERY_S
+    """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
+    weights: _Path | None = None
+    """A `state_dict` to start from: a job (`job-3`: its trained model) or a whole path on the server's machine."""
+    resume_from: _Path | None = None
+    """A job (`job-3`), or the whole path of a folder of checkpoints; the first tasks start from the newest one."""
+    mode: Mode = "exact"
+    """`exact`: results bitwise the same for any number of workers. `fast`: one micro-batch per worker, stock sums."""
+    fixed: bool = False
+    """An ordinary `torch.distributed` script of exactly `max_tasks` processes, all or none; `min_tasks` is the same."""
+    max_restarts: Annotated[int, Input(Ge(0), Le(1000))] = DEFAULT_MAX_RESTARTS
+    """Start a fixed job again so many times after one of its processes failed or was lost."""
+    memory_bytes: Annotated[int, Input(Ge(MIN_MEMORY_BYTES), Le(2**50))] | None = None
+    """End a task that uses more memory than this, with all that it has started; about 300 MB go to torch itself."""
+    start_timeout_s: Annotated[float, Input(Gt(0))] = 600.0
+    """Fail the job when a task runs this long without starting to train."""
+    audit: bool = False
+    """Keep, beside the results, which samples every step used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec(JobSettings):
+    """A training as it was asked for; never changes after submission."""
+
+    # Nothing is open here: `data_dir` is the data set's if there is one, `weights` and `resume_from` are whole paths.
+    name: str = field()  # `field()`: without a default, which the inherited one has
+    virtual_workers: int = field()
     data_parts: Mapping[str, str] = field(default_factory=dict)
     """Where the parts `train`, `validation` and `test` of the data set lie, those that there are."""
-    checkpoint_freq: int = 1
-    """Epochs between checkpoints; 0 saves only when the job leaves all its slots."""
-    checkpoint_every_s: float = DEFAULT_CHECKPOINT_EVERY_S
-    """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
-    weights: str | None = None
-    """The whole path of a `state_dict` that the training starts from, on the server's machine."""
-    resume_from: str | None = None
-    """The whole path of another job's folder of checkpoints; the first tasks start from the newest one."""
-    mode: Mode = "exact"
-    fixed: bool = False
-    """An ordinary script for `torch.distributed`: exactly `max_tasks` processes, started together and never resized."""
-    max_restarts: int = DEFAULT_MAX_RESTARTS
-    """A fixed job is started again so many times after one of its processes failed or was lost."""
-    memory_bytes: int | None = None
-    """A task that uses more, with all that it has started, is ended; None for no limit."""
-    start_timeout_s: float = 600.0
-    """The job fails when a task has run this long without starting to train."""
-    audit: bool = False
-    """Keep, beside the results, which samples every step used (16 bytes a sample and epoch)."""
+
+
+def default_virtual_workers(max_tasks: int) -> int:
+    """Return the V of a job that asks for none."""
+    return max(MIN_DEFAULT_VIRTUAL_WORKERS, max_tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
-from pliant.core.formula import read_formula
-from pliant.core.job import DEFAULT_QUEUE, NodeId
+from annotated_types import Ge, Le, Len, MaxLen
+
+from pliant.core.formula import MAX_LENGTH, read_formula
+from pliant.core.input import Check, Input, Pattern
+from pliant.core.job import DEFAULT_QUEUE, NodeId, NumTasks
 from pliant.core.plan import NodeView, PolicyName
 
 DEFAULT_GROUP: Final = "all"
 MAX_WEIGHT: Final = 10_000
+
+Name = Annotated[str, Input(Len(1, 60), Pattern(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"))]
+Description = Annotated[str, Input(MaxLen(500), Pattern(r"^[^\x00]*$"))]
+SystemUser = Annotated[str, Input(Len(1, 32), Pattern(r"^[A-Za-z_][A-Za-z0-9._-]*\$?$"))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +33,33 @@ class Hosts:
         return all(node.labels.get(name) == value for name, value in (self.labels or {}).items())
 
 
+def _check_slots(value: int | str | None) -> None:
+    if isinstance(value, str):
+        read_formula(value)
+
+
+NumSlots = Annotated[int, Input(Ge(0), Le(4096))]
+Formula = Annotated[str, Input(Len(1, MAX_LENGTH))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings:
+    """What people say of a resource group, but for its hosts."""
+
+    name: Name
+    slots_per_host: Annotated[NumSlots | Formula | None, Input(Check(_check_slots), none="all that a host has")] = None
+    """A number, or a formula over `ngpus` and `ncpus` such as `min(ngpus, 4)`; null: all that a host has."""
+    description: Description = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceGroup:
+class ResourceGroup(GroupSettings):
     """So many slots of each of these hosts, whichever they are. A host can be in several groups."""
 
     KIND: ClassVar[str] = "resource_group"
 
-    name: str
     owner: str = ""
     hosts: Hosts = field(default_factory=Hosts)
-    slots_per_host: int | str | None = None
-    """A number, a formula (`pliant.core.formula`), or None for all that the host has."""
-    description: str = ""
 
     @property
     def is_whole_pool(self) -> bool:
@@ -62,29 +84,34 @@ class ResourceGroup:
         return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueueSettings:
+    """What people say of a queue. A field that is added here is one of the REST bodies and of the commands, too."""
+
+    name: Name
+    resource_group: Annotated[str, Input(Len(1, 60))] = DEFAULT_GROUP
+    policy: PolicyName = PolicyName.FAIRSHARE  # how its jobs share what the queue has
+    preemption: bool = True
+    """Whether its jobs can be shrunk and paused for others; if not they keep what they have."""
+    weight: Annotated[int, Input(Ge(1), Le(MAX_WEIGHT))] = 1
+    """Queues whose groups overlap share those slots in the ratio of their weights."""
+    default_environment: Annotated[Annotated[str, Input(Len(1, 200))] | None, Input(none="none")] = None
+    """Of its jobs that name none."""
+    run_as: Annotated[SystemUser | None, Input(none="the server's own user")] = None
+    """The user of the operating system that its jobs run as; the server has to run as root."""
+    max_tasks_per_job: Annotated[NumTasks | None, Input(none="no limit")] = None
+    open: bool = True
+    """Whether it takes new jobs."""
+    description: Description = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+class Queue(QueueSettings):
     """Where jobs wait for the slots of one resource group."""
 
     KIND: ClassVar[str] = "queue"
 
-    name: str
     owner: str = ""
-    resource_group: str = DEFAULT_GROUP
-    policy: PolicyName = PolicyName.FAIRSHARE
-    """How its jobs share what the queue has."""
-    preemption: bool = True
-    """Its jobs can be shrunk and, under `priority` and `fifo`, paused. If not they keep what they have."""
-    weight: int = 1
-    """Queues whose groups overlap share those slots in the ratio of their weights."""
-    default_environment: str | None = None
-    """The environment of its jobs that name none."""
-    run_as: str | None = None
-    """The user of the operating system that its jobs' processes run as; the server's own if None."""
-    max_tasks_per_job: int | None = None
-    open: bool = True
-    """A closed queue takes no new jobs; those it has go on."""
-    description: str = ""
 
 
 __all__ = ["DEFAULT_GROUP", "DEFAULT_QUEUE", "MAX_WEIGHT", "Hosts", "Queue", "ResourceGroup"]

@@ -1,7 +1,7 @@
 """The process of one task: connects to the server, runs the person's script, tells how it ended.
 
 `main` is called in a process forked from the zygote; `python -m pliant.entry.task SCRIPT [ARGS…]` is the same, cold.
-The environment that it reads is listed in docs/architecture.md.
+The environment that it reads is listed in docs/task-environment.md.
 """
 
 import os
@@ -11,14 +11,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from pliant.api.trust import Trust
-from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, JobId, Mode, TaskId
 from pliant.core.link import Failed, FromTask
+from pliant.core.task_environment import FixedTask, TaskEnvironment, TaskNode
 from pliant.entry.output import survive_full_disk
 from pliant.files import step_file
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
@@ -35,112 +34,61 @@ _LOCKING = frozenset(function.__code__.co_filename for function in (Link.send, T
 """Files whose code takes locks in the main thread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSettings:
-    """What a task is told through its environment."""
-
-    url: str
-    server_file: Path | None
-    trust: Trust
-    token: str
-    task_id: TaskId
-    job_id: JobId
-    host: str
-    num_threads: int
-    virtual_workers: int
-    checkpoint_freq: int
-    checkpoint_every_s: float
-    mode: Mode
-    weights: Path | None
-    resume_from: Path | None
-    audit: bool
-    memory_dir: Path | None
-    result_dir: Path
-    log_dir: Path
-    lease_s: float | None
-    """The server takes a task for hung that is silent for this long; None: nobody minds."""
-    python_path: tuple[str, ...]
-
-    @classmethod
-    def read(cls, env: Mapping[str, str]) -> "TaskSettings":
-        """Read the environment of a task."""
-        return cls(
-            url=env["PLIANT_URL"],
-            server_file=Path(env["PLIANT_SERVER_FILE"]) if env.get("PLIANT_SERVER_FILE") else None,
-            trust=Trust(
-                certificate=Path(env["PLIANT_CA"]) if env.get("PLIANT_CA") else None,
-                server_name=env.get("PLIANT_SERVER_NAME"),
-            ),
-            token=env["PLIANT_TASK_TOKEN"],
-            task_id=TaskId(env["PLIANT_TASK_ID"]),
-            job_id=JobId(env["PLIANT_JOB_ID"]),
-            host=env.get("PLIANT_HOST", "127.0.0.1"),
-            num_threads=int(env.get("PLIANT_NUM_THREADS", "1")),
-            virtual_workers=int(env["PLIANT_VIRTUAL_WORKERS"]),
-            checkpoint_freq=int(env.get("PLIANT_CHECKPOINT_FREQ", "1")),
-            checkpoint_every_s=float(env.get("PLIANT_CHECKPOINT_EVERY_S", DEFAULT_CHECKPOINT_EVERY_S)),
-            mode="fast" if env.get("PLIANT_MODE") == "fast" else "exact",
-            weights=Path(env["PLIANT_WEIGHTS"]) if env.get("PLIANT_WEIGHTS") else None,
-            resume_from=Path(env["PLIANT_RESUME_FROM"]) if env.get("PLIANT_RESUME_FROM") else None,
-            audit=env.get("PLIANT_AUDIT") == "1",
-            memory_dir=Path(env["PLIANT_MEMORY_DIR"]) if env.get("PLIANT_MEMORY_DIR") else None,
-            result_dir=Path(env["RESULT_DIR"]),
-            log_dir=Path(env["LOG_DIR"]),
-            lease_s=float(env["PLIANT_LEASE_S"]) if "PLIANT_LEASE_S" in env else None,
-            python_path=_python_path(env),
-        )
-
-
 def main(argv: Sequence[str]) -> int:
     """Run the script `argv[0]` with the arguments that follow as one task of a job; return the exit code."""
     survive_full_disk()
-    if os.environ.get("PLIANT_FIXED") == "1":
+    if FixedTask.is_said(os.environ):
         return _run_fixed(argv)
-    settings = TaskSettings.read(os.environ)
+    told, node = TaskEnvironment.from_env(os.environ), TaskNode.from_env(os.environ)
+    training = told.elastic
+    if training is None or told.folders.result is None or told.folders.log is None:
+        raise KeyError("a task needs PLIANT_URL, RESULT_DIR and LOG_DIR in its environment")
     os.environ.pop("PLIANT_TASK_TOKEN")  # the script and what it starts have no use for it
-    limit_threads(settings.num_threads)
+    limit_threads(node.num_threads)
 
     def send(message: FromTask) -> None:
         link.send(message)
 
-    step_file = StepFile(settings.log_dir)
+    log_dir = Path(told.folders.log)
+    notes = StepFile(log_dir)
     membership = TaskMembership(
-        job_id=settings.job_id,
-        task_id=settings.task_id,
+        job_id=told.job_id,
+        task_id=told.task_id,
         pid=os.getpid(),
-        host=settings.host,
+        host=node.host,
         send=send,
-        on_commit=step_file.write,
+        on_commit=notes.write,
     )
+    trust = Trust(certificate=_path(training.certificate), server_name=training.server_name)
     link = Link(
-        address=ServerAddress(settings.url, settings.server_file, settings.trust),
-        task_id=settings.task_id,
-        token=settings.token,
+        address=ServerAddress(training.url, _path(training.server_file), trust),
+        task_id=told.task_id,
+        token=training.token,
         hello=membership.hello,
         deliver=membership.deliver,
-        pulse=PulseSettings(make=membership.pulse, lease_s=settings.lease_s) if settings.lease_s is not None else None,
+        pulse=PulseSettings(make=membership.pulse, lease_s=training.lease_s) if training.lease_s is not None else None,
     )
     context = TrainContext(
         membership=membership,
         clock=time.monotonic,
         now=time.time,
-        virtual_workers=settings.virtual_workers,
-        checkpoint_freq=settings.checkpoint_freq,
-        checkpoint_every_s=settings.checkpoint_every_s,
-        mode=settings.mode,
-        weights=settings.weights,
-        resume_from=settings.resume_from,
-        memory_dir=settings.memory_dir,
-        result_dir=settings.result_dir,
-        log_dir=settings.log_dir,
-        audit=settings.audit,
+        virtual_workers=training.virtual_workers,
+        checkpoint_freq=training.checkpoint_freq,
+        checkpoint_every_s=training.checkpoint_every_s,
+        mode=training.mode,
+        weights=_path(told.weights),
+        resume_from=_path(training.resume_from),
+        memory_dir=_path(node.memory_dir),
+        result_dir=Path(told.folders.result),
+        log_dir=log_dir,
+        audit=training.audit,
     )
-    context.cleanups.append(step_file.close)
+    context.cleanups.append(notes.close)
     TRAIN_CONTEXT.set(context)
     _leave_on_sigterm(membership)
     link.start()
     try:
-        return _run(argv, settings, context)
+        return _run(argv, log_dir, context)
     finally:
         for clean_up in context.cleanups:
             clean_up()
@@ -171,8 +119,8 @@ def _may_hold_a_lock(frame: FrameType | None) -> bool:
     return False
 
 
-def _run(argv: Sequence[str], settings: TaskSettings, context: TrainContext) -> int:
-    script = _enter(argv, settings.python_path)
+def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
+    script = _enter(argv)
     try:
         runpy.run_path(str(script), run_name="__main__")
         for close in context.closers:
@@ -186,7 +134,7 @@ def _run(argv: Sequence[str], settings: TaskSettings, context: TrainContext) -> 
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
         told = "".join(_of_the_user(error, script).format())
-        step = step_file.read(settings.log_dir)
+        step = step_file.read(log_dir)
         context.membership.send(Failed(error=_last_line(error), traceback=told, step=step))
         print(told, file=sys.stderr, end="")
         return 1
@@ -195,8 +143,8 @@ def _run(argv: Sequence[str], settings: TaskSettings, context: TrainContext) -> 
 
 def _run_fixed(argv: Sequence[str]) -> int:
     """Run the script of a fixed job: it finds the others by itself, so there is neither a link nor a coordinator."""
-    limit_threads(int(os.environ.get("PLIANT_NUM_THREADS", "1")))
-    script = _enter(argv, _python_path(os.environ))
+    limit_threads(TaskNode.from_env(os.environ).num_threads)
+    script = _enter(argv)
     try:
         runpy.run_path(str(script), run_name="__main__")
     except KeyboardInterrupt:
@@ -207,16 +155,17 @@ def _run_fixed(argv: Sequence[str]) -> int:
     return 0
 
 
-def _enter(argv: Sequence[str], python_path: Sequence[str]) -> Path:
+def _enter(argv: Sequence[str]) -> Path:
     """Make this process look as if the script were its program; return the script."""
     script = Path(argv[0]).resolve()
+    python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.argv = [str(script), *argv[1:]]
-    sys.path[:0] = [str(script.parent), *(part for part in python_path if part not in sys.path)]
+    sys.path[:0] = [str(script.parent), *(part for part in python_path if part and part not in sys.path)]
     return script
 
 
-def _python_path(env: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(filter(None, env.get("PYTHONPATH", "").split(os.pathsep)))
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
 
 
 def _exit_code(ended: SystemExit, context: TrainContext) -> int:
@@ -245,7 +194,7 @@ def _last_line(error: BaseException) -> str:
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    if os.environ.get("PLIANT_FIXED") == "1":
+    if FixedTask.is_said(os.environ):
         sys.exit(code)  # what the script left to be done at the end of its program is its own
     sys.stdout.flush()
     sys.stderr.flush()

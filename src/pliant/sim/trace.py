@@ -11,12 +11,13 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from pliant.api.jobs import JobPatch, NumTasks, Priority, Request
+from pliant.api.jobs import JobPatch
 from pliant.api.link import problems_of
 from pliant.api.queues import GroupRequest, QueueRequest
+from pliant.api.request import Request
 from pliant.control.kinds import KINDS
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job import DEFAULT_PRIORITY, JobSpec
+from pliant.core.job import DEFAULT_PRIORITY, JobSpec, NumTasks, Priority
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE
 
 _MIN_VIRTUAL_WORKERS = 8

@@ -14,6 +14,7 @@ from typing import Final
 
 from pliant.core.job import JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask
+from pliant.core.task_environment import TaskFolders
 from pliant.train.group.membership import TaskMembership
 
 
@@ -65,13 +66,12 @@ def standalone_context() -> TrainContext:
     me = TaskId("alone")
     membership = TaskMembership(job_id=JobId("alone"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=discard)
     membership.deliver(Form(generation=1, members=(me,), host="", port=0))
-    result = os.environ.get("RESULT_DIR")
-    log = os.environ.get("LOG_DIR")
+    folders = TaskFolders.from_env(os.environ)
     return TrainContext(
         membership=membership,
         clock=time.monotonic,
         now=time.time,
-        result_dir=Path(result) if result else None,
-        log_dir=Path(log) if log else None,
+        result_dir=Path(folders.result) if folders.result else None,
+        log_dir=Path(folders.log) if folders.log else None,
         standalone=True,
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from pliant.api.jobs import default_virtual_workers
 from pliant.api.models import Origin, TrainingRequest
 from pliant.catalog.models.code_archive import CodeArchives
 from pliant.catalog.models.content_store import CODE, WEIGHTS, ContentStore
@@ -21,7 +20,7 @@ from pliant.catalog.models.weights import InitialWeights, WeightsFile
 from pliant.catalog.sharing import iterate_nouns, name_not_found, require_owner, take_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
-from pliant.core.job import Job, JobSpec
+from pliant.core.job import Job, JobSpec, default_virtual_workers
 from pliant.core.registry import Kept, Registry
 
 _PREFIX: Final = "training-"

@@ -1,5 +1,4 @@
 """The commands `queues …` and `groups …`: where jobs wait, and for which slots."""
-# ruff: noqa: ARG001 (a parameter declares an option; those that are fields of a request are taken from the context)
 
 from typing import Annotated, Final
 
@@ -15,13 +14,14 @@ from pliant.api.queues import (
     QueueRequest,
     QueueView,
 )
-from pliant.cli import words
-from pliant.cli.options import JsonOption, filled
+from pliant.cli import formatting
+from pliant.cli.fields import Given, options_of, takes, worded
+from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, say, show_list
+from pliant.cli.screen import TableColumn, say, show_list
 from pliant.cli.session import open_client
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.queue import Hosts
+from pliant.core.queue import GroupSettings, Hosts, QueueSettings
 
 queues = typer.Typer(
     name="queues",
@@ -37,63 +37,47 @@ groups = typer.Typer(
 )
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
-GroupOption = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Its resource group.")]
-PolicyOption = Annotated[str | None, typer.Option(metavar="fairshare|priority|fifo", help="How its jobs share.")]
-PreemptionOption = Annotated[
-    bool | None, typer.Option("--preemption/--no-preemption", help="Whether its jobs can be shrunk and paused.")
-]
-WeightOption = Annotated[int | None, typer.Option(metavar="N", help="Its share of slots that queues overlap on.")]
-EnvironmentOption = Annotated[
-    str | None, typer.Option("--env", metavar="NAME", help="Of jobs that name none; `set`: '' for none.")
-]
-RunAsOption = Annotated[
-    str | None, typer.Option(metavar="USER", help="The system user that its jobs run as; `set`: '' for the server's.")
-]
-LimitOption = Annotated[int | None, typer.Option("--max-tasks", metavar="N", help="Tasks that a job may have.")]
-OpenOption = Annotated[bool | None, typer.Option("--open/--closed", help="Whether it takes new jobs.")]
-AboutOption = Annotated[str | None, typer.Option("--description", metavar="TEXT", help="For people.")]
-HostOption = Annotated[list[str] | None, typer.Option("--host", metavar="NAME", help="One of its hosts; repeatable.")]
-LabelOption = Annotated[
-    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="Hosts that carry it; repeatable.")
-]
-AllOption = Annotated[bool, typer.Option("--all", help="All hosts.")]
-SlotsOption = Annotated[
-    str | None, typer.Option("--slots", metavar="N|FORMULA", help="Slots per host: 4, ngpus, 'ncpus // 2'; all: all.")
-]
-
-_QUEUE_FIELDS: Final = {
-    "resource_group": "group",
-    "policy": "policy",
-    "preemption": "preemption",
-    "weight": "weight",
-    "default_environment": "environment",
-    "run_as": "run_as",
-    "max_tasks_per_job": "max_tasks",
-    "open": "is_open",
-    "description": "description",
+_QUEUE: Final = {
+    "resource_group": worded("Its resource group.", "--group", metavar="NAME"),
+    "policy": worded("How its jobs share."),
+    "preemption": worded("Whether its jobs can be shrunk and paused."),
+    "weight": worded("Its share of slots that queues overlap on."),
+    "default_environment": worded("Of jobs that name none; `set`: '' for none.", "--env", metavar="NAME"),
+    "run_as": worded("The system user that its jobs run as; `set`: '' for the server's.", metavar="USER"),
+    "max_tasks_per_job": worded("Tasks that a job may have.", "--max-tasks"),
+    "open": worded("Whether it takes new jobs.", "--open/--closed"),
+    "description": worded("For people."),
 }
-"""Fields of a queue, and the options that give them."""
+_GROUP: Final = {
+    "host": worded("One of its hosts; repeatable.", metavar="NAME", type=list[str]),
+    "label": worded("Hosts that carry it; repeatable.", metavar="NAME=VALUE", type=list[str]),
+    "all": worded("All hosts.", "--all", type=bool),
+    "slots_per_host": worded(
+        "Slots per host: 4, ngpus, 'ncpus // 2'; all: all.", "--slots", metavar="N|FORMULA", type=str
+    ),
+    "description": worded("For people."),
+}
 
 _QUEUE_COLUMNS = (
-    Column(title="QUEUE"),
-    Column(title="GROUP"),
-    Column(title="POLICY"),
-    Column(title="PREEMPT"),
-    Column(title="WEIGHT", right=True),
-    Column(title="WAIT", right=True),
-    Column(title="RUN", right=True),
-    Column(title="HELD", right=True),
-    Column(title="DESERVED", right=True),
-    Column(title="SLOTS", right=True),
-    Column(title="STATE", optional=True),
-    Column(title="RUNS AS", optional=True),
+    TableColumn(title="QUEUE"),
+    TableColumn(title="GROUP"),
+    TableColumn(title="POLICY"),
+    TableColumn(title="PREEMPT"),
+    TableColumn(title="WEIGHT", right=True),
+    TableColumn(title="WAIT", right=True),
+    TableColumn(title="RUN", right=True),
+    TableColumn(title="HELD", right=True),
+    TableColumn(title="DESERVED", right=True),
+    TableColumn(title="SLOTS", right=True),
+    TableColumn(title="STATE", optional=True),
+    TableColumn(title="RUNS AS", optional=True),
 )
 _GROUP_COLUMNS = (
-    Column(title="GROUP"),
-    Column(title="HOSTS", cut=True),
-    Column(title="PER HOST"),
-    Column(title="SLOTS", right=True),
-    Column(title="QUEUES", cut=True),
+    TableColumn(title="GROUP"),
+    TableColumn(title="HOSTS", cut=True),
+    TableColumn(title="PER HOST"),
+    TableColumn(title="SLOTS", right=True),
+    TableColumn(title="QUEUES", cut=True),
 )
 
 
@@ -108,55 +92,31 @@ def list_queues(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 @queues.command("add")
-def add_queue(  # noqa: PLR0913 (one parameter per option)
-    context: typer.Context,
-    name: NameArgument,
-    group: GroupOption = None,
-    policy: PolicyOption = None,
-    preemption: PreemptionOption = None,
-    weight: WeightOption = None,
-    environment: EnvironmentOption = None,
-    run_as: RunAsOption = None,
-    max_tasks: LimitOption = None,
-    description: AboutOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@takes(options_of(QueueSettings, _QUEUE, but=("name", "open")))
+def add_queue(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
     """Make a queue.
 
     \b
     pliant queues add batch --group cpus --policy fifo --no-preemption
     """
-    request = checked(QueueRequest, {"name": name, **_queue_given(context)})
+    request = checked(QueueRequest, {"name": name, **given})
     with open_client(context) as client:
-        _tell_queue(client.queues.add(request), as_json=as_json)
+        _print_queue(client.queues.add(request), as_json=as_json)
 
 
 @queues.command("set")
-def set_queue(  # noqa: PLR0913 (one parameter per option)
-    context: typer.Context,
-    name: NameArgument,
-    group: GroupOption = None,
-    policy: PolicyOption = None,
-    preemption: PreemptionOption = None,
-    weight: WeightOption = None,
-    environment: EnvironmentOption = None,
-    run_as: RunAsOption = None,
-    max_tasks: LimitOption = None,
-    is_open: OpenOption = None,
-    description: AboutOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@takes(options_of(QueueSettings, _QUEUE, but=("name",)))
+def set_queue(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
     """Change a queue while its jobs run; the scheduler decides anew at once.
 
     \b
     pliant queues set batch --weight 3
     pliant queues set batch --closed
     """
-    given = _queue_given(context)
-    given |= {key: None for key in ("default_environment", "run_as") if given.get(key) == ""}
-    patch = checked(QueuePatch, given)
+    none = {field: None for field, value in given.items() if value == "" and field in QueuePatch.can_be_none}
+    patch = checked(QueuePatch, given | none)
     with open_client(context) as client:
-        _tell_queue(client.queues.change(name, patch), as_json=as_json)
+        _print_queue(client.queues.change(name, patch), as_json=as_json)
 
 
 @queues.command("remove")
@@ -178,42 +138,26 @@ def list_groups(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 @groups.command("add")
-def add_group(  # noqa: PLR0913 (one parameter per option)
-    context: typer.Context,
-    name: NameArgument,
-    host: HostOption = None,
-    label: LabelOption = None,
-    all_hosts: AllOption = False,
-    slots: SlotsOption = None,
-    description: AboutOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@takes(options_of(GroupSettings, _GROUP, but=("name",)))
+def add_group(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
     """Make a resource group; without --host and --label it is of all hosts.
 
     \b
     pliant groups add gpus --label kind=gpu --slots ngpus
     pliant groups add half --slots 'ncpus // 2'
     """
-    request = checked(GroupRequest, {"name": name, "hosts": {"all": True}, **_group_given(context)})
+    request = checked(GroupRequest, {"name": name, "hosts": {"all": True}, **_group_fields(given)})
     with open_client(context) as client:
-        _tell_group(client.groups.add(request), as_json=as_json)
+        _print_group(client.groups.add(request), as_json=as_json)
 
 
 @groups.command("set")
-def set_group(  # noqa: PLR0913 (one parameter per option)
-    context: typer.Context,
-    name: NameArgument,
-    host: HostOption = None,
-    label: LabelOption = None,
-    all_hosts: AllOption = False,
-    slots: SlotsOption = None,
-    description: AboutOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@takes(options_of(GroupSettings, _GROUP, but=("name",)))
+def set_group(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
     """Change a resource group; jobs leave slots that it has no longer at a step boundary."""
-    patch = checked(GroupPatch, _group_given(context))
+    patch = checked(GroupPatch, _group_fields(given))
     with open_client(context) as client:
-        _tell_group(client.groups.change(name, patch), as_json=as_json)
+        _print_group(client.groups.change(name, patch), as_json=as_json)
 
 
 @groups.command("remove")
@@ -224,20 +168,18 @@ def remove_group(context: typer.Context, name: NameArgument) -> None:
     say(f"{name} is removed")
 
 
-def _queue_given(context: typer.Context) -> dict[str, object]:
-    """Return the fields of a queue that were given."""
-    return filled({field: context.params.get(option) for field, option in _QUEUE_FIELDS.items()})
-
-
-def _group_given(context: typer.Context) -> dict[str, object]:
+def _group_fields(given: Given) -> dict[str, object]:
     """Return the fields of a resource group that were given."""
-    params = context.params
-    hosts = _hosts(params["host"], params["label"], params["all_hosts"])
-    given = filled({"hosts": hosts, "description": params["description"]})
-    return given if params["slots"] is None else {**given, "slots_per_host": _slots(params["slots"])}
+    ways = ("host", "label", "all")
+    found = {name: value for name, value in given.items() if name not in ways}
+    if hosts := _hosts(*(given.get(way) for way in ways)):
+        found["hosts"] = hosts
+    if "slots_per_host" in found:
+        found["slots_per_host"] = _slots(found["slots_per_host"])
+    return found
 
 
-def _hosts(names: list[str] | None, labels: list[str] | None, everything: bool) -> dict[str, object] | None:
+def _hosts(names: list[str] | None, labels: list[str] | None, everything: bool | None) -> dict[str, object] | None:
     wrong = [label for label in labels or () if "=" not in label]
     if wrong:
         raise InvalidInput(
@@ -259,11 +201,11 @@ def _slots(given: str) -> int | str | None:
     return int(given) if given.isascii() and given.isdigit() else given
 
 
-def _tell_queue(view: QueueView, *, as_json: bool) -> None:
+def _print_queue(view: QueueView, *, as_json: bool) -> None:
     show_list(view, _QUEUE_COLUMNS, [_queue_row(view)], as_json=as_json)
 
 
-def _tell_group(view: GroupView, *, as_json: bool) -> None:
+def _print_group(view: GroupView, *, as_json: bool) -> None:
     show_list(view, _GROUP_COLUMNS, [_group_row(view)], as_json=as_json)
 
 
@@ -281,7 +223,7 @@ def _queue_row(view: QueueView) -> list[str]:
         str(view.num_deserved),
         str(view.num_slots),
         "open" if queue.open else "closed",
-        queue.run_as or words.NOTHING,
+        queue.run_as or formatting.NOTHING,
     ]
 
 
@@ -292,7 +234,7 @@ def _group_row(view: GroupView) -> list[str]:
         _chosen(view.group.hosts),
         "all" if per_host is None else str(per_host),
         str(view.num_slots),
-        ", ".join(view.queues) or words.NOTHING,
+        ", ".join(view.queues) or formatting.NOTHING,
     ]
 
 

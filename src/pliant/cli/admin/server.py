@@ -14,7 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from pliant import __version__
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import print_json, say
 from pliant.cli.session import client_of, settings_of
@@ -250,7 +250,8 @@ def _started(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerRe
             time.sleep(_LOOK_S)
     child.terminate()
     raise Unavailable(
-        f"the server did not answer within {words.duration(_START_S)} and was ended; it said:\n{_end_of(log, start)}"
+        f"the server did not answer within {formatting.duration(_START_S)} and was ended; "
+        f"it said:\n{_end_of(log, start)}"
     )
 
 

@@ -9,10 +9,10 @@ from typing import Annotated, Final
 import typer
 
 from pliant.api.upkeep import RetentionRequest, RuleRequest
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show, table, tell
+from pliant.cli.screen import TableColumn, print_json, say, show, table, tell
 from pliant.cli.session import open_client, settings_of
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.upkeep import Material, Removal, Rule
@@ -56,7 +56,10 @@ def retention(
         return
     by_material = {rule.material: rule for rule in view.rules}
     show(
-        table((Column(title="THING"), Column(title="KEPT")), ([m.value, _words(by_material.get(m))] for m in Material))
+        table(
+            (TableColumn(title="THING"), TableColumn(title="KEPT")),
+            ([m.value, _words(by_material.get(m))] for m in Material),
+        )
     )
 
 
@@ -77,14 +80,14 @@ def cleanup(
         return
     if done.removals:
         columns = (
-            Column(title="JOB"),
-            Column(title="THING"),
-            Column(title="SIZE", right=True),
-            Column(title="WHY", wrap=True),
+            TableColumn(title="JOB"),
+            TableColumn(title="THING"),
+            TableColumn(title="SIZE", right=True),
+            TableColumn(title="WHY", wrap=True),
         )
         show(table(columns, map(_row, done.removals)))
     verb = "would be" if dry_run else "were"
-    say(f"{words.counted(len(done.removals), 'thing')} {verb} removed, {words.size(done.num_bytes)}")
+    say(f"{formatting.counted(len(done.removals), 'thing')} {verb} removed, {formatting.size(done.num_bytes)}")
     for trouble in done.failed:
         say(trouble, style="red")
 
@@ -105,7 +108,7 @@ def backup(
     with open_client(context) as client:
         path = client.backup(file.expanduser().absolute(), results=results, data=data)
     num_bytes = path.stat().st_size
-    said = f"{path} holds the server as it is now, {words.size(num_bytes)}; it holds secrets"
+    said = f"{path} holds the server as it is now, {formatting.size(num_bytes)}; it holds secrets"
     tell({"file": str(path), "num_bytes": num_bytes}, said, as_json=as_json)
 
 
@@ -166,12 +169,17 @@ def _words(rule: Rule | None) -> str:
         return "for ever"
     since = "" if rule.material is Material.AUDIT else " after the job's end"
     parts = [] if rule.max_age_s is None else [f"for {rule.max_age_s / _DAY_S:g} days{since}"]
-    parts += [] if rule.max_bytes is None else [f"the newest {words.size(rule.max_bytes)}"]
+    parts += [] if rule.max_bytes is None else [f"the newest {formatting.size(rule.max_bytes)}"]
     return ", at most ".join(parts)
 
 
 def _row(removal: Removal) -> list[str]:
-    return [removal.job_id or words.NOTHING, removal.material.value, words.size(removal.num_bytes), removal.why]
+    return [
+        removal.job_id or formatting.NOTHING,
+        removal.material.value,
+        formatting.size(removal.num_bytes),
+        removal.why,
+    ]
 
 
 def _wrong(message: str) -> InvalidInput:

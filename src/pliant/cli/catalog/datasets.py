@@ -9,12 +9,12 @@ import typer
 from rich.text import Text
 
 from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.catalog.progress import Bar
 from pliant.cli.catalog.share import NamesArgument, RemoveOption, shared_after, who
 from pliant.cli.options import JsonOption, filled, option
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show, show_facts, show_list, table, tell
+from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
 from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.client.data_source import source_of
@@ -31,16 +31,16 @@ _STYLES: Final = {
     DatasetState.STOPPED: "dim",
 }
 _COLUMNS: Final = (
-    Column(title="NAME"),
-    Column(title="KIND"),
-    Column(title="STATE"),
-    Column(title="OWNER"),
-    Column(title="SIZE", right=True),
-    Column(title="FILES", right=True, optional=True),
-    Column(title="TRAIN", right=True, optional=True),
-    Column(title="VALID", right=True, optional=True),
-    Column(title="TEST", right=True, optional=True),
-    Column(title="WHAT", cut=True),
+    TableColumn(title="NAME"),
+    TableColumn(title="KIND"),
+    TableColumn(title="STATE"),
+    TableColumn(title="OWNER"),
+    TableColumn(title="SIZE", right=True),
+    TableColumn(title="FILES", right=True, optional=True),
+    TableColumn(title="TRAIN", right=True, optional=True),
+    TableColumn(title="VALID", right=True, optional=True),
+    TableColumn(title="TEST", right=True, optional=True),
+    TableColumn(title="WHAT", cut=True),
 )
 
 
@@ -226,7 +226,7 @@ def _ended(dataset: Dataset) -> str:
 def _what(dataset: Dataset) -> str:
     content = dataset.content
     parts = ", ".join(f"{num} {part}" for part, num in content.splits.items())
-    size = f"{words.counted(content.num_files, 'file')}, {words.size(content.num_bytes)}"
+    size = f"{formatting.counted(content.num_files, 'file')}, {formatting.size(content.num_bytes)}"
     return f"{size} ({parts})" if parts else size
 
 
@@ -237,9 +237,9 @@ def _row(dataset: Dataset) -> list[str | Text]:
         dataset.kind,
         Text(dataset.state.value, style=_STYLES[dataset.state]),
         dataset.owner,
-        words.size(content.num_bytes) if ready else words.NOTHING,
-        str(content.num_files) if ready else words.NOTHING,
-        *(str(content.splits.get(part, words.NOTHING)) for part in ("train", "validation", "test")),
+        formatting.size(content.num_bytes) if ready else formatting.NOTHING,
+        str(content.num_files) if ready else formatting.NOTHING,
+        *(str(content.splits.get(part, formatting.NOTHING)) for part in ("train", "validation", "test")),
         dataset.reason or (dataset.progress.phase if dataset.progress else dataset.description),
     ]
 
@@ -252,11 +252,14 @@ def _facts(dataset: Dataset) -> Iterator[tuple[str, str | Text]]:
         yield "reason", dataset.reason
     if dataset.progress is not None:
         done = dataset.progress
-        yield "progress", f"{done.phase}: {words.size(done.bytes_done)}, {words.counted(done.files_done, 'file')}"
+        yield (
+            "progress",
+            f"{done.phase}: {formatting.size(done.bytes_done)}, {formatting.counted(done.files_done, 'file')}",
+        )
     if dataset.description:
         yield "description", dataset.description
     yield "owner", f"{dataset.owner}; shared with {who(dataset.shared_with)}"
-    yield "added", words.date_time(dataset.created_at)
+    yield "added", formatting.date_time(dataset.created_at)
     if dataset.state is not DatasetState.READY:
         return
     yield "folder", dataset.folder + (" (used where it lies)" if dataset.in_place else "")
@@ -273,16 +276,16 @@ def _facts(dataset: Dataset) -> Iterator[tuple[str, str | Text]]:
 
 
 _COLUMN_COLUMNS: Final = (
-    Column(title="NAME", cut=True),
-    Column(title="KIND"),
-    Column(title="MISSING", right=True),
-    Column(title="MIN", right=True),
-    Column(title="MAX", right=True),
+    TableColumn(title="NAME", cut=True),
+    TableColumn(title="KIND"),
+    TableColumn(title="MISSING", right=True),
+    TableColumn(title="MIN", right=True),
+    TableColumn(title="MAX", right=True),
 )
 
 
 def _column_rows(dataset: Dataset) -> Iterator[list[str | Text]]:
     for column in dataset.content.columns:
         bounds = (column.minimum, column.maximum)
-        shown = [words.NOTHING if value is None else words.number(value) for value in bounds]
+        shown = [formatting.NOTHING if value is None else formatting.number(value) for value in bounds]
         yield [column.name, column.kind, str(column.num_missing), *shown]

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentView
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption, filled, whole_path
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show_facts, show_list, tell
+from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, tell
 from pliant.cli.session import open_client
 from pliant.client.environments import REQUIREMENTS
 from pliant.core.errors import InvalidInput, Problem
@@ -26,13 +26,13 @@ env = typer.Typer(
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the environment.", show_default=False)]
 
 _COLUMNS = (
-    Column(title="NAME"),
-    Column(title="KIND"),
-    Column(title="STATE"),
-    Column(title="OWNER"),
-    Column(title="SIZE", right=True, optional=True),
-    Column(title="USED", optional=True),
-    Column(title="WHY", cut=True),
+    TableColumn(title="NAME"),
+    TableColumn(title="KIND"),
+    TableColumn(title="STATE"),
+    TableColumn(title="OWNER"),
+    TableColumn(title="SIZE", right=True, optional=True),
+    TableColumn(title="USED", optional=True),
+    TableColumn(title="WHY", cut=True),
 )
 
 
@@ -148,8 +148,8 @@ def _row(view: EnvironmentView) -> Sequence[str]:
         view.kind,
         view.state,
         view.owner,
-        words.size(view.num_bytes) if view.num_bytes else words.NOTHING,
-        words.NOTHING if view.last_used_at is None else words.date_time(view.last_used_at),
+        formatting.size(view.num_bytes) if view.num_bytes else formatting.NOTHING,
+        formatting.NOTHING if view.last_used_at is None else formatting.date_time(view.last_used_at),
         view.why,
     )
 
@@ -163,11 +163,11 @@ def _facts(view: EnvironmentView) -> Iterator[tuple[str, str]]:
     if view.python:
         yield "python", view.python
     if view.builder:
-        yield "built by", f"{view.builder}, {words.size(view.num_bytes)}"
+        yield "built by", f"{view.builder}, {formatting.size(view.num_bytes)}"
     if view.built_at is not None:
-        yield "done", words.date_time(view.built_at)
+        yield "done", formatting.date_time(view.built_at)
     if view.last_used_at is not None:
-        yield "last used", words.date_time(view.last_used_at)
+        yield "last used", formatting.date_time(view.last_used_at)
     yield "shared with", ", ".join(view.shared_with) or "nobody"
     if view.output:
         yield "output", "\n".join(view.output)

@@ -9,11 +9,11 @@ import typer
 from rich.text import Text
 
 from pliant.api.models import ModelPage, ModelPatch, ModelRequest, ModelSettings, ModelView
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.catalog.assignments import assigned
 from pliant.cli.options import JsonOption, filled, option, whole_path
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, show_facts, show_list, tell
+from pliant.cli.screen import TableColumn, print_json, show_facts, show_list, tell
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
 
@@ -41,14 +41,14 @@ GIVEN: Final = ("dataset", "engine", "max_workers", "slots_per_worker", "priorit
 """Options that are fields of a request as they are."""
 
 _COLUMNS = (
-    Column(title="NAME"),
-    Column(title="TEMPLATE"),
-    Column(title="DATA", cut=True),
-    Column(title="ENGINE"),
-    Column(title="MAX", right=True),
-    Column(title="TRAININGS", right=True, optional=True),
-    Column(title="OWNER"),
-    Column(title="DESCRIPTION", cut=True),
+    TableColumn(title="NAME"),
+    TableColumn(title="TEMPLATE"),
+    TableColumn(title="DATA", cut=True),
+    TableColumn(title="ENGINE"),
+    TableColumn(title="MAX", right=True),
+    TableColumn(title="TRAININGS", right=True, optional=True),
+    TableColumn(title="OWNER"),
+    TableColumn(title="DESCRIPTION", cut=True),
 )
 
 
@@ -177,8 +177,8 @@ def facts_of(settings: ModelSettings) -> Iterator[tuple[str, str]]:
     yield "template", f"{settings.template} (revision {settings.template_revision})"
     if data := data_of(settings):
         yield "data", data
-    workers = "" if settings.engine == "single" else f", {words.counted(settings.max_workers, 'worker')} at most"
-    yield "engine", f"{settings.engine}{workers}, {words.counted(settings.slots_per_worker, 'slot')} each"
+    workers = "" if settings.engine == "single" else f", {formatting.counted(settings.max_workers, 'worker')} at most"
+    yield "engine", f"{settings.engine}{workers}, {formatting.counted(settings.slots_per_worker, 'slot')} each"
     yield "queue", f"{settings.queue}, priority {settings.priority}"
     if settings.environment is not None:
         yield "environment", settings.environment
@@ -200,7 +200,7 @@ def _row(view: ModelView) -> list[str | Text]:
     return [
         view.name,
         settings.template,
-        data_of(settings) or words.NOTHING,
+        data_of(settings) or formatting.NOTHING,
         settings.engine,
         str(settings.max_workers),
         str(view.num_trainings),

@@ -8,10 +8,10 @@ import typer
 from rich.text import Text
 
 from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption, filled
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show, show_facts, show_list, table, tell
+from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
 from pliant.core.errors import InvalidInput, Problem
@@ -30,13 +30,13 @@ DESCRIPTION: Final = "template.toml"
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the template.", show_default=False)]
 
 _COLUMNS = (
-    Column(title="NAME"),
-    Column(title="FRAMEWORK"),
-    Column(title="ENGINES", optional=True),
-    Column(title="OWNER"),
-    Column(title="FILES", right=True),
-    Column(title="CHANGED", optional=True),
-    Column(title="DESCRIPTION", cut=True),
+    TableColumn(title="NAME"),
+    TableColumn(title="FRAMEWORK"),
+    TableColumn(title="ENGINES", optional=True),
+    TableColumn(title="OWNER"),
+    TableColumn(title="FILES", right=True),
+    TableColumn(title="CHANGED", optional=True),
+    TableColumn(title="DESCRIPTION", cut=True),
 )
 
 
@@ -90,11 +90,11 @@ def show_template(context: typer.Context, name: NameArgument, as_json: JsonOptio
     if view.parameters:
         say("\nParameters", style="bold")
         columns = (
-            Column(title="NAME"),
-            Column(title="KIND"),
-            Column(title="DEFAULT"),
-            Column(title="VALUES"),
-            Column(title="MEANING", wrap=True),
+            TableColumn(title="NAME"),
+            TableColumn(title="KIND"),
+            TableColumn(title="DEFAULT"),
+            TableColumn(title="VALUES"),
+            TableColumn(title="MEANING", wrap=True),
         )
         show(table(columns, (_parameter_row(one) for one in view.parameters)))
 
@@ -143,7 +143,7 @@ def _row(view: TemplateView) -> list[str | Text]:
         ",".join(view.engines),
         view.owner,
         str(view.num_files),
-        words.date_time(view.changed_at),
+        formatting.date_time(view.changed_at),
         view.description,
     ]
 
@@ -155,11 +155,11 @@ def _facts(view: TemplateView) -> dict[str, str]:
         "framework": view.framework,
         "runs": view.main_file,
         "engines": ", ".join(view.engines),
-        "files": f"{words.counted(view.num_files, 'file')}, {words.size(view.num_bytes)}",
+        "files": f"{formatting.counted(view.num_files, 'file')}, {formatting.size(view.num_bytes)}",
         "checksum": view.checksum,
         "owner": view.owner,
         "shared with": ", ".join(view.shared_with),
-        "changed": words.date_time(view.changed_at),
+        "changed": formatting.date_time(view.changed_at),
     }
 
 
@@ -168,5 +168,5 @@ def _parameter_row(parameter: Parameter) -> list[str | Text]:
     if parameter.minimum is not None or parameter.maximum is not None:
         low = "" if parameter.minimum is None else f"{parameter.minimum:g}"
         values = f"{low}…{'' if parameter.maximum is None else f'{parameter.maximum:g}'}"
-    default = words.NOTHING if parameter.default is None else str(parameter.default)
+    default = formatting.NOTHING if parameter.default is None else str(parameter.default)
     return [parameter.name, parameter.kind, default, values, parameter.description]

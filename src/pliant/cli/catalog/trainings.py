@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from pliant.api.models import TrainingPage, TrainingRequest, TrainingView, WeightsFrom
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.catalog.assignments import assigned
 from pliant.cli.catalog.models import (
     GIVEN,
@@ -25,7 +25,7 @@ from pliant.cli.catalog.models import (
 from pliant.cli.follow import see_through, tell_end
 from pliant.cli.options import FollowOption, JsonOption, WaitOption, filled
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show_facts, show_list, state_text
+from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, state_text
 from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.client.pages import pages
@@ -34,15 +34,15 @@ from pliant.core.lifecycle import JobState
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", show_default=False)]
 
 _COLUMNS = (
-    Column(title="TRAINING"),
-    Column(title="JOB"),
-    Column(title="STATE"),
-    Column(title="ENGINE", optional=True),
-    Column(title="EPOCH", right=True),
-    Column(title="LOSS", right=True),
-    Column(title="WEIGHTS"),
-    Column(title="FROM", optional=True),
-    Column(title="STARTED", optional=True),
+    TableColumn(title="TRAINING"),
+    TableColumn(title="JOB"),
+    TableColumn(title="STATE"),
+    TableColumn(title="ENGINE", optional=True),
+    TableColumn(title="EPOCH", right=True),
+    TableColumn(title="LOSS", right=True),
+    TableColumn(title="WEIGHTS"),
+    TableColumn(title="FROM", optional=True),
+    TableColumn(title="STARTED", optional=True),
 )
 
 
@@ -134,7 +134,7 @@ def trainings(
         show_facts(_facts(view))
     else:
         done = {"its weights are in": weights, "its code is in": code}
-        parts = [f"{words_} {path}" for words_, path in done.items() if path is not None]
+        parts = [f"{done_with} {path}" for done_with, path in done.items() if path is not None]
         say(f"{model}/{training}: {'; '.join([*parts, *(['it is forgotten'] if remove else [])])}")
 
 
@@ -171,14 +171,14 @@ def _list(client: Client, model: str, *, as_json: bool) -> None:
 def _row(view: TrainingView) -> list[str | Text]:
     return [
         view.name,
-        view.job_id or words.NOTHING,
+        view.job_id or formatting.NOTHING,
         _state(view),
         view.settings.engine,
-        words.epochs(view.progress),
-        words.loss(view.progress),
-        "yes" if view.has_weights else words.NOTHING,
-        words.NOTHING if view.weights_from is None else view.weights_from.source,
-        words.date_time(view.created_at),
+        formatting.epochs(view.progress),
+        formatting.loss(view.progress),
+        "yes" if view.has_weights else formatting.NOTHING,
+        formatting.NOTHING if view.weights_from is None else view.weights_from.source,
+        formatting.date_time(view.created_at),
     ]
 
 
@@ -192,9 +192,9 @@ def _facts(view: TrainingView) -> list[tuple[str, str]]:
         "job": view.job_id,
         "state": view.state,
         "reason": view.reason,
-        "started": f"{words.date_time(view.created_at)} by {view.owner}",
-        "epoch": words.epochs(view.progress) if view.progress is not None else "",
-        "loss": words.loss(view.progress) if view.progress is not None else "",
+        "started": f"{formatting.date_time(view.created_at)} by {view.owner}",
+        "epoch": formatting.epochs(view.progress) if view.progress is not None else "",
+        "loss": formatting.loss(view.progress) if view.progress is not None else "",
         "weights": "there" if view.has_weights else "none",
         "started from": ""
         if view.weights_from is None

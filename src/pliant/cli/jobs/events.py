@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonLinesOption, OptionalJobArgument
 from pliant.cli.screen import console, print_json_line
 from pliant.cli.session import job_id_of, open_client
@@ -68,10 +68,10 @@ def past_events(client: Client, *, after: int, job_id: str | None = None) -> Ite
 def event_lines(event: Event, width: int, *, with_kind: bool = True) -> list[Text]:
     """Return an event as lines of at most `width`; the message goes on below itself."""
     style = _STYLES.get(event.kind, "")
-    start = Text(words.clock_time(event.at), style="dim")
+    start = Text(formatting.clock_time(event.at), style="dim")
     if with_kind:
         start.append(f"  {event.kind:<{_KIND_WIDTH}}", style=f"not dim {style}")
-    start.append(f"  {event.job_id or words.NOTHING:<7}  ", style="not dim bold")
+    start.append(f"  {event.job_id or formatting.NOTHING:<7}  ", style="not dim bold")
     room = max(_LEAST_ROOM, width - len(start))
     first, *more = textwrap.wrap(event.message, room) or [""]
     body = "" if with_kind else style

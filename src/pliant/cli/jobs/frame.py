@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pliant.api.jobs import ClusterView, SlotView
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.jobs.events import event_lines
-from pliant.cli.screen import Column, state_text, table
+from pliant.cli.screen import TableColumn, state_text, table
 from pliant.core.event import Event
 from pliant.core.job import Job
 
@@ -24,16 +24,16 @@ _ROWS_BETWEEN: Final = 4
 """Lines of a frame below the slots that hold neither a job nor an event."""
 
 _COLUMNS: Final = (
-    Column(title="JOB"),
-    Column(title="NAME", cut=True),
-    Column(title="STATE"),
-    Column(title="SLOTS", right=True),
-    Column(title="PRIO", right=True),
-    Column(title="PROGRESS"),
-    Column(title="EPOCH", right=True, optional=True),
-    Column(title="LOSS", right=True, optional=True),
-    Column(title="SAMPLES/S", right=True, optional=True),
-    Column(title="LEFT", right=True),
+    TableColumn(title="JOB"),
+    TableColumn(title="NAME", cut=True),
+    TableColumn(title="STATE"),
+    TableColumn(title="SLOTS", right=True),
+    TableColumn(title="PRIO", right=True),
+    TableColumn(title="PROGRESS"),
+    TableColumn(title="EPOCH", right=True, optional=True),
+    TableColumn(title="LOSS", right=True, optional=True),
+    TableColumn(title="SAMPLES/S", right=True, optional=True),
+    TableColumn(title="LEFT", right=True),
 )
 
 
@@ -66,20 +66,20 @@ def draw(view: View, *, width: int, height: int) -> RenderableType:
 
 def _job_row(job: Job, colour_of: Mapping[str, str]) -> list[str | Text]:
     style = colour_of.get(job.id, "")
-    done = round(words.fraction_done(job.progress) * _BAR)
+    done = round(formatting.fraction_done(job.progress) * _BAR)
     bar = Text("█" * done, style=style or "default").append("░" * (_BAR - done), style="bright_black")
-    speed = words.NOTHING if job.progress is None else words.number(job.progress.samples_per_s)
+    speed = formatting.NOTHING if job.progress is None else formatting.number(job.progress.samples_per_s)
     return [
         Text(job.id, style=style),
         job.spec.name,
         state_text(job.state),
         str(job.num_slots),
         str(job.priority),
-        bar.append(f" {words.percent(job.progress):>4}", style="default"),
-        words.epochs(job.progress),
-        words.loss(job.progress),
+        bar.append(f" {formatting.percent(job.progress):>4}", style="default"),
+        formatting.epochs(job.progress),
+        formatting.loss(job.progress),
         speed,
-        words.left(job, words.short_duration),
+        formatting.left(job, formatting.short_duration),
     ]
 
 
@@ -102,9 +102,9 @@ def colours(slots: Sequence[SlotView]) -> dict[str, str]:
 
 def _headline(view: View, width: int) -> Text:
     held = sum(slot.taken for slot in view.cluster.slots)
-    left = f"Pliant {view.cluster.version}  {held}/{words.counted(len(view.cluster.slots), 'slot')} held"
+    left = f"Pliant {view.cluster.version}  {held}/{formatting.counted(len(view.cluster.slots), 'slot')} held"
     left += f"  {view.cluster.policy.value}  {view.url}"
-    right = words.clock_time(view.cluster.now)
+    right = formatting.clock_time(view.cluster.now)
     return Text(f"{left[: width - len(right) - 1]:<{width - len(right)}}{right}", style="bold", no_wrap=True)
 
 

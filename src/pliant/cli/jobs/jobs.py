@@ -9,26 +9,26 @@ from rich.table import Table
 from rich.text import Text
 
 from pliant.api.jobs import JobDetail, JobPage, JobPatch
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JobArgument, JsonOption, filled
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show, show_facts, state_text, table, tell
+from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, state_text, table, tell
 from pliant.cli.session import all_jobs, job_id_of, open_client
 from pliant.core.job import Generation, Job, Task
 from pliant.core.lifecycle import JobState
 
 _JOB_COLUMNS = (
-    Column(title="JOB"),
-    Column(title="NAME", cut=True),
-    Column(title="STATE"),
-    Column(title="SLOTS", right=True),
-    Column(title="TASKS", right=True, optional=True),
-    Column(title="PRIO", right=True),
-    Column(title="QUEUE", optional=True),
-    Column(title="EPOCH", right=True),
-    Column(title="DONE", right=True, optional=True),
-    Column(title="LOSS", right=True),
-    Column(title="LEFT", right=True),
+    TableColumn(title="JOB"),
+    TableColumn(title="NAME", cut=True),
+    TableColumn(title="STATE"),
+    TableColumn(title="SLOTS", right=True),
+    TableColumn(title="TASKS", right=True, optional=True),
+    TableColumn(title="PRIO", right=True),
+    TableColumn(title="QUEUE", optional=True),
+    TableColumn(title="EPOCH", right=True),
+    TableColumn(title="DONE", right=True, optional=True),
+    TableColumn(title="LOSS", right=True),
+    TableColumn(title="LEFT", right=True),
 )
 _NUM_GENERATIONS = 10
 _NUM_DECISIONS = 10
@@ -101,7 +101,7 @@ def set_job(
         print_json(changed)
         return
     moved = "" if queue is None else f", queue {changed.queue}"
-    say(f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {words.bounds(changed)} tasks{moved}")
+    say(f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.bounds(changed)} tasks{moved}")
 
 
 def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
@@ -111,15 +111,15 @@ def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -
     if as_json:
         print_json(answer)
         return
-    tasks = f" with {words.counted(answer.num_tasks, 'task')}" if answer.num_tasks or answer.target_tasks else ""
+    tasks = f" with {formatting.counted(answer.num_tasks, 'task')}" if answer.num_tasks or answer.target_tasks else ""
     aim = f", to become {answer.target_tasks}" if answer.target_tasks != answer.num_tasks else ""
     say(f"{answer.job_id} is {answer.state}{tasks}{aim}.")
     say(answer.sentence)
     if answer.history:
         say("\nDecisions, newest first", style="bold")
-        columns = (Column(title="TIME"), Column(title="TASKS"), Column(title="REASON", wrap=True))
+        columns = (TableColumn(title="TIME"), TableColumn(title="TASKS"), TableColumn(title="REASON", wrap=True))
         shown = answer.history[:_NUM_DECISIONS]
-        show(table(columns, ([words.clock_time(e.at), _change(e.data), e.message] for e in shown)))
+        show(table(columns, ([formatting.clock_time(e.at), _change(e.data), e.message] for e in shown)))
 
 
 def stop(
@@ -147,13 +147,13 @@ def _job_row(job: Job) -> list[str | Text]:
         job.spec.name,
         state_text(job.state),
         str(job.num_slots),
-        words.bounds(job),
+        formatting.bounds(job),
         str(job.priority),
         job.queue,
-        words.epochs(job.progress),
-        words.percent(job.progress),
-        words.loss(job.progress),
-        words.left(job, words.short_duration),
+        formatting.epochs(job.progress),
+        formatting.percent(job.progress),
+        formatting.loss(job.progress),
+        formatting.left(job, formatting.short_duration),
     ]
 
 
@@ -165,7 +165,10 @@ def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
         yield "reason", Text(job.reason, style="red" if job.state is JobState.FAILED else "")
     if job.why and not job.ended:
         yield "why", job.why
-    yield "slots", f"{job.num_slots} now; {words.bounds(job)} tasks of {words.counted(spec.slots_per_task, 'slot')}"
+    yield (
+        "slots",
+        f"{job.num_slots} now; {formatting.bounds(job)} tasks of {formatting.counted(spec.slots_per_task, 'slot')}",
+    )
     yield "priority", str(job.priority)
     yield "queue", job.queue
     yield "script", " ".join((spec.script, *spec.args))
@@ -176,12 +179,12 @@ def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
     else:
         yield "virtual workers", str(spec.virtual_workers)
     yield from _results_of(job)
-    yield "submitted", f"{words.date_time(job.submitted_at)} by {job.owner}"
+    yield "submitted", f"{formatting.date_time(job.submitted_at)} by {job.owner}"
     if job.started_at is not None:
-        yield "started", words.date_time(job.started_at)
+        yield "started", formatting.date_time(job.started_at)
     if job.ended_at is not None:
-        took = "" if job.started_at is None else f" after {words.duration(job.ended_at - job.started_at)}"
-        yield "ended", f"{words.date_time(job.ended_at)}{took}"
+        took = "" if job.started_at is None else f" after {formatting.duration(job.ended_at - job.started_at)}"
+        yield "ended", f"{formatting.date_time(job.ended_at)}{took}"
     yield from _progress_of(job)
 
 
@@ -192,7 +195,7 @@ def _results_of(job: Job) -> Iterator[tuple[str, str]]:
     if job.spec.resume_from is not None:
         yield "resumes from", job.spec.resume_from
     if job.claim is not None:
-        yield "results", words.claim(job)
+        yield "results", formatting.claim(job)
         yield "computed with", job.fingerprint
     if job.digest:
         yield "digest", job.digest
@@ -204,30 +207,31 @@ def _progress_of(job: Job) -> Iterator[tuple[str, str]]:
         return
     yield (
         "progress",
-        f"{words.percent(progress)}: epoch {words.epochs(progress)}, step {progress.step}/{progress.num_steps}",
+        f"{formatting.percent(progress)}: epoch {formatting.epochs(progress)}, "
+        f"step {progress.step}/{progress.num_steps}",
     )
-    yield "samples", f"{progress.samples}, {words.number(progress.samples_per_s)} per second"
+    yield "samples", f"{progress.samples}, {formatting.number(progress.samples_per_s)} per second"
     if progress.loss is not None:
-        yield "loss", words.number(progress.loss)
+        yield "loss", formatting.number(progress.loss)
     for name, value in sorted(progress.metrics.items()):
         if name != "loss":
-            yield name, words.number(value)
+            yield name, formatting.number(value)
     if job.num_redone_steps:
-        yield "redone", f"{words.counted(job.num_redone_steps, 'step')} after losses"
-    if not job.ended and words.left(job) != words.NOTHING:
-        yield "left", words.left(job)
+        yield "redone", f"{formatting.counted(job.num_redone_steps, 'step')} after losses"
+    if not job.ended and formatting.left(job) != formatting.NOTHING:
+        yield "left", formatting.left(job)
 
 
 def _task_table(detail: JobDetail) -> Table:
     columns = (
-        Column(title="TASK"),
-        Column(title="STATE"),
-        Column(title="NODE", cut=True),
-        Column(title="SLOTS"),
-        Column(title="PID", right=True),
-        Column(title="STARTED"),
-        Column(title="EXIT", right=True),
-        Column(title="REASON", wrap=True),
+        TableColumn(title="TASK"),
+        TableColumn(title="STATE"),
+        TableColumn(title="NODE", cut=True),
+        TableColumn(title="SLOTS"),
+        TableColumn(title="PID", right=True),
+        TableColumn(title="STARTED"),
+        TableColumn(title="EXIT", right=True),
+        TableColumn(title="REASON", wrap=True),
     )
     return table(columns, (_task_row(task) for task in detail.tasks))
 
@@ -238,22 +242,22 @@ def _task_row(task: Task) -> list[str | Text]:
         state_text(task.state),
         task.node_id,
         ",".join(map(str, task.slots)),
-        words.NOTHING if task.pid is None else str(task.pid),
-        words.clock_time(task.started_at),
-        words.NOTHING if task.exit_code is None else str(task.exit_code),
+        formatting.NOTHING if task.pid is None else str(task.pid),
+        formatting.clock_time(task.started_at),
+        formatting.NOTHING if task.exit_code is None else str(task.exit_code),
         task.reason,
     ]
 
 
 def _generation_table(generations: Sequence[Generation]) -> Table:
     columns = (
-        Column(title="NO", right=True),
-        Column(title="STATE"),
-        Column(title="SIZE", right=True),
-        Column(title="STEP", right=True),
-        Column(title="PAUSE", right=True),
-        Column(title="REDONE", right=True),
-        Column(title="CAUSE", wrap=True),
+        TableColumn(title="NO", right=True),
+        TableColumn(title="STATE"),
+        TableColumn(title="SIZE", right=True),
+        TableColumn(title="STEP", right=True),
+        TableColumn(title="PAUSE", right=True),
+        TableColumn(title="REDONE", right=True),
+        TableColumn(title="CAUSE", wrap=True),
     )
     return table(columns, (_generation_row(generation) for generation in generations))
 
@@ -263,8 +267,8 @@ def _generation_row(generation: Generation) -> list[str]:
         str(generation.number),
         generation.state.value,
         str(len(generation.members)),
-        words.NOTHING if generation.step is None else str(generation.step),
-        words.NOTHING if generation.pause_s is None else words.milliseconds(generation.pause_s),
+        formatting.NOTHING if generation.step is None else str(generation.step),
+        formatting.NOTHING if generation.pause_s is None else formatting.milliseconds(generation.pause_s),
         str(generation.redone_steps),
         generation.cause,
     ]

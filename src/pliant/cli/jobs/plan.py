@@ -7,11 +7,11 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from pliant.api.jobs import MAX_VIRTUAL_WORKERS, default_virtual_workers
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption
-from pliant.cli.screen import Column, print_json, say, show, table
+from pliant.cli.screen import TableColumn, print_json, say, show, table
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.job import MAX_VIRTUAL_WORKERS, default_virtual_workers
 from pliant.policy.elastic.virtual_workers import GOOD, Division, advise, divide, worst
 
 _LARGE: Final = 64
@@ -81,7 +81,7 @@ def advice(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | None:
 
 def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> str:
     low, at = worst(virtual_workers, sizes, batch_size)
-    many = words.counted(virtual_workers, "virtual worker")
+    many = formatting.counted(virtual_workers, "virtual worker")
     if low >= GOOD:
         return f"{many} suit {_range(sizes)}: {low:.0%} or more of the tasks' time is used."
     bad = f"{many} divide badly over {_range(sizes)}: on {at} only {low:.0%} of the tasks' time is used"
@@ -93,16 +93,16 @@ def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None)
 
 
 def _range(sizes: Sequence[int]) -> str:
-    return words.counted(sizes[0], "task") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} tasks"
+    return formatting.counted(sizes[0], "task") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} tasks"
 
 
 def _table(sizes: Sequence[Division]) -> Table:
     columns = (
-        Column(title="TASKS", right=True),
-        Column(title="PARTS", right=True),
-        Column(title="EFFICIENCY", right=True),
-        Column(title="SUMS", right=True),
-        Column(title="WIRE", right=True),
+        TableColumn(title="TASKS", right=True),
+        TableColumn(title="PARTS", right=True),
+        TableColumn(title="EFFICIENCY", right=True),
+        TableColumn(title="SUMS", right=True),
+        TableColumn(title="WIRE", right=True),
     )
     shown = sizes if len(sizes) <= _LARGE else [size for size in sizes if size.efficiency < GOOD or size is sizes[-1]]
     return table(columns, (_row(size) for size in shown))
@@ -115,8 +115,8 @@ def _row(size: Division) -> list[str]:
         str(size.num_tasks),
         str(most) if most == least else f"{least}-{most}",
         f"{size.efficiency:.0%}",
-        words.NOTHING if alone else str(max(size.partials)),
-        words.NOTHING if alone else f"{size.wire:.1f}x",
+        formatting.NOTHING if alone else str(max(size.partials)),
+        formatting.NOTHING if alone else f"{size.wire:.1f}x",
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JobArgument, JsonOption
 from pliant.cli.screen import print_json, say
 from pliant.cli.session import job_id_of, open_client
@@ -34,4 +34,7 @@ def result(
         )
         return
     num_bytes = sum(path.stat().st_size for path in files)
-    say(f"{folder} holds the results of {job_id}: {words.counted(len(files), 'file')}, {words.size(num_bytes)}")
+    say(
+        f"{folder} holds the results of {job_id}: {formatting.counted(len(files), 'file')}, "
+        f"{formatting.size(num_bytes)}"
+    )

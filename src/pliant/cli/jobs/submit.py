@@ -1,34 +1,27 @@
 """The command `submit`: finds the script, makes the request, sends the code."""
-# ruff: noqa: ARG001 (a parameter declares an option; those that are fields of the request are taken from the context)
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from pliant.api.jobs import JobRequest
-from pliant.cli import words
 from pliant.cli.catalog.environments import environment_of
+from pliant.cli.fields import Given, options_of, takes
 from pliant.cli.follow import see_through, tell_end
 from pliant.cli.jobs.plan import advice
-from pliant.cli.options import FollowOption, JsonOption, WaitOption, filled, whole_path
+from pliant.cli.options import JOB, FollowOption, JsonOption, WaitOption, filled, whole_path
 from pliant.cli.problems import checked
 from pliant.cli.screen import print_json, say
 from pliant.cli.session import job_id_of, open_client
 from pliant.client import Client
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, DEFAULT_PRIORITY, DEFAULT_QUEUE, Job
+from pliant.core.job import Job, JobSettings
 
 _USUAL_NAMES: Final = ("train.py", "main.py")
 _IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
-
-
-def _option(text: str, *names: str, metavar: str = "TEXT", plain: bool = False) -> Any:
-    """Return an option; `plain` ones show no default, because it is none or said in the text."""
-    return typer.Option(*names, help=text, metavar=metavar, show_default=not plain)
 
 
 PathArgument = Annotated[
@@ -38,91 +31,15 @@ ArgsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="ARGS", help="What comes after -- is passed to the script.", show_default=False),
 ]
-ScriptOption = Annotated[str | None, _option("The file to run, relative to PATH, if it is not clear.", plain=True)]
-NameOption = Annotated[str | None, _option("For people; default: the script's name.", plain=True)]
-MaxOption = Annotated[int, _option("Grow up to this many tasks.", "--max", metavar="N")]
-MinOption = Annotated[int, _option("Start with, and pause below, this many tasks.", "--min", metavar="N")]
-PriorityOption = Annotated[int, _option("1 to 10000; twice the priority gets twice the slots.", metavar="N")]
-SlotsOption = Annotated[int, _option("GPUs (or CPU slots) that every task holds.", metavar="N")]
-VirtualOption = Annotated[int | None, _option("Parts of the batch; default: 8, or --max.", metavar="N", plain=True)]
-QueueOption = Annotated[str, _option("Where it waits; `pliant queues` lists them.", metavar="NAME")]
-PythonOption = Annotated[str | None, _option("Another Python interpreter, with Pliant installed.", plain=True)]
-EnvironmentOption = Annotated[
-    str | None, _option("Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME", plain=True)
-]
-RequirementsOption = Annotated[
-    str | None, _option("Run with these; the server builds it once.", metavar="FILE", plain=True)
-]
-EnvOption = Annotated[list[str] | None, _option("Environment variable; repeatable.", metavar="K=V", plain=True)]
-DataOption = Annotated[str | None, _option("A folder of the server's, given as DATA_DIR.", metavar="DIR", plain=True)]
-DatasetOption = Annotated[str | None, _option("A data set, given as DATA_DIR and kin.", metavar="NAME", plain=True)]
-CheckpointOption = Annotated[int, _option("Epochs between checkpoints; 0: only when paused.", metavar="N")]
-CheckpointEveryOption = Annotated[
-    float, _option("Seconds between them inside an epoch; 0: none.", "--checkpoint-every", metavar="SECONDS")
-]
-ModeOption = Annotated[
-    str, _option("exact: the same bits for any number of workers; fast: stock sums.", metavar="exact|fast")
-]
-WeightsOption = Annotated[
-    str | None, _option("Start from these weights: a state_dict's path, or a job.", metavar="PATH|JOB", plain=True)
-]
-ResumeOption = Annotated[str | None, _option("Start from a job's newest checkpoint.", metavar="JOB", plain=True)]
-FixedOption = Annotated[
-    int | None, _option("A torchrun-style script of N processes; never resized.", "--fixed", metavar="N", plain=True)
-]
-RestartsOption = Annotated[
-    int | None, _option("With --fixed: start again so often after a failure; default: 3.", metavar="N", plain=True)
-]
-MemoryOption = Annotated[
-    str | None, _option("End a task that uses more memory, such as 4GB.", "--memory", metavar="SIZE", plain=True)
-]
-AuditOption = Annotated[bool, typer.Option("--audit", help="Record which samples every step used.")]
-
-_AS_GIVEN: Final = (
-    "name",
-    "max_tasks",
-    "min_tasks",
-    "priority",
-    "queue",
-    "slots_per_task",
-    "virtual_workers",
-    "mode",
-    "checkpoint_freq",
-    "checkpoint_every_s",
-    "dataset",
-    "max_restarts",
-    "audit",
-)
-"""Options that are fields of the request as they are."""
 
 
-def submit(  # noqa: PLR0913 (one parameter per option)
+@takes(options_of(JobSettings, JOB, defaults=True))
+def submit(
     context: typer.Context,
     path: PathArgument,
     args: ArgsArgument = None,
-    script: ScriptOption = None,
-    name: NameOption = None,
-    max_tasks: MaxOption = 1,
-    min_tasks: MinOption = 1,
-    priority: PriorityOption = DEFAULT_PRIORITY,
-    queue: QueueOption = DEFAULT_QUEUE,
-    slots_per_task: SlotsOption = 1,
-    virtual_workers: VirtualOption = None,
-    python: PythonOption = None,
-    environment: EnvironmentOption = None,
-    requirements: RequirementsOption = None,
-    env: EnvOption = None,
-    data_dir: DataOption = None,
-    dataset: DatasetOption = None,
-    mode: ModeOption = "exact",
-    weights: WeightsOption = None,
-    resume_from: ResumeOption = None,
-    checkpoint_freq: CheckpointOption = 1,
-    checkpoint_every_s: CheckpointEveryOption = DEFAULT_CHECKPOINT_EVERY_S,
-    fixed: FixedOption = None,
-    max_restarts: RestartsOption = None,
-    memory: MemoryOption = None,
-    audit: AuditOption = False,
+    *,
+    given: Given,
     follow: FollowOption = False,
     wait: WaitOption = False,
     as_json: JsonOption = False,
@@ -139,34 +56,28 @@ def submit(  # noqa: PLR0913 (one parameter per option)
     pliant submit ddp.py --fixed 4
     """
     code = path.expanduser()
-    given: dict[str, object] = {
-        **{field: context.params[field] for field in _AS_GIVEN},
-        "script": _script_of(code, script),
-        "args": args or [],
-        "python": whole_path(python),
-        "environment": environment_of(code, environment, requirements),
-        "env": _env_of(env or ()),
-        "data_dir": whole_path(data_dir),
-        "memory_bytes": None if memory is None else words.num_bytes_of(memory, "--memory"),
-        **_size(fixed, min_tasks, max_tasks),
-    }
-    request = checked(JobRequest, filled(given))
+    origins = {name: given.pop(name, None) for name in ("weights", "resume_from")}
+    environment = environment_of(code, given.pop("environment", None), given.pop("requirements", None))
+    script = _script_of(code, given.get("script"))
+    own = {"script": script, "args": args or [], "environment": environment, **_size(given)}
+    request = checked(JobRequest, filled(given | own))
     _warn_of_siblings(code)
     _warn_of_parts(request)
     with open_client(context) as client:
-        request = _from(client, request, weights, resume_from)
+        request = _from(client, request, **origins)
         _tell(client, client.submit(code, request), follow=follow, wait=wait, as_json=as_json)
 
 
-def _size(fixed: int | None, min_tasks: int, max_tasks: int) -> dict[str, object]:
+def _size(given: Given) -> dict[str, object]:
     """Return the fields that `--fixed` sets.
 
     Raises:
         InvalidInput: another size is given as well.
     """
+    fixed = given.get("fixed")
     if fixed is None:
         return {}
-    if not {min_tasks, max_tasks} <= {1, fixed}:
+    if not {given["min_tasks"], given["max_tasks"]} <= {1, fixed}:
         message = f"a fixed job has {fixed} processes, no more and no fewer; leave --min and --max out"
         raise InvalidInput(Problem(field="--fixed", message=message))
     return {"fixed": True, "min_tasks": fixed, "max_tasks": fixed}
@@ -231,15 +142,6 @@ def _script_of(code: Path, given: str | None) -> str:
 
 def _unclear(message: str) -> InvalidInput:
     return InvalidInput(Problem(field="--script", message=message))
-
-
-def _env_of(given: Sequence[str]) -> dict[str, str]:
-    wrong = [pair for pair in given if "=" not in pair]
-    if wrong:
-        raise InvalidInput(
-            *(Problem(field="--env", message=f"{pair!r} has no '='; give it as NAME=VALUE") for pair in wrong)
-        )
-    return dict(pair.split("=", 1) for pair in given)
 
 
 def _warn_of_siblings(code: Path) -> None:

@@ -5,21 +5,21 @@ from typing import Annotated, Final
 
 import typer
 
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonLinesOption
-from pliant.cli.screen import Column, print_json_line, say, show, table
+from pliant.cli.screen import TableColumn, print_json_line, say, show, table
 from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.core.registry import AuditEntry
 
 _PAGE: Final = 1000
 _COLUMNS: Final = (
-    Column(title="TIME"),
-    Column(title="WHO"),
-    Column(title="STATUS", right=True),
-    Column(title="ACTION"),
-    Column(title="TARGET", cut=True),
-    Column(title="FROM", optional=True),
+    TableColumn(title="TIME"),
+    TableColumn(title="WHO"),
+    TableColumn(title="STATUS", right=True),
+    TableColumn(title="ACTION"),
+    TableColumn(title="TARGET", cut=True),
+    TableColumn(title="FROM", optional=True),
 )
 
 
@@ -56,8 +56,8 @@ def _entries(client: Client, who: str | None, limit: int) -> Iterator[AuditEntry
 
 def _row(entry: AuditEntry) -> list[str]:
     return [
-        words.date_time(entry.at),
-        entry.who or words.NOTHING,
+        formatting.date_time(entry.at),
+        entry.who or formatting.NOTHING,
         str(entry.status),
         entry.action,
         entry.target,

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.people.secret import ask, ask_new
 from pliant.cli.screen import print_json, say
@@ -52,7 +52,8 @@ def login(
         print_json({"url": server.url, "name": begun.name, "role": begun.role.value, "expires_at": begun.expires_at})
     else:
         say(
-            f"{begun.name} ({begun.role.value}) is logged in at {server.url} until {words.date_time(begun.expires_at)}."
+            f"{begun.name} ({begun.role.value}) is logged in at {server.url} "
+            f"until {formatting.date_time(begun.expires_at)}."
         )
 
 
@@ -81,7 +82,7 @@ def whoami(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(me)
         return
-    until = "" if me.expires_at is None else f" until {words.date_time(me.expires_at)}"
+    until = "" if me.expires_at is None else f" until {formatting.date_time(me.expires_at)}"
     how = {"file": "the token of the state folder", "password": "a password"}.get(me.by, f"a {me.by}")
     say(f"{me.name} ({me.role.value}) at {url}, by {how}{until}")
     say(f"may {', '.join(permission.value for permission in me.permissions)}")

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 import typer
 
 from pliant.api.people import TokenPage, TokenRequest, TokenView
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show_list, tell
+from pliant.cli.screen import TableColumn, print_json, say, show_list, tell
 from pliant.cli.session import open_client
 from pliant.core.access import Permission
 
@@ -21,11 +21,11 @@ OwnerOption = Annotated[
 
 _DAY_S: Final = 86400.0
 _COLUMNS: Final = (
-    Column(title="TOKEN"),
-    Column(title="LABEL", cut=True),
-    Column(title="SCOPES", wrap=True),
-    Column(title="EXPIRES"),
-    Column(title="LAST USED", optional=True),
+    TableColumn(title="TOKEN"),
+    TableColumn(title="LABEL", cut=True),
+    TableColumn(title="SCOPES", wrap=True),
+    TableColumn(title="EXPIRES"),
+    TableColumn(title="LAST USED", optional=True),
 )
 
 
@@ -74,7 +74,7 @@ def add_token(
     if as_json:
         print_json(made)
         return
-    say(f"{made.info.id} ({made.info.label}) works until {words.date_time(made.info.expires_at)}.")
+    say(f"{made.info.id} ({made.info.label}) works until {formatting.date_time(made.info.expires_at)}.")
     say(f"The token, shown this once: {made.token}")
 
 
@@ -95,6 +95,6 @@ def _row(token: TokenView) -> list[str]:
         token.id,
         token.label,
         "all" if token.scopes is None else ", ".join(scope.value for scope in token.scopes),
-        words.date_time(token.expires_at),
-        words.NOTHING if token.last_used_at is None else words.date_time(token.last_used_at),
+        formatting.date_time(token.expires_at),
+        formatting.NOTHING if token.last_used_at is None else formatting.date_time(token.last_used_at),
     ]

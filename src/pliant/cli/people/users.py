@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from pliant.api.people import UserPage, UserPatch, UserRequest
-from pliant.cli import words
+from pliant.cli import formatting
 from pliant.cli.options import JsonOption, filled
 from pliant.cli.people.secret import ask_new
 from pliant.cli.problems import checked
-from pliant.cli.screen import Column, print_json, say, show, table, tell
+from pliant.cli.screen import TableColumn, print_json, say, show, table, tell
 from pliant.cli.session import open_client
 from pliant.core.access import Role
 
@@ -39,9 +39,14 @@ def list_users(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(UserPage(users=found, next=None))
         return
-    columns = (Column(title="NAME"), Column(title="ROLE"), Column(title="STATE"), Column(title="SINCE"))
+    columns = (
+        TableColumn(title="NAME"),
+        TableColumn(title="ROLE"),
+        TableColumn(title="STATE"),
+        TableColumn(title="SINCE"),
+    )
     states = {True: "active", False: "disabled"}
-    show(table(columns, ([u.name, u.role.value, states[u.active], words.date_time(u.created_at)] for u in found)))
+    show(table(columns, ([u.name, u.role.value, states[u.active], formatting.date_time(u.created_at)] for u in found)))
 
 
 @app.command("add")

@@ -3,10 +3,9 @@
 Where a data set lies is written into what was asked for, and from there into the variables of the job's tasks.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from pliant.core.access import Sight
 from pliant.core.dataset import DataPlace, DataPlaces
@@ -16,13 +15,6 @@ from pliant.core.preparation import Preparation, Preparations, Unpreparable
 
 CheckCode = Callable[[str], tuple[Problem, ...]]
 """Returns what is wrong with a submission, given the folder of its code."""
-
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "train": ("TRAIN_DATA_DIR",),
-    "validation": ("VALIDATION_DATA_DIR", "VAL_DATA_DIR"),
-    "test": ("TEST_DATA_DIR",),
-}
-"""The variables that name the folders of a data set's parts."""
 
 
 class NoData:
@@ -67,13 +59,3 @@ class JobInputs:
                 spec = replace(spec, data_dir=found.folder, data_parts=found.parts)
             missing = (found,) if isinstance(found, Problem) else ()
             yield spec, lambda code: (*missing, *self.preparations.problems(spec, code, sight=sight))
-
-
-def data_environment(spec: JobSpec) -> dict[str, str]:
-    """Return the variables in which a task finds its data."""
-    env = {} if spec.data_dir is None else {"DATA_DIR": spec.data_dir}
-    if spec.dataset is not None:
-        env["PLIANT_DATASET"] = spec.dataset
-    for part, place in spec.data_parts.items():
-        env.update(dict.fromkeys(NAMES.get(part, ()), place))
-    return env

@@ -1,4 +1,4 @@
-"""How a task is started: its token, and the order for its process. What only its kind needs comes with `Start`."""
+"""How a task is started: its token, and the order for its process. What only its kind needs comes with `TaskStart`."""
 
 import hashlib
 import hmac
@@ -6,12 +6,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pliant.control.jobs.inputs import data_environment
 from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.live import job_of
 from pliant.control.settings import ControlSettings
 from pliant.core.job import Job, JobId, Task
 from pliant.core.ports import RunAs, StartOrder
+from pliant.core.task_environment import TaskData, TaskEnvironment, TaskFolders
 
 
 def job_token(secret: bytes, job_id: JobId) -> str:
@@ -71,26 +71,28 @@ def _read_only(job: Job, settings: ControlSettings) -> tuple[str, ...]:
 
 
 def _environment(job: Job, task: Task, settings: ControlSettings) -> dict[str, str]:
-    folders = settings.folders(job.id)
-    env = {
-        **job.spec.env,
-        "PLIANT_TASK_ID": task.id,
-        "PLIANT_JOB_ID": job.id,
-        "RESULT_DIR": str(folders.result),
-        "LOG_DIR": str(folders.log(task.id, task.node_id)),
-        "SAVED_MODEL_DIR": str(folders.model),
-        "JOB_STATE_DIR": str(folders.state),
-        "TRAINING_ID": job.id,
-        "DLI_EXECID": job.id,
-        "DLI_WORK_DIR": str(folders.code),
-        "FABRIC_BACKEND": "pytorch",
-        "TASK_JOB_ID": job.id,
-    }
-    if job.spec.weights is not None:
-        env["PLIANT_WEIGHTS"] = job.spec.weights
-    env.update(data_environment(job.spec))
-    if settings.ibm_modules is not None:
-        theirs = job.spec.env.get("PYTHONPATH")
-        env["FABRIC_HOME"] = str(settings.ibm_modules)
-        env["PYTHONPATH"] = f"{settings.ibm_modules}:{theirs}" if theirs else str(settings.ibm_modules)
-    return env
+    """Return the variables of a task of any kind: the person's own, and before them what Pliant tells it."""
+    folders, ibm, parts = settings.folders(job.id), settings.ibm_modules, job.spec.data_parts
+    ours = TaskEnvironment(
+        task_id=task.id,
+        job_id=job.id,
+        weights=job.spec.weights,
+        ibm_modules=None if ibm is None else str(ibm),
+        folders=TaskFolders(
+            code=str(folders.code),
+            result=str(folders.result),
+            log=str(folders.log(task.id, task.node_id)),
+            model=str(folders.model),
+            state=str(folders.state),
+        ),
+        data=TaskData(
+            folder=job.spec.data_dir,
+            dataset=job.spec.dataset,
+            train=parts.get("train"),
+            validation=parts.get("validation"),
+            test=parts.get("test"),
+        ),
+    )
+    theirs = job.spec.env.get("PYTHONPATH")
+    path = {} if ibm is None else {"PYTHONPATH": f"{ibm}:{theirs}" if theirs else str(ibm)}
+    return {**job.spec.env, **ours.to_env(), **path}

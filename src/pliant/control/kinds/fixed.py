@@ -32,6 +32,7 @@ from pliant.core.job import Job, JobSpec, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskEvent, TaskState
 from pliant.core.plan import Placement
 from pliant.core.ports import Address, ExitFacts, TaskExit
+from pliant.core.task_environment import FixedTask
 from pliant.core.workload import Workload
 from pliant.policy.elastic.membership import Membership
 
@@ -74,7 +75,7 @@ class Fixed(Kind):
         return tuple(
             TaskStart(
                 placement=placement,
-                env=_environment(live.job, assigned),
+                env=_environment(live.job, assigned).to_env(),
                 sees=assigned.node_slots,
                 note=f"as rank {assigned.rank} of {assigned.size}",
             )
@@ -228,27 +229,17 @@ def assign_ranks(placements: Sequence[Placement], meeting: Address) -> tuple[Ran
     return tuple(found)
 
 
-def _environment(job: Job, assigned: RankAssignment) -> dict[str, str]:
-    """Return what torchrun sets for a process, so that `init_process_group` finds the others by itself.
-
-    The names are those of https://docs.pytorch.org/docs/stable/elastic/run.html.
-    """
-    return {
-        "PLIANT_FIXED": "1",
-        "DLI_IS_ELASTIC": "false",
-        "MASTER_ADDR": assigned.meeting.host,
-        "MASTER_PORT": str(assigned.meeting.port),
-        "RANK": str(assigned.rank),
-        "WORLD_SIZE": str(assigned.size),
-        "LOCAL_RANK": str(assigned.local_rank),
-        "LOCAL_WORLD_SIZE": str(assigned.local_size),
-        "GROUP_RANK": str(assigned.node_rank),
-        "GROUP_WORLD_SIZE": str(assigned.num_nodes),
-        "ROLE_NAME": "default",
-        "ROLE_RANK": str(assigned.rank),
-        "ROLE_WORLD_SIZE": str(assigned.size),
-        "TORCHELASTIC_RESTART_COUNT": str(job.num_restarts),
-        "TORCHELASTIC_MAX_RESTARTS": str(job.spec.max_restarts),
-        "TORCHELASTIC_RUN_ID": job.id,
-        "TORCHELASTIC_USE_AGENT_STORE": "False",
-    }
+def _environment(job: Job, assigned: RankAssignment) -> FixedTask:
+    return FixedTask(
+        master_address=assigned.meeting.host,
+        master_port=assigned.meeting.port,
+        rank=assigned.rank,
+        size=assigned.size,
+        local_rank=assigned.local_rank,
+        local_size=assigned.local_size,
+        node_rank=assigned.node_rank,
+        num_nodes=assigned.num_nodes,
+        num_restarts=job.num_restarts,
+        max_restarts=job.spec.max_restarts,
+        run_id=job.id,
+    )

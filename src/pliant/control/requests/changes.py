@@ -148,12 +148,7 @@ def change(draft: Draft, kinds: Kinds, live: LiveJob, patch: JobPatch, revision:
             f"{job.id} was changed meanwhile: it is at revision {job.revision}, not {revision}; read it again and "
             f"repeat the change"
         )
-    asked = {
-        name: value
-        for name in ("priority", "min_tasks", "max_tasks", "queue")
-        if (value := getattr(patch, name)) is not None
-    }
-    changes = {name: value for name, value in asked.items() if value != getattr(job, name)}
+    changes = {name: value for name, value in patch.changes().items() if value != getattr(job, name)}
     if not changes:
         return
     new = replace(job, **changes)

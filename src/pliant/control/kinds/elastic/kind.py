@@ -17,6 +17,7 @@ from pliant.core.lifecycle import GenerationState, TaskState
 from pliant.core.link import FromTask
 from pliant.core.plan import Placement
 from pliant.core.ports import TaskExit
+from pliant.core.task_environment import ElasticTask
 from pliant.policy.elastic.membership import GenerationView, Gone, Tick, restore
 
 
@@ -38,7 +39,7 @@ class Elastic(Kind):
         """Return as many as there are slots for; no more than the minimum before it is proven that the job trains."""
         if not live.proven:
             placements = placements[: max(0, live.job.min_tasks - len(live.staying))]
-        env = _environment(live.job, draft.settings)
+        env = _environment(live.job, draft.settings).to_env()
         return tuple(TaskStart(placement=placement, env=env) for placement in placements)
 
     def regroup(self, draft: Draft, live: LiveJob, cause: str) -> LiveJob:
@@ -125,27 +126,20 @@ def _start_deadline(live: LiveJob, task: Task) -> float | None:
     return max(task.started_at, live.adopted_at) + live.slept_s + live.job.spec.start_timeout_s
 
 
-def _environment(job: Job, settings: ControlSettings) -> dict[str, str]:
-    """Return what a task needs that trains under the coordinator."""
-    env = {
-        "PLIANT_URL": settings.url,
-        "PLIANT_TASK_TOKEN": job_token(settings.secret, job.id),
-        "PLIANT_LEASE_S": f"{settings.timeouts.lease_s:g}",
-        "PLIANT_VIRTUAL_WORKERS": str(job.spec.virtual_workers),
-        "PLIANT_MAX_TASKS": str(job.spec.max_tasks),
-        "PLIANT_MODE": job.spec.mode,
-        "PLIANT_CHECKPOINT_FREQ": str(job.spec.checkpoint_freq),
-        "PLIANT_CHECKPOINT_EVERY_S": f"{job.spec.checkpoint_every_s:g}",
-        "DLI_IS_ELASTIC": "true",
-    }
-    if settings.trust.certificate is not None:
-        env["PLIANT_CA"] = str(settings.trust.certificate)
-    if settings.trust.server_name is not None:
-        env["PLIANT_SERVER_NAME"] = settings.trust.server_name
-    if settings.server_file is not None:
-        env["PLIANT_SERVER_FILE"] = str(settings.server_file)
-    if job.spec.audit:
-        env["PLIANT_AUDIT"] = "1"
-    if job.spec.resume_from is not None:
-        env["PLIANT_RESUME_FROM"] = job.spec.resume_from
-    return env
+def _environment(job: Job, settings: ControlSettings) -> ElasticTask:
+    certificate, server_file = settings.trust.certificate, settings.server_file
+    return ElasticTask(
+        url=settings.url,
+        token=job_token(settings.secret, job.id),
+        lease_s=settings.timeouts.lease_s,
+        virtual_workers=job.spec.virtual_workers,
+        max_tasks=job.spec.max_tasks,
+        mode=job.spec.mode,
+        checkpoint_freq=job.spec.checkpoint_freq,
+        checkpoint_every_s=job.spec.checkpoint_every_s,
+        certificate=None if certificate is None else str(certificate),
+        server_name=settings.trust.server_name,
+        server_file=None if server_file is None else str(server_file),
+        audit=job.spec.audit,
+        resume_from=job.spec.resume_from,
+    )

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pliant.api.jobs import MAX_VIRTUAL_WORKERS
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.job import MAX_VIRTUAL_WORKERS
 
 MAX_CONF_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -1,0 +1,86 @@
+"""Request bodies made from nouns: a field is declared on the noun, and the bodies that give it follow.
+
+    class QueueRequest(Request, QueueSettings):                # every field, with the noun's defaults and rules
+    class QueuePatch(Patch, of=QueueSettings, but=("name",)):  # the same fields, none of them needed
+
+For every field of the noun that it inherits, `Request` takes over name, type and default. The rules in `Input` become
+checks, and the string under the field becomes its description in the OpenAPI document. The type checker sees ordinary
+inheritance from a dataclass. What is declared in the body itself comes before what the noun says.
+
+A body refuses unknown fields, and says all that is wrong with it at once. Whole numbers and truth values are taken as
+such only: neither "1" nor 1.0 is 1.
+"""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING
+from typing import Annotated, Any, ClassVar, Self, TypeVar, dataclass_transform
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pliant.api.derive import settable, with_checks
+
+B = TypeVar("B")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
+class Request(BaseModel, frozen=True):
+    """Base of all request bodies."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Take over the fields of the nouns among the bases."""
+        super().__init_subclass__(**options)
+        own = inspect.get_annotations(cls)
+        inherited = [one for base in cls.__bases__ if not issubclass(base, BaseModel) for one in settable(base)]
+        hints: dict[str, Any] = {}
+        for one in inherited:
+            hints[one.name] = own.get(one.name, Annotated[one.hint, Field(description=one.doc or None)])
+            if one.name not in own and one.field.default_factory is not MISSING:
+                setattr(cls, one.name, Field(default_factory=one.field.default_factory))
+        cls.__annotations__ = {name: with_checks(hint) for name, hint in (hints | own).items()}
+
+    def given(self) -> dict[str, Any]:
+        """Return the value of every field."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+class Patch(Request):
+    """Base of bodies that change something: what is left out stays as it is; at least one field is given."""
+
+    can_be_none: ClassVar[frozenset[str]] = frozenset()
+    """Fields that have None as a value; for all others null changes nothing."""
+
+    def __init_subclass__(cls, of: type | None = None, but: Iterable[str] = (), **options: Any) -> None:
+        """Declare the fields of a noun, but for some, as ones that may be left out."""
+        own = inspect.get_annotations(cls)
+        noun = [one for one in settable(of) if one.name not in {*but, *own}] if of is not None else []
+        cls.can_be_none = cls.can_be_none | {one.name for one in noun if one.can_be_none}
+        for one in noun:
+            own[one.name] = Annotated[one.hint | None, Field(description=f"null: {one.none}." if one.none else None)]
+            setattr(cls, one.name, None)
+        cls.__annotations__ = own
+        super().__init_subclass__(**options)
+
+    def changes(self) -> Mapping[str, Any]:
+        """Return the fields that change, with their new values."""
+        given = {name: value for name, value in self.given().items() if name in self.model_fields_set}
+        return {name: value for name, value in given.items() if value is not None or name in self.can_be_none}
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError(f"nothing to change: give one of {', '.join(type(self).model_fields)}")
+        return self
+
+
+def refuse(body: B, faults: Iterable[str]) -> B:
+    """Return a body whose fields fit each other.
+
+    Raises:
+        ValueError: they do not; with all of the faults.
+    """
+    if found := "; ".join(faults):
+        raise ValueError(found)
+    return body

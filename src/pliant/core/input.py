@@ -1,0 +1,54 @@
+"""What may be given for a field: written on the field of a noun, once, and read by every edge that takes values in.
+
+    weight: Annotated[int, Input(Ge(1), Le(10_000))] = 1
+
+The rules are `annotated_types`' and the few below that it lacks. They stand inside `Input` because they count for what
+people give, and only for that: a value that was kept under earlier rules, or that a newer server answers, is read as
+it is. `api.derive` turns them into checks of request bodies; nothing else looks at them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from annotated_types import BaseMetadata, GroupedMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A text has to match this regular expression somewhere; `^` and `$` bind it to its ends."""
+
+    regex: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A function has to take the value."""
+
+    read: Callable[[Any], object]
+    """Raises `InvalidInput`, and says what is wrong, if it is no value."""
+
+
+class Finite:
+    """A number has to be finite."""
+
+
+FINITE: Final = Finite()
+
+Rule = BaseMetadata | GroupedMetadata | Pattern | Check | Finite
+
+
+class Input:
+    """The rules for a field that a person gives."""
+
+    __slots__ = ("none", "rules")
+
+    def __init__(self, *rules: Rule, none: str = "") -> None:
+        """Say the rules.
+
+        Args:
+            rules: all of which the value has to keep.
+            none: what None means where it can be given, such as "no limit".
+        """
+        self.rules = rules
+        self.none = none

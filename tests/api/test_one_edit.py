@@ -1,0 +1,130 @@
+"""A field that is added to a queue or to a training is one edit of one file; all else follows.
+
+The edit is made in a copy of the sources, and a program looks at every place where the field has to turn up.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+FIELD = '''    patience_s: Annotated[float, Input(Ge(0), Le(900))] = 30.0
+    """Seconds before somebody looks at it. They come by bicycle."""
+'''
+EDITS = {"core/queue.py": "    open: bool = True\n", "core/job.py": "    audit: bool = False\n"}
+"""The files with the noun, and the field that the new one is put before."""
+PROGRAM = """
+import contextlib, io, json, os, sys
+from pathlib import Path
+import httpx
+from tests.server.conftest import TOKEN, Served
+from pliant.cli.app import main
+
+home = Path(sys.argv[1])
+served = Served(home)
+os.environ |= {"PLIANT_URL": f"http://{served.address}", "PLIANT_TOKEN": TOKEN, "COLUMNS": "200", "NO_COLOR": "1"}
+
+def run(*args):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), contextlib.suppress(SystemExit):
+        main(args)
+    return out.getvalue()
+
+script = home / "train.py"
+script.write_text("print()\\n")
+schemas = httpx.get(f"http://{served.address}/openapi.json").json()["components"]["schemas"]
+print(json.dumps({
+    "schemas": {name: schemas[name]["properties"].get("patience_s") for name in
+                ("QueueRequest", "QueuePatch", "Queue", "JobSpec", "JobPatch")},
+    "help": {verb: run(*verb.split(), "--help") for verb in ("queues add", "queues set", "submit")},
+    "usual queue": json.loads(run("queues", "add", "usual", "--json")),
+    "made queue": json.loads(run("queues", "add", "calm", "--patience-s", "60", "--json")),
+    "changed queue": json.loads(run("queues", "set", "calm", "--patience-s", "90", "--json")),
+    "refused queue": run("queues", "set", "calm", "--patience-s", "901"),
+    "listed queues": json.loads(run("queues", "--json")),
+    "kept queue": served.control.queues.queue("calm").noun.patience_s,
+    "usual job": json.loads(run("submit", str(script), "--json")),
+    "made job": json.loads(run("submit", str(script), "--patience-s", "12.5", "--json")),
+    "refused job": run("submit", str(script), "--patience-s", "-1"),
+    "shown job": json.loads(run("show", "2", "--json")),
+    "kept job": served.store.job("job-2").spec.patience_s,
+}))
+served.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what the program finds in sources with the edit."""
+    folder = tmp_path_factory.mktemp("edited")
+    shutil.copytree(ROOT / "src/pliant", folder / "src/pliant", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, before in EDITS.items():
+        file = folder / "src/pliant" / name
+        source = file.read_text()
+        assert source.count(before) == 1
+        file.write_text(source.replace(before, FIELD + before))
+    (folder / "home").mkdir()
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder / "home")],
+        env={**env, "PYTHONPATH": f"{folder / 'src'}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_openapi_document_says_its_rules_where_it_is_given_and_its_default(found: dict[str, Any]) -> None:
+    schemas = found["schemas"]
+
+    number = {"type": "number", "minimum": 0.0, "maximum": 900.0}
+    described = {"description": "Seconds before somebody looks at it. They come by bicycle.", "title": "Patience S"}
+    assert schemas["QueueRequest"] == {**number, **described, "default": 30.0}
+    assert schemas["QueuePatch"] == {"anyOf": [number, {"type": "null"}], "title": "Patience S"}
+    assert schemas["Queue"] == schemas["JobSpec"] == {"type": "number", "title": "Patience S", "default": 30.0}
+    assert schemas["JobPatch"] is None, "what was submitted stays as it is"
+
+
+def test_the_commands_have_an_option_for_it(found: dict[str, Any]) -> None:
+    lines = {
+        verb: [line for line in page.splitlines() if "--patience-s" in line] for verb, page in found["help"].items()
+    }
+
+    assert [line.split() for line in lines["queues add"]] == [
+        ["--patience-s", "N", "Seconds", "before", "somebody", "looks", "at", "it"]
+    ]
+    assert lines["queues set"] == lines["queues add"]
+    assert [line.split()[-2:] for line in lines["submit"]] == [["[default:", "30.0]"]]
+
+
+def test_a_queue_is_made_changed_shown_and_kept_with_it(found: dict[str, Any]) -> None:
+    assert found["usual queue"]["queue"]["patience_s"] == 30.0
+    assert found["made queue"]["queue"]["patience_s"] == 60.0
+    assert found["changed queue"]["queue"]["patience_s"] == 90.0
+    assert {view["queue"]["name"]: view["queue"]["patience_s"] for view in found["listed queues"]["queues"]} == {
+        "calm": 90.0,
+        "default": 30.0,
+        "usual": 30.0,
+    }
+    assert found["kept queue"] == 90.0
+    assert "less than or equal to 900" in found["refused queue"]
+
+
+def test_a_training_is_submitted_shown_and_kept_with_it(found: dict[str, Any]) -> None:
+    assert found["usual job"]["spec"]["patience_s"] == 30.0
+    assert found["made job"]["spec"]["patience_s"] == 12.5
+    assert found["shown job"]["job"]["spec"]["patience_s"] == 12.5
+    assert found["kept job"] == 12.5
+    assert "greater than or equal to 0" in found["refused job"]
