@@ -142,7 +142,7 @@ def test_the_example_of_membership() -> None:
     assert story.membership.wake_at == 10.0 + story.membership.gather_s == 10.3
     story.now = 10.1
     assert story.ready(C) == form(2, A, B, C, cause="free slots", to=[A, B, C])
-    assert story.membership.active == (A,), "it trains on meanwhile"
+    assert set(story.membership.active) == {A}, "it trains on meanwhile"
     assert story.switched(A, B, C, step=40) == activated(2, A, B, C, from_size=1, cause="free slots", step=40)
     story.now = 12.0
     assert story.gone(B) == (*abandon(2, lost, A, C), *form(3, A, C, cause=lost, to=[A, C]))

@@ -62,8 +62,8 @@ def _receive(membership: Membership, event: TaskMessage, now: float, effects: li
             return _note_ready(membership, task_id, ready.host, ready.port, now)
         case Switched() as switched:
             return _take_switched(membership, task_id, switched, now, effects)
-        case Lost() as broken:
-            return _take_broken(membership, task_id, broken, now, effects)
+        case Lost() as lost:
+            return _take_lost(membership, task_id, lost, now, effects)
         case _:
             assert_never(event.message)
 
@@ -182,9 +182,7 @@ def _forget_outsiders(membership: Membership, generation: GenerationView) -> Mem
     return replace(membership, tasks=tasks)
 
 
-def _take_broken(
-    membership: Membership, task_id: TaskId, message: Lost, now: float, effects: list[Effect]
-) -> Membership:
+def _take_lost(membership: Membership, task_id: TaskId, message: Lost, now: float, effects: list[Effect]) -> Membership:
     forming = membership.forming
     reason = f"{task_id} reports: {message.error}"
     if forming is not None and message.generation == forming.number:
