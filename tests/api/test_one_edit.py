@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).parents[2]
 FIELD = '''    patience_s: Annotated[float, Input(Ge(0), Le(900))] = 30.0
@@ -40,7 +40,7 @@ def run(*args):
 
 script = home / "train.py"
 script.write_text("print()\\n")
-schemas = httpx.get(f"http://{served.address}/openapi.json").json()["components"]["schemas"]
+schemas = httpx.get(f"http://{served.address}/openapi.json", timeout=60).json()["components"]["schemas"]
 print(json.dumps({
     "schemas": {name: schemas[name]["properties"].get("patience_s") for name in
                 ("QueueRequest", "QueuePatch", "Queue", "JobSpec", "JobPatch")},
@@ -78,7 +78,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         env={**env, "PYTHONPATH": f"{folder / 'src'}:{ROOT}"},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stderr
