@@ -44,7 +44,7 @@ def environment(**more: Any) -> TaskEnvironment:
     "told",
     [
         environment(elastic=ELASTIC, folders=TaskFolders(result="/r", log="/r/log"), weights="/w.pt"),
-        environment(fixed=FIXED, data=TaskData(folder="/d", dataset="d", validation="/d/v")),
+        environment(fixed=FIXED, is_elastic="false", data=TaskData(folder="/d", dataset="d", validation="/d/v")),
     ],
     ids=["elastic", "fixed"],
 )

@@ -152,8 +152,6 @@ class ElasticTask(Variables):
     """The certificate that it knows the server by; absent without TLS."""
     server_name: Annotated[str | None, Variable("PLIANT_SERVER_NAME")] = None
     """The name that stands in that certificate, if it is not the URL's."""
-    is_elastic: Annotated[str, Variable("DLI_IS_ELASTIC")] = "true"
-    """IBM's name; always `true`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +189,6 @@ class FixedTask(Variables):
     """Always `default`."""
     agent_store: Annotated[str, Variable("TORCHELASTIC_USE_AGENT_STORE")] = "False"
     """Always `False`: the process of rank 0 makes the store."""
-    is_elastic: Annotated[str, Variable("DLI_IS_ELASTIC")] = "false"
-    """IBM's name; always `false`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +203,8 @@ class TaskEnvironment(Variables):
     """A `state_dict` to start from, as a whole path; or absent."""
     backend: Annotated[str, Variable("FABRIC_BACKEND")] = "pytorch"
     """IBM's name; always `pytorch`."""
+    is_elastic: Annotated[str, Variable("DLI_IS_ELASTIC")] = "true"
+    """IBM's name: `true`, or `false` for the processes of a fixed job."""
     ibm_modules: Annotated[str | None, Variable("FABRIC_HOME")] = None
     """The folder of IBM's modules; `PYTHONPATH` begins with it."""
     folders: TaskFolders = field(default_factory=TaskFolders)

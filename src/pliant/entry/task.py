@@ -40,8 +40,8 @@ def main(argv: Sequence[str]) -> int:
     if FixedTask.is_said(os.environ):
         return _run_fixed(argv)
     told, node = TaskEnvironment.from_env(os.environ), TaskNode.from_env(os.environ)
-    training = told.elastic
-    if training is None or told.folders.result is None or told.folders.log is None:
+    training, log_dir = told.elastic, _path(told.folders.log)
+    if training is None or log_dir is None or told.folders.result is None:
         raise KeyError("a task needs PLIANT_URL, RESULT_DIR and LOG_DIR in its environment")
     os.environ.pop("PLIANT_TASK_TOKEN")  # the script and what it starts have no use for it
     limit_threads(node.num_threads)
@@ -49,7 +49,6 @@ def main(argv: Sequence[str]) -> int:
     def send(message: FromTask) -> None:
         link.send(message)
 
-    log_dir = Path(told.folders.log)
     notes = StepFile(log_dir)
     membership = TaskMembership(
         job_id=told.job_id,
@@ -68,21 +67,7 @@ def main(argv: Sequence[str]) -> int:
         deliver=membership.deliver,
         pulse=PulseSettings(make=membership.pulse, lease_s=training.lease_s) if training.lease_s is not None else None,
     )
-    context = TrainContext(
-        membership=membership,
-        clock=time.monotonic,
-        now=time.time,
-        virtual_workers=training.virtual_workers,
-        checkpoint_freq=training.checkpoint_freq,
-        checkpoint_every_s=training.checkpoint_every_s,
-        mode=training.mode,
-        weights=_path(told.weights),
-        resume_from=_path(training.resume_from),
-        memory_dir=_path(node.memory_dir),
-        result_dir=Path(told.folders.result),
-        log_dir=log_dir,
-        audit=training.audit,
-    )
+    context = _train_context(told, node, membership)
     context.cleanups.append(notes.close)
     TRAIN_CONTEXT.set(context)
     _leave_on_sigterm(membership)
@@ -95,6 +80,26 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         link.close(GOODBYE_S)
+
+
+def _train_context(told: TaskEnvironment, node: TaskNode, membership: TaskMembership) -> TrainContext:
+    training = told.elastic
+    assert training is not None
+    return TrainContext(
+        membership=membership,
+        clock=time.monotonic,
+        now=time.time,
+        virtual_workers=training.virtual_workers,
+        checkpoint_freq=training.checkpoint_freq,
+        checkpoint_every_s=training.checkpoint_every_s,
+        mode=training.mode,
+        weights=_path(told.weights),
+        resume_from=_path(training.resume_from),
+        memory_dir=_path(node.memory_dir),
+        result_dir=_path(told.folders.result),
+        log_dir=_path(told.folders.log),
+        audit=training.audit,
+    )
 
 
 def _leave_on_sigterm(membership: TaskMembership) -> None:

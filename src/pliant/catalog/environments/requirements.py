@@ -62,10 +62,10 @@ class Requirements:
         """The same for people, with the constraints."""
         return self.text + "".join(f"-c {line}\n" for line in self.constraints)
 
-    def key(self, *surroundings: str) -> str:
+    def key(self, *context: str) -> str:
         """Return the digest of this and of all else that decides what comes out."""
         wheels = sorted((wheel.path.name, wheel.digest) for wheel in self.wheels)
-        facts = [self.lines, self.constraints, wheels, surroundings]
+        facts = [self.lines, self.constraints, wheels, context]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

@@ -28,6 +28,8 @@ class TaskStart:
 
     placement: Placement
     env: Mapping[str, str] = field(default_factory=dict)
+    is_elastic: bool = True
+    """What IBM's variable of that name says of it."""
     sees: tuple[int, ...] = ()
     """Slots whose devices it can see, in this order; its own if empty."""
     note: str = ""

@@ -35,7 +35,7 @@ def start_order(
         node_id=task.node_id,
         slots=task.slots,
         argv=(job.spec.script, *job.spec.args),
-        env={**_environment(job, task, settings), **start.env},
+        env={**_environment(job, task, settings, start), **start.env},
         cwd=str(folders.code),
         log_dir=str(folders.log(task.id, task.node_id)),
         result_dir=str(folders.result),
@@ -70,13 +70,14 @@ def _read_only(job: Job, settings: ControlSettings) -> tuple[str, ...]:
     return () if own.is_relative_to(Path(job.spec.data_dir).resolve()) else (job.spec.data_dir,)
 
 
-def _environment(job: Job, task: Task, settings: ControlSettings) -> dict[str, str]:
+def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskStart) -> dict[str, str]:
     """Return the variables of a task of any kind: the person's own, and before them what Pliant tells it."""
     folders, ibm, parts = settings.folders(job.id), settings.ibm_modules, job.spec.data_parts
     ours = TaskEnvironment(
         task_id=task.id,
         job_id=job.id,
         weights=job.spec.weights,
+        is_elastic="true" if start.is_elastic else "false",
         ibm_modules=None if ibm is None else str(ibm),
         folders=TaskFolders(
             code=str(folders.code),

@@ -76,6 +76,7 @@ class Fixed(Kind):
             TaskStart(
                 placement=placement,
                 env=_environment(live.job, assigned).to_env(),
+                is_elastic=False,
                 sees=assigned.node_slots,
                 note=f"as rank {assigned.rank} of {assigned.size}",
             )
