@@ -1,12 +1,13 @@
 """An agent in a process of its own, over a socket pair, does all that one in the server's process does."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,33 @@ def test_the_tasks_of_an_agent_that_is_killed_are_adopted_by_the_next_one(
     assert [(task.task_id, task.pid) for task in second.cluster.observe().tasks] == [(task_id, pid)]
     second.finish(task_id, 5)
     assert second.exit_of(task_id, second.exits()).exit_code == 5
+
+
+def test_the_memory_limit_of_a_task_outlives_the_agent_that_started_it(
+    tmp_path: Path, bring_up_remote: Callable[[Path], RemoteStage]
+) -> None:
+    first = bring_up_remote(tmp_path)
+    hog = """
+import signal, time
+while not (folder / "go").exists():
+    time.sleep(0.01)
+x = b"1" * (300 << 20)
+signal.pause()
+"""
+    order = replace(first.order(TaskId("job-1.1"), (0,), hog), memory_bytes=150 << 20)
+    first.cluster.start(order)
+    pid = first.pid_of(order.task_id)
+    first.agent.kill()
+    until(lambda: _refuses(first), "the adapter has seen it")
+
+    second = bring_up_remote(tmp_path)
+    exits = second.exits()
+    assert [(task.task_id, task.pid) for task in second.cluster.observe().tasks] == [(order.task_id, pid)]
+    (second.folder(order.task_id) / "go").touch()
+    ended = second.exit_of(order.task_id, exits)
+    assert ended.exit_code == -9
+    assert re.fullmatch(r"used [0-9]+ MiB of memory, more than its limit of 150 MiB, and .*", ended.cause), ended.cause
+    assert ended.facts.out_of_memory
 
 
 def test_where_no_agent_answers_there_is_no_cluster() -> None:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from pliant.core.access import EVERYBODY, Principal, Sight
 from pliant.core.errors import Forbidden, NotFound, Problem
-from pliant.core.registry import Kept, Noun, Registry
+from pliant.core.registry import Kept, Noun, Registry, iterate_nouns
 
 
 class Shareable(Noun, Protocol):
@@ -22,19 +22,6 @@ class Shareable(Noun, Protocol):
 
 N = TypeVar("N", bound=Noun)
 S = TypeVar("S", bound=Shareable)
-
-_PAGE = 200
-
-
-def iterate_nouns(registry: Registry, kind: type[N], *, after: str = "", prefix: str = "") -> Iterator[Kept[N]]:
-    """Yield all nouns of a kind in the order of their names, those after a name, whose name begins with `prefix`."""
-    after = max(after, prefix)
-    while page := registry.list(kind, after=after, limit=_PAGE):
-        for kept in page:
-            if not kept.noun.name.startswith(prefix):
-                return
-            yield kept
-        after = page[-1].noun.name
 
 
 def take_page(

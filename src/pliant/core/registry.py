@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 MAX_NAME = 200
 """Characters of a name."""
-_PAGE: Final = 500
+_PAGE: Final = 200
 
 
 class Noun(Protocol):
@@ -80,11 +80,24 @@ class Registry(Protocol):
         ...
 
 
-def read_all(registry: Registry, kind: type[N], owner: str | None = None) -> Iterator[Kept[N]]:
-    """Yield all nouns of a kind, or those of one owner, in the order of their names. It reads page by page."""
-    after = ""
+def iterate_nouns(
+    registry: Registry, kind: type[N], *, owner: str | None = None, after: str = "", prefix: str = ""
+) -> Iterator[Kept[N]]:
+    """Yield all nouns of a kind in the order of their names; reads page by page.
+
+    Args:
+        registry: where they are kept.
+        kind: which nouns.
+        owner: only those of this user.
+        after: only those with a later name.
+        prefix: only those whose name begins with this, and goes on.
+    """
+    after = max(after, prefix)
     while page := registry.list(kind, owner=owner, after=after, limit=_PAGE):
-        yield from page
+        for kept in page:
+            if not kept.noun.name.startswith(prefix):
+                return
+            yield kept
         if len(page) < _PAGE:
             return
         after = page[-1].noun.name

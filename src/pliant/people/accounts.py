@@ -13,7 +13,7 @@ from pliant.api.people import UserPatch, UserRequest, password_fault
 from pliant.core.access import Role
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.ports import Clock
-from pliant.core.registry import Kept, Registry, read_all
+from pliant.core.registry import Kept, Registry, iterate_nouns
 from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.passwords import Passwords
 from pliant.people.user import ADMIN, User, is_name
@@ -175,7 +175,7 @@ class Accounts:
     def _keep_an_administrator(self, user: User, changed: User | None) -> None:
         if not _administers(user) or (changed is not None and _administers(changed)):
             return
-        others = (kept.noun for kept in read_all(self._registry, User) if kept.noun.name != user.name)
+        others = (kept.noun for kept in iterate_nouns(self._registry, User) if kept.noun.name != user.name)
         if not any(_administers(other) for other in others):
             raise Conflict(f"{user.name} is the last active administrator; make another user one first")
 

@@ -16,7 +16,7 @@ from pliant.api.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TOKEN_PREFIX, TokenR
 from pliant.core.access import Permission
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, Stale
 from pliant.core.ports import Clock
-from pliant.core.registry import Kept, Registry, read_all
+from pliant.core.registry import Kept, Registry, iterate_nouns
 
 TokenHex = Callable[[int], str]
 """Returns so many random bytes as hexadecimal digits, as `secrets.token_hex` does."""
@@ -194,7 +194,7 @@ class CredentialStore:
     def list_tokens(self, owner: str) -> list[Kept[PersonalToken]]:
         """Return a user's tokens, newest first; those that expired long ago are forgotten."""
         shown, now = [], self._clock.now()
-        for kept in read_all(self._registry, PersonalToken, owner):
+        for kept in iterate_nouns(self._registry, PersonalToken, owner=owner):
             if kept.noun.expires_at + _SHOWN_S < now:
                 self._remove(PersonalToken, kept.noun.name)
             else:
@@ -215,7 +215,7 @@ class CredentialStore:
 
     def revoke_tokens(self, owner: str) -> None:
         """Revoke every token of a user."""
-        for kept in read_all(self._registry, PersonalToken, owner):
+        for kept in iterate_nouns(self._registry, PersonalToken, owner=owner):
             self._remove(PersonalToken, kept.noun.name)
 
     def end_session(self, session_id: str) -> None:
@@ -224,7 +224,7 @@ class CredentialStore:
 
     def end_sessions(self, owner: str, *, but: str = "") -> None:
         """End all sessions of a user, except the one with this id."""
-        for kept in read_all(self._registry, LogonSession, owner):
+        for kept in iterate_nouns(self._registry, LogonSession, owner=owner):
             if kept.noun.name != but:
                 self.end_session(kept.noun.name)
 
@@ -235,7 +235,7 @@ class CredentialStore:
     def _forget_expired(self, owner: str | None) -> list[LogonSession]:
         """Forget the sessions that have expired; return the others."""
         now, live = self._clock.now(), []
-        for kept in read_all(self._registry, LogonSession, owner):
+        for kept in iterate_nouns(self._registry, LogonSession, owner=owner):
             if now < kept.noun.expires_at:
                 live.append(kept.noun)
             else:

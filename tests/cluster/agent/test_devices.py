@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.cluster.agent.devices import Devices, confine, discover, visible
+from pliant.cluster.agent.devices import Devices, confine, discover, share_of_threads, visible
 
 UUIDS = ("GPU-aa10", "GPU-aa20", "GPU-bb30", "GPU-cc40")
 
@@ -55,21 +55,21 @@ def test_a_task_sees_its_gpus_and_no_others() -> None:
 
     assert env["CUDA_VISIBLE_DEVICES"] == env["NVIDIA_VISIBLE_DEVICES"] == "0,3"
     assert env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
-    assert env["PLIANT_NUM_THREADS"] == env["OMP_NUM_THREADS"] == "8"
+    assert env["MKL_NUM_THREADS"] == env["OMP_NUM_THREADS"] == "8"
 
 
 def test_a_task_that_is_to_see_its_neighbours_sees_them_in_that_order_and_has_its_own_threads() -> None:
     env = confine(Devices(num_slots=3, num_cpus=12, gpus=("0", "2", "3")), (0,), (2, 0))
 
     assert env["CUDA_VISIBLE_DEVICES"] == "3,0"
-    assert env["PLIANT_NUM_THREADS"] == "4"
+    assert env["OMP_NUM_THREADS"] == "4"
 
 
 @given(num_cpus=st.integers(1, 256), num_slots=st.integers(1, 64))
 def test_tasks_on_all_slots_do_not_oversubscribe_the_machine(num_cpus: int, num_slots: int) -> None:
     devices = Devices(num_slots=num_slots, num_cpus=num_cpus)
 
-    threads = [int(confine(devices, (slot,))["PLIANT_NUM_THREADS"]) for slot in range(num_slots)]
+    threads = [share_of_threads(devices, (slot,)) for slot in range(num_slots)]
 
     assert sum(threads) <= max(num_cpus, num_slots)
     assert confine(devices, (0,))["CUDA_VISIBLE_DEVICES"] == ""

@@ -3,7 +3,9 @@
 import json
 import tarfile
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.ibm.rest.conftest import packed as tar_of
@@ -14,6 +16,7 @@ from pliant.core.hyperparameters import Hyperparameters
 from pliant.core.job import Job, JobId, JobSpec, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.ibm.rest.logs import leaders
+from pliant.ibm.rest.routes.server import exec_frameworks
 from pliant.ibm.rest.translate import generator, hyper, ids, states
 from pliant.ibm.rest.translate.frameworks import BUILT_IN, FrameworkKind, load
 from pliant.ibm.rest.translate.listing import ListOptions, sort_and_cut
@@ -119,6 +122,24 @@ def test_plug_ins_are_read_anew_and_broken_ones_say_why(tmp_path: Path) -> None:
     for name in ("NoScript", "NoJson", "nobody"):
         with pytest.raises(InvalidInput):
             found.get(name)
+
+
+@pytest.mark.parametrize("installed", ["2.9.0", None])
+def test_frameworks_are_listed_also_where_torch_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str | None
+) -> None:
+    def distribution(name: str) -> SimpleNamespace:
+        if installed is None:
+            raise metadata.PackageNotFoundError(name)
+        return SimpleNamespace(version=installed)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+    plug_in(tmp_path, "Mine")
+
+    listed = exec_frameworks(SimpleNamespace(frameworks=tmp_path))  # type: ignore[arg-type]
+
+    versions = {one["name"]: one["frameworkVersion"] for one in listed}
+    assert versions == {**{one.name: installed or "" for one in BUILT_IN}, "Mine": ""}
 
 
 def made(folder: Path, script: str, *program: str) -> tuple[str, ...]:

@@ -32,11 +32,10 @@ from pliant.catalog.datasets.messages import (
     ProgressReport,
 )
 from pliant.catalog.datasets.uploads import Uploads
-from pliant.catalog.sharing import iterate_nouns
 from pliant.core.dataset import DATASET_LIFECYCLE, Dataset, DatasetEvent, DatasetState, ImportProgress
 from pliant.core.errors import NotFound, PliantError, Stale
 from pliant.core.lifecycle import advance, is_final
-from pliant.core.registry import Kept, Registry
+from pliant.core.registry import Kept, Registry, iterate_nouns
 from pliant.files import folder as folders
 from pliant.files.space import translate_disk_errors
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from pliant.catalog.datasets.imports import Imports, ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads
-from pliant.catalog.sharing import is_visible, iterate_nouns, require_owner, require_visible, take_page
+from pliant.catalog.sharing import is_visible, require_owner, require_visible, take_page
 from pliant.core.access import Principal, Sight
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
-from pliant.core.registry import Kept, Registry
+from pliant.core.registry import Kept, Registry, iterate_nouns
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_SHOWN: Final = 8

@@ -19,10 +19,9 @@ from pliant.catalog.children.queue import ChildQueue
 from pliant.catalog.environments.builder import BuildOutcome, EnvironmentBuilder
 from pliant.catalog.environments.environment import Build, BuildState, EnvironmentKind
 from pliant.catalog.environments.requirements import Requirements
-from pliant.catalog.sharing import iterate_nouns
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
-from pliant.core.registry import Registry
+from pliant.core.registry import Registry, iterate_nouns
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from pliant.catalog.environments.resolver import EnvironmentResolver
 from pliant.catalog.environments.source import Named, RequirementsFile, parse_source
 from pliant.catalog.sharing import (
     is_visible,
-    iterate_nouns,
     problems_of_shares,
     require_owner,
     require_visible,
@@ -27,7 +26,7 @@ from pliant.core.errors import Conflict, InvalidInput, Problem, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
-from pliant.core.registry import Kept, Registry
+from pliant.core.registry import Kept, Registry, iterate_nouns
 
 _NUM_SHOWN: Final = 30
 """Lines of the builder's output that a job's reason holds."""

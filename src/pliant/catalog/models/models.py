@@ -12,12 +12,12 @@ from pliant.catalog.models.model import Model, Template, problems_of_model
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.templates import TemplateCatalog
 from pliant.catalog.models.training import SEPARATOR, Training
-from pliant.catalog.sharing import iterate_nouns, problems_of_shares, require_owner, require_visible, visible_page
+from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
 from pliant.core.access import Principal
 from pliant.core.dataset import Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.hyperparameters import Hyperparameters
-from pliant.core.registry import Kept, Registry
+from pliant.core.registry import Kept, Registry, iterate_nouns
 
 _AS_THEY_ARE: Final = (
     "engine",

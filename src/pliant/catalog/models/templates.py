@@ -15,11 +15,11 @@ from pliant.api.models import TemplateRequest
 from pliant.catalog.models.code_folders import CodeFolders, check_main_file, folder_name
 from pliant.catalog.models.model import Model, Template
 from pliant.catalog.models.ports import Ports
-from pliant.catalog.sharing import iterate_nouns, problems_of_shares, require_owner, require_visible, visible_page
+from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.parameter import problems_of
-from pliant.core.registry import Kept, Registry
+from pliant.core.registry import Kept, Registry, iterate_nouns
 
 _MAX_NAMED = 8
 

@@ -17,11 +17,11 @@ from pliant.catalog.models.models import ModelCatalog
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.training import Training, key_of
 from pliant.catalog.models.weights import InitialWeights, WeightsFile
-from pliant.catalog.sharing import iterate_nouns, name_not_found, require_owner, take_page
+from pliant.catalog.sharing import name_not_found, require_owner, take_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.job import Job, JobSpec, default_virtual_workers
-from pliant.core.registry import Kept, Registry
+from pliant.core.registry import Kept, Registry, iterate_nouns
 
 _PREFIX: Final = "training-"
 

@@ -61,24 +61,27 @@ def visible(uuids: Sequence[str], setting: str | None) -> tuple[str, ...]:
 
 
 def confine(devices: Devices, slots: Sequence[int], sees: Sequence[int] = ()) -> dict[str, str]:
-    """Return the environment that keeps a task on its slots: its GPUs, and its share of the machine's threads.
+    """Return the environment that keeps libraries on a task's slots: its GPUs, and its share of the machine's threads.
 
     `sees` names the slots whose GPUs it can see if these are not its own only.
     """
     gpus = ",".join(devices.gpus[slot] for slot in sees or slots) if devices.gpus else ""
-    num_threads = str(max(1, devices.num_cpus * len(slots) // devices.num_slots))
     return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of the indices that NVML tells
         "CUDA_VISIBLE_DEVICES": gpus,
         "NVIDIA_VISIBLE_DEVICES": gpus,
-        "PLIANT_NUM_THREADS": num_threads,
-        **single_threaded(num_threads),
+        **thread_limits(share_of_threads(devices, slots)),
     }
 
 
-def single_threaded(num_threads: str = "1") -> dict[str, str]:
+def share_of_threads(devices: Devices, slots: Sequence[int]) -> int:
+    """Return how many threads a task with these slots may use; at least 1."""
+    return max(1, devices.num_cpus * len(slots) // devices.num_slots)
+
+
+def thread_limits(num_threads: int) -> dict[str, str]:
     """Return the environment that keeps the mathematical libraries to so many threads."""
-    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), num_threads)
+    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(num_threads))
 
 
 def _index_of(name: str, uuids: Sequence[str]) -> int | None:

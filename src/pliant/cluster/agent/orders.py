@@ -5,11 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pliant.cluster.agent.devices import Devices, confine
+from pliant.cluster.agent.devices import Devices, confine, share_of_threads
 from pliant.cluster.zygote.messages import Launch
 from pliant.cluster.zygote.run_as import with_memory
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
+from pliant.core.task_environment import TaskNode
 
 _TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
@@ -47,12 +48,17 @@ def launch_of(
     memory_of: Callable[[str], Path | None],
 ) -> Launch:
     """Return what the zygote is asked for: the order, its environment completed by what only this node knows."""
-    env = {"PYTHONUNBUFFERED": "1", **order.env, "PLIANT_HOST": host, **confine(devices, order.slots, order.sees)}
     job_id = order.env.get("PLIANT_JOB_ID", "")
+    memory = memory_of(job_id) if _TASK_ID.fullmatch(job_id) else None
+    node = TaskNode(
+        host=host,
+        num_threads=share_of_threads(devices, order.slots),
+        memory_dir=None if memory is None else str(memory),
+    )
+    env = {"PYTHONUNBUFFERED": "1", **order.env, **node.to_env(), **confine(devices, order.slots, order.sees)}
     run_as = order.run_as
-    if _TASK_ID.fullmatch(job_id) and (memory := memory_of(job_id)) is not None:
-        env["PLIANT_MEMORY_DIR"] = str(memory)
-        run_as = None if run_as is None else with_memory(run_as, memory)
+    if run_as is not None and memory is not None:
+        run_as = with_memory(run_as, memory)
     paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
     if paths:
         env["PYTHONPATH"] = os.pathsep.join(paths)

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final
 
 from pliant.cluster import process
-from pliant.cluster.agent.devices import Devices, single_threaded
+from pliant.cluster.agent.devices import Devices, thread_limits
 from pliant.cluster.agent.exit_facts import collect
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
@@ -30,6 +30,7 @@ from pliant.cluster.zygote.records import Record
 from pliant.cluster.zygote.zygote import ZygoteSettings
 from pliant.core.job import JobId, TaskId
 from pliant.core.ports import Clock, LiveTask, StartOrder, TaskExit
+from pliant.core.task_environment import TaskNode
 
 _log = logging.getLogger(__name__)
 
@@ -163,7 +164,7 @@ class Tasks:
             entry=self._settings.entry,
             preload=self._settings.preload,
         )
-        zygote = self._zygote = ZygoteProcess(settings, {**self._base_env, **single_threaded()})
+        zygote = self._zygote = ZygoteProcess(settings, {**self._base_env, **thread_limits(1)})
         self._selector.register(zygote, selectors.EVENT_READ, partial(self._receive_from, zygote))
         self._send(_readiness(zygote))
         return zygote
@@ -212,7 +213,7 @@ class Tasks:
                 if not records.begin(self._state_dir, task.record, term=self._term):
                     return
                 zygote = self._zygote or self._start_zygote()
-                self._memory.make(launch.env.get("PLIANT_MEMORY_DIR"))
+                self._memory.make(TaskNode.from_env(launch.env).memory_dir)
                 zygote.order(launch)
             except (OSError, ValueError) as error:
                 self._finish(task, None, f"this machine cannot start a process: {error}")

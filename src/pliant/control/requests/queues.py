@@ -18,11 +18,10 @@ from pliant.core.job import JobSpec
 from pliant.core.plan import NodeView, PolicyName, QueueRules
 from pliant.core.ports import Clock, Cluster, Store
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE, Queue, ResourceGroup
-from pliant.core.registry import Kept, Registry
+from pliant.core.registry import Kept, Registry, iterate_nouns
 from pliant.policy.schedule.order import natural
 
 T = TypeVar("T", Queue, ResourceGroup)
-_PAGE = 1000
 _NUM_NAMED = 5
 
 
@@ -72,8 +71,8 @@ class Queues:
     def load(self) -> None:
         """Take up what the registry holds; call before the first decision."""
         with self._ledger.lock:
-            self._groups.update({kept.noun.name: kept for kept in _all(self._registry, ResourceGroup)})
-            self._queues.update({kept.noun.name: kept for kept in _all(self._registry, Queue)})
+            self._groups.update({kept.noun.name: kept for kept in iterate_nouns(self._registry, ResourceGroup)})
+            self._queues.update({kept.noun.name: kept for kept in iterate_nouns(self._registry, Queue)})
 
     # What there is
 
@@ -332,13 +331,6 @@ def queues_of(store: Store, cluster: Cluster, clock: Clock, settings: ControlSet
 
 def _unkept(noun: T) -> Kept[T]:
     return Kept(noun=noun, revision=0, created_at=0.0, changed_at=0.0)
-
-
-def _all(registry: Registry, kind: type[T]) -> list[Kept[T]]:
-    found: list[Kept[T]] = []
-    while page := registry.list(kind, after=found[-1].noun.name if found else "", limit=_PAGE):
-        found += page
-    return found
 
 
 def _found(there: Mapping[str, Kept[T]], name: str, what: str) -> Kept[T]:

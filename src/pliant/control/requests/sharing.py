@@ -4,7 +4,7 @@ The registry is the truth; a copy in memory, by person, answers every request. O
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar
@@ -13,9 +13,7 @@ from pliant.core.access import EVERYBODY, Principal, Sight
 from pliant.core.errors import Conflict, InvalidInput, Problem, Stale
 from pliant.core.job import Job, JobId
 from pliant.core.ports import Clock
-from pliant.core.registry import Kept, Registry
-
-_PAGE = 1000
+from pliant.core.registry import Kept, Registry, iterate_nouns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +51,8 @@ class Sharing:
         self._lock = Lock()
         self._names: dict[JobId, tuple[str, ...]] = {}
         self._jobs: defaultdict[str, frozenset[JobId]] = defaultdict(frozenset)
-        for kept in self._stored():
+        for kept in iterate_nouns(registry, JobShare):
             self._remember(kept.noun)
-
-    def _stored(self) -> Iterator[Kept[JobShare]]:
-        after = ""
-        while page := self._registry.list(JobShare, after=after, limit=_PAGE):
-            yield from page
-            after = page[-1].noun.name
 
     def _remember(self, share: JobShare) -> None:
         job_id = JobId(share.name)

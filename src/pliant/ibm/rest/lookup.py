@@ -8,7 +8,7 @@ from pliant.core.access import Principal
 from pliant.core.errors import NotFound
 from pliant.core.job import Job, Task
 from pliant.core.lifecycle import JobState
-from pliant.core.registry import read_all
+from pliant.core.registry import iterate_nouns
 from pliant.ibm.rest.translate.execution import Execution
 from pliant.ibm.rest.translate.ids import is_executor, is_named, job_of_application, job_of_exec, number_of
 from pliant.server.context import Context
@@ -62,7 +62,7 @@ def find_own_exec(context: Context, caller: Principal, name: str) -> Exec:
 def list_execs(context: Context, caller: Principal) -> list[Exec]:
     """Return all execs that the caller sees, newest first."""
     sight = context.sharing.sight(caller)
-    owned = read_all(context.registry, Execution, sight.owner if sight else None)
+    owned = iterate_nouns(context.registry, Execution, owner=sight.owner if sight else None)
     found = {kept.noun.name: kept.noun for kept in owned}
     for job_id in sight.shared if sight else ():
         kept = context.registry.get(Execution, job_id)

@@ -1,7 +1,7 @@
 """The server itself, as IBM's clients ask for it: settings, status, frameworks, instance groups, resource plans."""
 
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from pliant import __version__
@@ -82,8 +82,16 @@ def _describe(framework: Framework) -> dict[str, Any]:
         "frameworkCmdGenerator": framework.generator.name if framework.generator else "",
         "backend": framework.backend,
         "numPs": 0,
-        "frameworkVersion": "" if framework.plugged_in else version("torch"),
+        "frameworkVersion": "" if framework.plugged_in else _torch_version(),
     }
+
+
+def _torch_version() -> str:
+    """Return the version of torch on the server's machine; empty if it is not installed there."""
+    try:
+        return version("torch")
+    except PackageNotFoundError:
+        return ""
 
 
 @routes.get("/frameworks", Permission.POOL_READ)
