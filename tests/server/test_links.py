@@ -130,7 +130,7 @@ def test_the_end_of_a_link_is_told_after_all_that_was_said(
 
     def silent() -> bool:
         server.control.tick()
-        return TASK in server.control._silent
+        return TASK in server.control._disconnected
 
     eventually(silent)
     assert server.control.jobs()["job-1"].membership.tasks[TASK].port == 200
@@ -155,7 +155,7 @@ def test_a_pulse_is_a_sign_of_life_and_nothing_else(
     revision = server.store.jobs()[0].revision
     server.control._leases.drop(TASK)
     say(link, Pulse(step=3))
-    eventually(lambda: server.control._leases.lives(TASK))
+    eventually(lambda: server.control._leases.has_lease(TASK))
     server.tick()
     assert server.store.jobs()[0].revision == revision
 
@@ -179,7 +179,7 @@ def test_a_goodbye_is_told_from_a_connection_that_was_cut(
 
 
 def test_the_audience_hears_that_the_links_are_read(server: Served, eventually: Eventually) -> None:
-    eventually(lambda: server.control._leases._caught_up_at is not None)
+    eventually(lambda: server.control._leases._delivered_at is not None)
 
 
 def test_what_a_task_says_is_told_as_stored_only_after_it_is_and_heard_once(
