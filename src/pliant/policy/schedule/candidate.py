@@ -45,6 +45,8 @@ class Candidate:
     """Nodes where some of the reserved slots are still held by somebody."""
     guaranteed: dict[int, int] = field(default_factory=dict)
     """Held tasks that its minimum counts on, by node."""
+    lent: dict[int, int] = field(default_factory=dict)
+    """Tasks, by node, that its minimum still lacks; others' surplus may have their slots until its back-off ends."""
     admitted: bool = False
     """Its minimum is granted."""
     share: int = 0
