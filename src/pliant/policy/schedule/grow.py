@@ -174,23 +174,16 @@ def _exchange_lent(pool: SlotPool, candidate: Candidate, node: int, lenders: Seq
     for lender in lenders:
         if node in lender.excluded_nodes or pool.grantable.of(lender.group).amounts[node] < lender.size:
             continue
-        for lent in list(lender.lent):
+        for i, lent in enumerate(lender.lent):
             if lent == node or lent in candidate.excluded_nodes or future_idle.amounts[lent] < candidate.size:
                 continue
-            _move_lent(pool, lender, lent, node)
+            pool.grantable.add(lender.group, lent, lender.size)
             if grantable.amounts[lent] >= candidate.size:
+                pool.grantable.add(lender.group, node, -lender.size)
+                lender.lent = (*lender.lent[:i], node, *lender.lent[i + 1 :])
                 return lent
-            _move_lent(pool, lender, node, lent)
+            pool.grantable.add(lender.group, lent, -lender.size)
     return None
-
-
-def _move_lent(pool: SlotPool, lender: Candidate, source: int, target: int) -> None:
-    pool.grantable.add(lender.group, source, lender.size)
-    pool.grantable.add(lender.group, target, -lender.size)
-    lender.lent[source] -= 1
-    if not lender.lent[source]:
-        del lender.lent[source]
-    lender.lent[target] = lender.lent.get(target, 0) + 1
 
 
 def _cancel_needless(pool: SlotPool, candidate: Candidate) -> None:
