@@ -367,6 +367,29 @@ def test_no_minimum_settles_where_a_job_that_backs_off_will_need_its_own() -> No
     assert grants[b.id].leave == ("job-2.2",)
 
 
+def test_a_minimum_takes_the_slot_that_a_job_in_back_off_lends_before_anybody_leaves() -> None:
+    a = job("a", 1, bounds=(3, 4), on=[(3, 0), (3, 1), (3, 2), (1, 1)])
+    b, c = job("b", 2, bounds=(1, 1), on=[(1, 0)]), job("c", 3, bounds=(1, 1), on=[(2, 0)])
+    d = replace(job("d", 4, bounds=(2, 2), on=[(2, 2)]), held_until=NOW + 1)
+    e = job("e", 5, bounds=(3, 3))
+    f = job("f", 6, bounds=(1, 1))
+    everybody = (a, b, c, d, e, f)
+    world = World(pool(2, 5, 3), everybody)
+    world.now = NOW
+
+    during = world.decide().grants
+
+    assert [during[view.id].num_tasks for view in everybody] == [4, 1, 1, 2, 3, 0]
+    assert during[a.id].leave == ()
+    assert [p.slots for p in during[e.id].start] == [(1,), (3,), (4,)]
+
+    world.now = NOW + 1
+    after = world.decide().grants
+
+    assert (after[a.id].num_tasks, after[a.id].leave) == (3, ("job-1.4",))
+    assert [after[view.id].num_tasks for view in everybody] == [3, 1, 1, 2, 3, 0]
+
+
 def test_a_task_on_a_slot_that_is_gone_is_replaced() -> None:
     a = job("a", 1, bounds=(2, 2), on=[(1, 0), (9, 0)])
 

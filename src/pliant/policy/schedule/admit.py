@@ -202,6 +202,7 @@ def _lend(candidate: Candidate, pool: SlotPool) -> None:
     """
     for node, num in candidate.reservations.items():
         pool.future_idle.add(candidate.group, node, num * candidate.size)
+    candidate.lent = tuple(node for node, num in candidate.reservations.items() for _ in range(num))
     candidate.reservations = {}
     candidate.awaited_nodes = set()
     candidate.num_reserved = 0

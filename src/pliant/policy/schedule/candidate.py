@@ -1,5 +1,6 @@
 """A workload in the course of one decision (`Candidate`). Changed in place, and gone when the decision is made."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pliant.core.plan import QueueRules
@@ -45,6 +46,8 @@ class Candidate:
     """Nodes where some of the reserved slots are still held by somebody."""
     guaranteed: dict[int, int] = field(default_factory=dict)
     """Held tasks that its minimum counts on, by node."""
+    lent: Sequence[int] = ()
+    """The node of every task that its minimum lacks; others' surplus may have the slots until its back-off ends."""
     admitted: bool = False
     """Its minimum is granted."""
     share: int = 0

@@ -8,8 +8,14 @@ minimum. So every decision brings somebody nearer to its share and moves nobody 
 except for minimums: two workloads cannot trade slots in turn.
 
 1. `settle_minimums`. A minimum may have been reserved on a node where somebody's surplus stands (`future_idle` is
+<<<<<<< HEAD
    negative there). It moves to where slots are being vacated anyhow, or to where excess can be reclaimed. If there is
    no such place, surplus is taken where it stands, though its owner may be below its share: minimums come first.
+=======
+   negative there). It moves to where slots are being vacated anyhow, to where excess can be reclaimed, or to a place
+   that somebody in back-off has lent. If there is no such place, surplus is taken where it stands, though its owner may
+   be below its share: minimums come first.
+>>>>>>> policy
 2. `grow`. Who is below its share takes idle slots, then slots being vacated, then the excess of victims.
 3. `use_up`. What nobody deserving can use goes to whoever can, one task at a time.
 
@@ -22,6 +28,12 @@ a's minimum on one task and reserves one of the 7 other slots for b: `future_idl
 
 a's grant says that 4 tasks leave. b's target is 4, but it starts nothing now: every slot is still held by a process. In
 the first 2 seconds after a change of a's size (the cool-down) only the first line would happen.
+
+Example of a lent place: 10 slots. a may have 3 to 4 tasks and has 4; others have 2; c had 2, its minimum, and lost one.
+3 slots are idle, and since c is in back-off, the one that is kept for it is lent. d arrives with a minimum of 3. It may
+have 2 of the idle slots, and its third place is where a's surplus stands. a has no excess: its share is 4. If a had to
+leave there, the lent slot would stay idle, for a does not grow in the decision that makes it leave. So the places are
+exchanged: d starts on the lent slot too, and what is kept for c is a's surplus, to be reclaimed after the back-off.
 
 Knows nothing of how shares come about.
 """
@@ -133,6 +145,7 @@ def settle_minimums(
 ) -> None:
     """Find for every occupied place slots that are somebody's excess; failing that, take surplus where it stands."""
     holders: dict[int, list[Candidate]] = {}
+    lenders = [candidate for candidate in order if candidate.lent]
     for candidate, node in occupied:
         if pool.future_idle.of(candidate.group).amounts[node] >= 0:
             continue
@@ -140,6 +153,8 @@ def settle_minimums(
         better = _vacated(pool, candidate)
         if better is None:
             better = victims.reclaim(candidate, for_minimum=True)
+        if better is None:
+            better = _exchange_lent(pool, candidate, node, lenders)
         reserve(pool, candidate, node if better is None else better, 1)
         if better is None:
             holders = holders or _by_node(reversed(order))
@@ -153,6 +168,27 @@ def _vacated(pool: SlotPool, candidate: Candidate) -> int | None:
     group, size = candidate.group, candidate.size
     node = pool.future_idle.of(group).best(size, size, candidate.excluded_nodes)
     return node if node is not None and pool.grantable.of(group).amounts[node] >= size else None
+
+
+def _exchange_lent(pool: SlotPool, candidate: Candidate, node: int, lenders: Sequence[Candidate]) -> int | None:
+    """Find a place that is lent and that nobody uses; what is kept there for its lender is kept on `node` from now on.
+
+    Return the node of that place, or None.
+    """
+    future_idle, grantable = pool.future_idle.of(candidate.group), pool.grantable.of(candidate.group)
+    for lender in lenders:
+        if node in lender.excluded_nodes or pool.grantable.of(lender.group).amounts[node] < lender.size:
+            continue
+        for i, lent in enumerate(lender.lent):
+            if lent == node or lent in candidate.excluded_nodes or future_idle.amounts[lent] < candidate.size:
+                continue
+            pool.grantable.add(lender.group, lent, lender.size)
+            if grantable.amounts[lent] >= candidate.size:
+                pool.grantable.add(lender.group, node, -lender.size)
+                lender.lent = (*lender.lent[:i], node, *lender.lent[i + 1 :])
+                return lent
+            pool.grantable.add(lender.group, lent, -lender.size)
+    return None
 
 
 def _cancel_needless(pool: SlotPool, candidate: Candidate) -> None:
