@@ -8,14 +8,9 @@ minimum. So every decision brings somebody nearer to its share and moves nobody 
 except for minimums: two workloads cannot trade slots in turn.
 
 1. `settle_minimums`. A minimum may have been reserved on a node where somebody's surplus stands (`future_idle` is
-<<<<<<< HEAD
-   negative there). It moves to where slots are being vacated anyhow, or to where excess can be reclaimed. If there is
-   no such place, surplus is taken where it stands, though its owner may be below its share: minimums come first.
-=======
    negative there). It moves to where slots are being vacated anyhow, to where excess can be reclaimed, or to a place
    that somebody in back-off has lent. If there is no such place, surplus is taken where it stands, though its owner may
    be below its share: minimums come first.
->>>>>>> policy
 2. `grow`. Who is below its share takes idle slots, then slots being vacated, then the excess of victims.
 3. `use_up`. What nobody deserving can use goes to whoever can, one task at a time.
 
