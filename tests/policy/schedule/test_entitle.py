@@ -38,6 +38,12 @@ def share(nodes: Nodes, *demands: tuple[int, int, int, int]) -> list[int]:
         ([(4, (3, 3))], [(1, 0, 9, 0), (1, 0, 9, 1)], [2, 2]),
         ([(4, (3, 1))], [(1, 0, 9, 0), (5, 0, 9, 1)], [3, 1]),
         ([(4, (4, 0)), (2, (0, 2))], [(1, 0, 9, 0), (1, 0, 9, 1), (1, 0, 9, 0)], [2, 2, 2]),
+        pytest.param(
+            [(1, (1, 0)), (1, (1, 0)), (4, (2, 2)), (4, (2, 2))],
+            [(1, 0, 1, 1), (4, 0, 2, 0), (7, 0, 4, 1), (1, 0, 1, 0), (7, 0, 4, 0)],
+            [1, 2, 3, 1, 3],
+            id="rounding gives a group no more than it has",
+        ),
     ],
 )
 def test_shares_are_in_the_ratio_of_weights_as_far_as_groups_allow(
