@@ -85,8 +85,10 @@ def test_the_map_is_short_and_names_every_folder() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     source = ROOT / "src" / "pliant"
     (tree,) = re.findall(r"```\nsrc/pliant/\n(.*?)```", text, re.DOTALL)
-    folders = {path.parent for path in source.rglob("__init__.py")} - {source}
+    folders = {path for path in source.rglob("*") if (path / "__init__.py").exists()}
+    rooms = {path.name for path in source.iterdir() if path.is_dir() and path.name != "__pycache__"}
 
     assert len(text.splitlines()) <= 120
     assert [line for line in text.splitlines() if len(line) > 120] == []
+    assert rooms <= {folder.name for folder in folders}, "a folder that is no room"
     assert sorted(set(re.findall(r"\b([a-z_]+)/", tree))) == sorted({folder.name for folder in folders} - {"pyedt"})
