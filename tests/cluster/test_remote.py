@@ -181,10 +181,11 @@ def test_an_agent_hangs_up_on_whoever_sends_anything_but_messages_and_its_tasks_
 ) -> None:
     task_id = stage.start("job-1.1")
     until(lambda: stage.running(task_id), "the program has begun")
+    pid = stage.pid_of(task_id)  # which may arrive after the program has begun
     stage.socket.send(junk)
 
     until(lambda: _refuses(stage), "the agent has hung up")
-    assert process.stamp(stage.pid_of(task_id)) is not None
+    assert process.stamp(pid) is not None
     stage.finish(task_id, 0)
     assert stage.agent.wait(DEADLINE_S) == 0
 
