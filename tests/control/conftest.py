@@ -11,6 +11,7 @@ import pytest
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.kind import Kinds
 from pliant.control.kinds import KINDS
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.control.loop.tick import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
@@ -145,7 +146,12 @@ class World:
         return self.store.tasks(job_id, live=True)
 
     def members(self, job_id: JobId) -> tuple[TaskId, ...]:
-        return self.control.jobs()[job_id].membership.active
+        return self.training(job_id).membership.active
+
+    def training(self, job_id: JobId) -> ElasticJob:
+        live = self.control.jobs()[job_id]
+        assert isinstance(live, ElasticJob)
+        return live
 
     def said(self, *kinds: EventKind) -> list[str]:
         return [event.message for event in self.store.events(EventFilter(kinds=kinds))]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.control.loop.tick import Control
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Conflict, InvalidInput, Problem
@@ -119,7 +120,8 @@ class _Player:
     def _lose(self, loss: ScriptedLoss) -> None:
         live = self._control.jobs().get(self._ids[loss.job])
         if live is not None and live.running:
-            self._tasks.exit((*(task.id for task in live.running), *live.membership.active)[-1], -9)
+            members = live.membership.active if isinstance(live, ElasticJob) else ()
+            self._tasks.exit((*(task.id for task in live.running), *members)[-1], -9)
 
     def _outcome(self) -> TraceOutcome:
         jobs = {job.id: job for job in self._store.jobs(limit=len(self._ids))}

@@ -1,7 +1,7 @@
 """A third kind of workload is one class and its registration: no room knows it, and the loop carries it all the way."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from pliant.control.kinds.elastic.kind import Elastic
 from pliant.control.kinds.fixed import Fixed
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
-from pliant.core.job import JobId, JobSpec, Task, TaskId
+from pliant.core.job import Job, JobId, JobSpec, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskEvent, TaskState
 from pliant.core.plan import Placement
 from pliant.core.ports import TaskExit
@@ -24,7 +24,12 @@ from pliant.core.ports import TaskExit
 AGAIN = 75
 
 
-class Errand(Kind):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrandJob(LiveJob):
+    num_runs: int = 0
+
+
+class Errand(Kind[ErrandJob]):
     """A program that is run until it says that its errand is done; exit code 75 says: not yet."""
 
     name = "errand"
@@ -32,16 +37,19 @@ class Errand(Kind):
     def claims(self, spec: JobSpec) -> bool:
         return "ERRAND" in spec.env
 
+    def begin(self, job: Job, now: float) -> ErrandJob:
+        return ErrandJob(job=job, adopted_at=now)
+
     def size(self, spec: JobSpec) -> str:
         return "an errand"
 
-    def check_resize(self, live: LiveJob, min_tasks: int, max_tasks: int) -> None:
+    def check_resize(self, live: ErrandJob, min_tasks: int, max_tasks: int) -> None:
         raise Conflict("one runs an errand, never two")
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
+    def starts(self, draft: Draft, live: ErrandJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         return tuple(TaskStart(placement=placement, env={"SHOES": "on"}, note="and runs") for placement in placements)
 
-    def observe(self, draft: Draft, live: LiveJob, pids: Mapping[TaskId, int]) -> None:
+    def observe(self, draft: Draft, live: ErrandJob, pids: Mapping[TaskId, int]) -> None:
         for task in live.running:
             if task.state is TaskState.STARTING and task.id in pids:
                 live = put_task(draft, live, replace(task, pid=pids[task.id]))
@@ -49,20 +57,22 @@ class Errand(Kind):
                 live = task_event(draft, live, task.id, TaskEvent.JOIN)
                 live = job_event(draft, live, JobEvent.TRAIN, "")
 
-    def take_exit(self, draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+    def take_exit(self, draft: Draft, live: ErrandJob, task: Task, ended: TaskExit) -> None:
         if live.over or task.state is TaskState.LEAVING:
             live = task_event(draft, live, task.id, TaskEvent.EXIT)
             if not live.over:
                 vacate(draft, live, task.reason)
         elif ended.exit_code == 0:
-            complete(draft, task_event(draft, live, task.id, TaskEvent.EXIT), "the errand is done")
+            live = task_event(draft, live, task.id, TaskEvent.EXIT)
+            complete(draft, live, f"the errand is done, at run {live.num_runs + 1}")
         elif ended.exit_code == AGAIN:
+            live = replace(live, num_runs=live.num_runs + 1)
             vacate(draft, task_event(draft, live, task.id, TaskEvent.EXIT), "not yet")
         else:
             live = task_event(draft, live, task.id, TaskEvent.LOSE, "fell")
             fail(draft, live, f"the errand failed: {ended.facts.stderr}")
 
-    def kill_late(self, draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+    def kill_late(self, draft: Draft, live: ErrandJob, task: Task) -> ErrandJob:
         return kill_late(draft, live, task.id)
 
 
@@ -102,7 +112,7 @@ def test_it_is_scheduled_beside_others_started_judged_by_its_kind_and_ends(world
     assert again.id != task.id
     world.exit(again.id, 0)
     world.settle(3)
-    assert (world.job(errand).state, world.job(errand).reason) == (JobState.COMPLETED, "the errand is done")
+    assert (world.job(errand).state, world.job(errand).reason) == (JobState.COMPLETED, "the errand is done, at run 2")
     assert len(world.members(training)) == 4
 
 

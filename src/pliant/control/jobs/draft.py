@@ -6,15 +6,18 @@ in one transaction. A draft that is dropped has changed nothing. It knows neithe
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
 from pliant.core.event import Event, EventKind, Usage, Value
 from pliant.core.job import JobId, Metric, NodeId, TaskId
-from pliant.core.lifecycle import GENERATION_LIFECYCLE, is_final
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, StartOrder, Writes
+
+L = TypeVar("L", bound=LiveJob)
+"""A job of one kind: it stays of that kind whatever is noted of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ class Draft:
         """Return all of them, as this decision has left them so far."""
         return tuple({**self._before, **self._after}.values())
 
-    def put(self, live: LiveJob) -> LiveJob:
+    def put(self, live: L) -> L:
         """Note the new value of a job, with the slots that its tasks hold."""
         if live.job.num_slots != live.num_slots:
             live = replace(live, job=replace(live.job, num_slots=live.num_slots))
@@ -131,8 +134,8 @@ class Draft:
             generations=tuple(
                 generation
                 for live in self._after.values()
-                for generation in live.generations.values()
-                if (old := self._before.get(live.id)) is None or old.generations.get(generation.number) != generation
+                for number, generation in live.open_generations.items()
+                if (old := self._before.get(live.id)) is None or old.open_generations.get(number) != generation
             ),
             events=tuple(self._events),
             metrics=tuple(self._metrics),
@@ -158,17 +161,7 @@ class Draft:
 
 
 def _remaining(live: LiveJob) -> LiveJob | None:
-    tasks = {task.id: task for task in live.running}
+    tasks = {task.id for task in live.running}
     if live.job.ended and not tasks:
         return None
-    generations = {n: g for n, g in live.generations.items() if not is_final(GENERATION_LIFECYCLE, g.state)}
-    return replace(
-        live,
-        tasks=tasks,
-        generations=generations,
-        joined={task_id: step for task_id, step in live.joined.items() if task_id in tasks},
-        kill_at={task_id: at for task_id, at in live.kill_at.items() if task_id in tasks},
-        killed={task_id: why for task_id, why in live.killed.items() if task_id in tasks},
-        fenced={task_id: loss for task_id, loss in live.fenced.items() if task_id in tasks},
-        raised={task_id: error for task_id, error in live.raised.items() if task_id in tasks},
-    )
+    return live.keep_tasks(tasks)

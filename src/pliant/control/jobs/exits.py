@@ -45,7 +45,7 @@ def receive(draft: Draft, kinds: Kinds, item: Received) -> None:
     """Take in one message. Dismiss a task that says hello and is no live task of a live job; ignore all else of it."""
     job_id = job_of(item.task_id)
     found = _running(draft, job_id, item.task_id)
-    if found is None or found[0].over or item.task_id in found[0].fenced:
+    if found is None or found[0].over:
         if isinstance(item.message, Hello):
             dismiss_unknown(draft, job_id, item.task_id)
         return

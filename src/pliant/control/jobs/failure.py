@@ -9,8 +9,8 @@ rank 0 is killed; at 10.2 s its exit shows that its traceback is the older one. 
 import signal
 from dataclasses import replace
 
-from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.live import Failing, LiveJob
+from pliant.control.jobs.draft import Draft, L
+from pliant.control.jobs.live import Failing
 from pliant.control.jobs.transitions import fail, kill
 from pliant.control.settings import ControlSettings
 from pliant.core.job import Task
@@ -42,8 +42,8 @@ def quote_stderr(settings: ControlSettings, task: Task, facts: ExitFacts) -> str
 
 
 def fail_after_exits(
-    draft: Draft, live: LiveJob, task: Task, reason: str, *, facts: ExitFacts | None, first_raised: bool = False
-) -> LiveJob:
+    draft: Draft, live: L, task: Task, reason: str, *, facts: ExitFacts | None, first_raised: bool = False
+) -> L:
     """Kill all processes of a job and let it fail when they are gone, so that the reason can quote what they wrote.
 
     Args:
@@ -63,7 +63,7 @@ def fail_after_exits(
     return live if live.running else conclude(draft, live)
 
 
-def note_facts(draft: Draft, live: LiveJob, task: Task, facts: ExitFacts) -> LiveJob:
+def note_facts(draft: Draft, live: L, task: Task, facts: ExitFacts) -> L:
     """Keep what a process left behind if its job fails and its reason is still to be written."""
     if live.failing is None:
         return live
@@ -71,7 +71,7 @@ def note_facts(draft: Draft, live: LiveJob, task: Task, facts: ExitFacts) -> Liv
     return draft.put(replace(live, failing=failing))
 
 
-def conclude(draft: Draft, live: LiveJob) -> LiveJob:
+def conclude(draft: Draft, live: L) -> L:
     """Let a job fail whose processes have had their time to end."""
     failing = live.failing
     assert failing is not None

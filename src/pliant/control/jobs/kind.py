@@ -1,16 +1,17 @@
 """What differs from one kind of workload to another, behind one interface (`Kind`), and which kind a job is (`Kinds`).
 
-A kind holds no state: all of that is in the job (`LiveJob`). It notes what it decides in a draft and performs nothing.
-Those who call it hold control's lock. A new kind is a class in `control.kinds` and its name in the list there.
+A kind holds no state: all of that is in the job, a `LiveJob` that the kind may extend with what only its jobs have. It
+notes what it decides in a draft and performs nothing. Those who call it hold control's lock. A new kind is a class in
+`control.kinds` and its name in the list there.
 """
 
 # ruff: noqa: ARG002 - what a method here has no use for, one of another kind has
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from pliant.control.jobs.draft import Draft
+from pliant.control.jobs.draft import Draft, L
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import Timeouts
 from pliant.core.errors import Problem
@@ -45,7 +46,7 @@ class Remembered:
     generations: tuple[Generation, ...]
 
 
-class Kind(Protocol):
+class Kind(Protocol[L]):
     """One kind of workload. What a method does here is right for a kind whose tasks need nothing special."""
 
     name: str
@@ -56,9 +57,13 @@ class Kind(Protocol):
         """Tell whether what was asked for is of this kind."""
         ...
 
+    def begin(self, job: Job, now: float) -> L:
+        """Return a job that this server takes charge of now, as if it had never had a process."""
+        ...
+
     # What it wants
 
-    def view(self, live: LiveJob) -> Workload:
+    def view(self, live: L) -> Workload:
         """Return what the scheduler sees of a job."""
         return workload_of(self, live)
 
@@ -70,7 +75,7 @@ class Kind(Protocol):
         """Return what is wrong with the numbers that were asked for."""
         return problems_of_bounds(spec.min_tasks, spec.max_tasks, spec.virtual_workers)
 
-    def check_resize(self, live: LiveJob, min_tasks: int, max_tasks: int) -> None:
+    def check_resize(self, live: L, min_tasks: int, max_tasks: int) -> None:
         """Do nothing if a person may change how many tasks a job has.
 
         Raises:
@@ -81,61 +86,61 @@ class Kind(Protocol):
 
     # How its tasks start
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
+    def starts(self, draft: Draft, live: L, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return which processes start now, on slots that the scheduler has just given to the job."""
         ...
 
-    def leavers(self, live: LiveJob, task_ids: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
+    def leavers(self, live: L, task_ids: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
         """Return who leaves when the scheduler takes the slots of these tasks."""
         return task_ids
 
-    def regroup(self, draft: Draft, live: LiveJob, cause: str) -> LiveJob:
+    def regroup(self, draft: Draft, live: L, cause: str) -> L:
         """Take note that tasks were started or were asked to leave, for this cause."""
         return live
 
-    def observe(self, draft: Draft, live: LiveJob, pids: Mapping[TaskId, int]) -> None:
+    def observe(self, draft: Draft, live: L, pids: Mapping[TaskId, int]) -> None:
         """Take note of which processes exist now."""
         return
 
     # What its tasks say, and how they end
 
-    def receive(self, draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
+    def receive(self, draft: Draft, live: L, task: Task, message: FromTask, number: int) -> None:
         """Take in a message of a live task."""
         return
 
-    def take_exit(self, draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+    def take_exit(self, draft: Draft, live: L, task: Task, ended: TaskExit) -> None:
         """Decide what the end of a process means; its exit code is noted already."""
         ...
 
-    def lose_vanished(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+    def lose_vanished(self, draft: Draft, live: L, task: Task, how: str) -> None:
         """Decide what it means that a process is gone that ended while no server was there, and left no trace."""
         self.take_exit(draft, live, task, TaskExit(task_id=task.id, exit_code=None, error=how))
 
-    def fence(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+    def fence(self, draft: Draft, live: L, task: Task, how: str) -> None:
         """Decide what it means that a task with a control link gives no sign of life."""
         return
 
     # What time does
 
-    def kill_late(self, draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+    def kill_late(self, draft: Draft, live: L, task: Task) -> L:
         """End a process that was to be gone by now."""
         ...
 
-    def pass_time(self, draft: Draft, live: LiveJob) -> None:
+    def pass_time(self, draft: Draft, live: L) -> None:
         """Do what is due for a job that has not ended, besides killing processes that were to be gone."""
         return
 
-    def next_deadline(self, live: LiveJob) -> float | None:
+    def next_deadline(self, live: L) -> float | None:
         """Return when `pass_time` next has something to do; None if never."""
         return None
 
     # What a restart of the server does
 
-    def restore(self, live: LiveJob, past: Remembered, timeouts: Timeouts) -> LiveJob:
+    def restore(self, live: L, past: Remembered, timeouts: Timeouts) -> L:
         """Return a job, rebuilt by a new server, with what only its kind knows of it."""
         return live
 
-    def resume(self, draft: Draft, live: LiveJob) -> None:
+    def resume(self, draft: Draft, live: L) -> None:
         """Take note that a new server has taken charge of a job, which has live processes or not."""
         return
 
@@ -143,14 +148,14 @@ class Kind(Protocol):
 class Kinds:
     """All kinds that a server knows. Of two that claim a spec the first has it."""
 
-    def __init__(self, *kinds: Kind) -> None:
+    def __init__(self, *kinds: Kind[Any]) -> None:
         self._kinds = kinds
 
-    def of(self, job: Job) -> Kind:
+    def of(self, job: Job) -> Kind[Any]:
         """Return the kind of a job."""
         return self.of_spec(job.spec)
 
-    def of_spec(self, spec: JobSpec) -> Kind:
+    def of_spec(self, spec: JobSpec) -> Kind[Any]:
         """Return the kind of what was asked for.
 
         Raises:
@@ -162,7 +167,7 @@ class Kinds:
         raise LookupError(f"no kind of workload claims {spec.name!r}")
 
 
-def workload_of(kind: Kind, live: LiveJob, *, num_done: int = 0, pinned: bool = False) -> Workload:
+def workload_of(kind: Kind[Any], live: LiveJob, *, num_done: int = 0, pinned: bool = False) -> Workload:
     """Return what the scheduler sees of a job.
 
     A job that has ended or is stopping wants nothing, but holds its slots until its processes are gone.

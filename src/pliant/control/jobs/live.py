@@ -1,16 +1,18 @@
 """What control keeps in memory of a job that has not ended, or whose processes have not: one frozen value.
 
 The store holds the truth; whatever is here and not there (losses in a row, deadlines) may be forgotten in a restart.
+Here stands what jobs of all kinds have. A kind that keeps more extends the class with that (`control.kinds`).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+# ruff: noqa: ARG002 - what a method here has no use for, one of a kind has
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from pliant.core.job import Generation, Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.ports import ExitFacts
-from pliant.policy.elastic.diagnose import WorkerLoss
-from pliant.policy.elastic.membership import Membership
 
 COMPETING = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.PAUSED)
 """Jobs in these states are scheduled; those in others only give slots back."""
@@ -34,50 +36,24 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveJob:
-    """A job, its processes and its membership, as they stand."""
+    """A job and its processes, as they stand."""
 
     job: Job
-    membership: Membership
     tasks: Mapping[TaskId, Task] = field(default_factory=dict)
     """Oldest first; those that ended are dropped once they are written."""
-    generations: Mapping[int, Generation] = field(default_factory=dict)
-    """Forming and active ones; those that are over are dropped once they are written."""
     python: str | None = None
     """The interpreter of its environment, once that is ready."""
     target: int = 0
     """Tasks that the newest decision gives it."""
-    trained: bool = False
-    """A generation of it has trained, in this life of the server or before."""
-    step: int = 0
-    """Steps committed, as far as is known."""
     resized_at: float | None = None
     held_until: float | None = None
-    losses: tuple[WorkerLoss, ...] = ()
-    """The newest losses of its tasks, oldest first."""
-    joined: Mapping[TaskId, int] = field(default_factory=dict)
-    """At which step a running task became a member of a generation for the first time."""
     excluded: frozenset[NodeId] = frozenset()
     """Nodes on which its tasks do not live."""
     kill_at: Mapping[TaskId, float] = field(default_factory=dict)
     killed: Mapping[TaskId, str] = field(default_factory=dict)
     """Running tasks that Pliant has sent a SIGKILL, and why, in words that follow the task's name."""
-    fenced: Mapping[TaskId, WorkerLoss | None] = field(default_factory=dict)
-    """Those of them that are lost already as far as their job is concerned; only their slots are not free yet. With
-    each stands the loss that is counted when its exit says at which step it was; None if nobody is to blame."""
     failing: Failing | None = None
     """It has failed; that becomes its state when its processes are gone and what they wrote can be quoted."""
-    raised: Mapping[TaskId, str] = field(default_factory=dict)
-    """Running tasks whose program raised, which the others survive: the error's last line."""
-    recovers_until: float | None = None
-    """After a loss: until then, or until its survivors have done a step, nobody starts who only makes it larger."""
-    raised_at: int | None = None
-    """The step that was being computed when a worker last ended by its own fault; the next one there ends the job."""
-    virtual_workers: int | None = None
-    """V as the script uses it, once that is known."""
-    finished: frozenset[TaskId] = frozenset()
-    """Tasks that said that all epochs are trained; of a fixed job, those that ended with exit code 0."""
-    restarting: bool = False
-    """A fixed job whose processes failed: it keeps its place in line until all start again."""
     adopted_at: float = 0.0
     """When this server took charge of it; start deadlines of its older tasks count from here."""
     slept_s: float = 0.0
@@ -103,15 +79,6 @@ class LiveJob:
         return tuple(task for task in self.running if task.state is not TaskState.LEAVING)
 
     @property
-    def proven(self) -> bool:
-        """A generation of it trains: more tasks can join.
-
-        Before that it gets its minimum only: a script that cannot start fails once and not on every slot, and neither
-        the first task nor the survivors of a loss share their cores with the start of others that wait for them.
-        """
-        return self.membership.current is not None and self.recovers_until is None
-
-    @property
     def unprepared(self) -> bool:
         """Its environment is not ready: no task of it can be started."""
         return self.job.spec.environment is not None and self.python is None
@@ -128,6 +95,39 @@ class LiveJob:
     def over(self) -> bool:
         """It has ended, or has failed and waits for its processes to be gone; nothing that they say matters now."""
         return self.job.ended or self.failing is not None
+
+    # What a kind may know better
+
+    @property
+    def proven(self) -> bool:
+        """It may start more tasks than its minimum."""
+        return True
+
+    @property
+    def open_generations(self) -> Mapping[int, Generation]:
+        """By number; they are stored whenever they change, and dropped once they are over and written."""
+        return {}
+
+    def is_needed(self, task_id: TaskId) -> bool:
+        """Tell whether a task that is asked to leave has something to hand over before it can be ended."""
+        return False
+
+    def ends_by_itself(self, task_id: TaskId) -> bool:
+        """Tell whether a task exits without being asked when its job completes."""
+        return False
+
+    def close(self) -> Self:
+        """Return the job with nothing under way: it has ended, or holds no slots any more."""
+        return self
+
+    def keep_tasks(self, task_ids: Container[TaskId]) -> Self:
+        """Return the job with nothing that concerns other tasks than these."""
+        return replace(
+            self,
+            tasks={task_id: task for task_id, task in self.tasks.items() if task_id in task_ids},
+            kill_at={task_id: at for task_id, at in self.kill_at.items() if task_id in task_ids},
+            killed={task_id: why for task_id, why in self.killed.items() if task_id in task_ids},
+        )
 
 
 def task_number(task_id: TaskId) -> int:

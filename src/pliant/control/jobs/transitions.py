@@ -1,23 +1,18 @@
 """The only places where a job, a task or a generation changes state, each by the table of `core.lifecycle`.
 
-All functions note what they do in a draft. None performs anything. They are the same for every kind of workload; one
-without generations has an empty membership.
+All functions note what they do in a draft. None performs anything. They are the same for every kind of workload.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pliant.control.jobs.draft import Draft, DrainTask, KillTask, SendMessage
+from pliant.control.jobs.draft import Draft, DrainTask, KillTask, L, SendMessage
 from pliant.control.jobs.kind import Kind
-from pliant.control.jobs.live import LiveJob
 from pliant.core.event import EventKind
-from pliant.core.job import Generation, JobId, Task, TaskId
+from pliant.core.job import JobId, Task, TaskId
 from pliant.core.lifecycle import (
-    GENERATION_LIFECYCLE,
     JOB_LIFECYCLE,
     TASK_LIFECYCLE,
-    GenerationEvent,
-    GenerationState,
     JobEvent,
     JobState,
     TaskEvent,
@@ -41,7 +36,7 @@ WORDS: Mapping[JobState, str] = {
 }
 
 
-def job_event(draft: Draft, live: LiveJob, event: JobEvent, reason: str) -> LiveJob:
+def job_event(draft: Draft, live: L, event: JobEvent, reason: str) -> L:
     """Move a job along its lifecycle, and note an event if its state is another now."""
     old, new = live.job.state, advance(JOB_LIFECYCLE, live.job.state, event)
     if old is new:
@@ -60,7 +55,7 @@ def job_event(draft: Draft, live: LiveJob, event: JobEvent, reason: str) -> Live
     return draft.put(replace(live, job=job))
 
 
-def task_event(draft: Draft, live: LiveJob, task_id: TaskId, event: TaskEvent, reason: str = "") -> LiveJob:
+def task_event(draft: Draft, live: L, task_id: TaskId, event: TaskEvent, reason: str = "") -> L:
     """Move a task along its lifecycle."""
     task = live.tasks[task_id]
     state = advance(TASK_LIFECYCLE, task.state, event)
@@ -70,18 +65,18 @@ def task_event(draft: Draft, live: LiveJob, task_id: TaskId, event: TaskEvent, r
     return put_task(draft, live, task)
 
 
-def put_task(draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+def put_task(draft: Draft, live: L, task: Task) -> L:
     """Note the new value of a task."""
     return draft.put(replace(live, tasks={**live.tasks, task.id: task}))
 
 
-def kill_later(draft: Draft, live: LiveJob, task_id: TaskId, at: float) -> LiveJob:
+def kill_later(draft: Draft, live: L, task_id: TaskId, at: float) -> L:
     """Set the instant at which a process is killed if it is still there, or keep the earlier one."""
     at = min(at, live.kill_at.get(task_id, at))
     return draft.put(replace(live, kill_at={**live.kill_at, task_id: at}))
 
 
-def kill(draft: Draft, live: LiveJob, task_id: TaskId, how: str) -> LiveJob:
+def kill(draft: Draft, live: L, task_id: TaskId, how: str) -> L:
     """Kill a process, perhaps once more; the reason of the first time, in words that follow its name, is kept."""
     draft.act(KillTask(task_id=task_id))
     killed = {**live.killed, task_id: live.killed.get(task_id, how)}
@@ -89,20 +84,17 @@ def kill(draft: Draft, live: LiveJob, task_id: TaskId, how: str) -> LiveJob:
     return draft.put(replace(live, killed=killed, kill_at=kill_at))
 
 
-def leave(draft: Draft, kind: Kind, live: LiveJob, task_ids: tuple[TaskId, ...], cause: str) -> LiveJob:
+def leave(draft: Draft, kind: Kind[L], live: L, task_ids: tuple[TaskId, ...], cause: str) -> L:
     """Ask tasks to leave, each at its next step boundary; those that have nothing to hand over go at once."""
     for task_id in task_ids:
         live = task_event(draft, live, task_id, TaskEvent.LEAVE, cause)
     return release_leavers(draft, kind.regroup(draft, live, cause))
 
 
-def release_leavers(draft: Draft, live: LiveJob) -> LiveJob:
+def release_leavers(draft: Draft, live: L) -> L:
     """Let go of leaving tasks that neither train nor hold a state nor are about to: nobody waits for them."""
-    forming = live.membership.forming
     for task in live.running:
-        standing = live.membership.tasks.get(task.id)
-        needed = (standing is not None and standing.holds_state) or (forming is not None and task.id in forming.members)
-        if task.state is not TaskState.LEAVING or needed or task.id in live.kill_at:
+        if task.state is not TaskState.LEAVING or live.is_needed(task.id) or task.id in live.kill_at:
             continue
         draft.act(SendMessage(task_id=task.id, message=Dismiss(reason=task.reason or "it is not needed any more")))
         draft.act(DrainTask(task_id=task.id))
@@ -110,52 +102,31 @@ def release_leavers(draft: Draft, live: LiveJob) -> LiveJob:
     return live
 
 
-def put_generation(draft: Draft, live: LiveJob, generation: Generation, event: GenerationEvent) -> LiveJob:
-    """Move a generation along its lifecycle."""
-    moved = replace(generation, state=advance(GENERATION_LIFECYCLE, generation.state, event))
-    return draft.put(replace(live, generations={**live.generations, moved.number: moved}))
-
-
-def end_generations(draft: Draft, live: LiveJob, state: GenerationState, event: GenerationEvent) -> LiveJob:
-    """Move the generations of a job that are in this state along their lifecycle."""
-    for generation in live.generations.values():
-        if generation.state is state:
-            live = put_generation(draft, live, generation, event)
-    return live
-
-
-def _end_all_generations(draft: Draft, live: LiveJob) -> LiveJob:
-    """Close what is open of a job's generations; it has ended or holds no slots any more."""
-    live = end_generations(draft, live, GenerationState.ACTIVE, GenerationEvent.RETIRE)
-    return end_generations(draft, live, GenerationState.FORMING, GenerationEvent.ABANDON)
-
-
-def kill_late(draft: Draft, live: LiveJob, task_id: TaskId) -> LiveJob:
+def kill_late(draft: Draft, live: L, task_id: TaskId) -> L:
     """Kill a process that was to be gone by now."""
     return kill(draft, live, task_id, "did not end in time, was killed by Pliant")
 
 
-def complete(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
+def complete(draft: Draft, live: L, reason: str) -> L:
     """End a job well: who trained exits by itself, who never joined is dismissed; all get a deadline."""
-    active = live.membership.active
     live = job_event(draft, live, JobEvent.COMPLETE, reason)
     for task in live.running:
-        if task.id not in active:
+        if not live.ends_by_itself(task.id):
             draft.act(SendMessage(task_id=task.id, message=Dismiss(reason="the training has completed")))
             draft.act(DrainTask(task_id=task.id))
         live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
-    return _end_all_generations(draft, live)
+    return draft.put(live.close())
 
 
-def fail(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
+def fail(draft: Draft, live: L, reason: str) -> L:
     """End a job that cannot go on; all its processes are killed."""
     live = job_event(draft, live, JobEvent.FAIL, reason)
     for task in live.running:
         live = kill(draft, live, task.id, "was killed by Pliant because its job has failed")
-    return _end_all_generations(draft, live)
+    return draft.put(live.close())
 
 
-def stop(draft: Draft, kind: Kind, live: LiveJob, reason: str) -> LiveJob:
+def stop(draft: Draft, kind: Kind[L], live: L, reason: str) -> L:
     """End a job because a person asked: at the next step boundary, at once if it holds no slots."""
     live = job_event(draft, live, JobEvent.STOP, reason)
     if not live.running:
@@ -166,9 +137,9 @@ def stop(draft: Draft, kind: Kind, live: LiveJob, reason: str) -> LiveJob:
     return live
 
 
-def vacate(draft: Draft, live: LiveJob, reason: str) -> LiveJob:
+def vacate(draft: Draft, live: L, reason: str) -> L:
     """Take note that the last process of a job is gone."""
-    live = _end_all_generations(draft, live)
+    live = draft.put(live.close())
     if live.job.state is JobState.STOPPING:
         return job_event(draft, live, JobEvent.VANISH, live.job.reason)
     if live.job.state in (JobState.STARTING, JobState.RUNNING):

@@ -34,10 +34,19 @@ from pliant.core.plan import Placement
 from pliant.core.ports import Address, ExitFacts, TaskExit
 from pliant.core.task_environment import FixedTask
 from pliant.core.workload import Workload
-from pliant.policy.elastic.membership import Membership
 
 
-class Fixed(Kind):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedJob(LiveJob):
+    """A fixed job, as it stands."""
+
+    finished: frozenset[TaskId] = frozenset()
+    """Those of its processes that ended with exit code 0."""
+    restarting: bool = False
+    """A process has failed: the job keeps its place in line until all start again."""
+
+
+class Fixed(Kind[FixedJob]):
     """Scripts that cannot go on with another number of processes."""
 
     name = "fixed"
@@ -45,7 +54,10 @@ class Fixed(Kind):
     def claims(self, spec: JobSpec) -> bool:
         return spec.fixed
 
-    def view(self, live: LiveJob) -> Workload:
+    def begin(self, job: Job, now: float) -> FixedJob:
+        return FixedJob(job=job, adopted_at=now)
+
+    def view(self, live: FixedJob) -> Workload:
         pinned = live.restarting or bool(live.running)
         return workload_of(self, live, num_done=len(live.finished), pinned=pinned)
 
@@ -58,14 +70,14 @@ class Fixed(Kind):
             return (Problem(field="min_tasks", message=message),)
         return super().problems(spec)
 
-    def check_resize(self, live: LiveJob, min_tasks: int, max_tasks: int) -> None:
+    def check_resize(self, live: FixedJob, min_tasks: int, max_tasks: int) -> None:
         job = live.job
         raise Conflict(
             f"{job.id} is fixed at {job.max_tasks}: its script cannot go on with another number of processes; stop it "
             f"and submit it again with another --fixed"
         )
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
+    def starts(self, draft: Draft, live: FixedJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return all processes in order of rank; none unless all of them can start and none is left."""
         if live.running or len(placements) < live.job.max_tasks:
             return ()
@@ -83,14 +95,14 @@ class Fixed(Kind):
             for placement, assigned in zip(ordered, assign_ranks(ordered, meeting), strict=True)
         )
 
-    def leavers(self, live: LiveJob, task_ids: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
+    def leavers(self, live: FixedJob, task_ids: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
         """Return all of them: if one has to leave, because its slot is gone, nobody can go on."""
         return tuple(task.id for task in live.staying) if task_ids else ()
 
-    def regroup(self, draft: Draft, live: LiveJob, cause: str) -> LiveJob:
+    def regroup(self, draft: Draft, live: FixedJob, cause: str) -> FixedJob:
         return draft.put(replace(live, restarting=False)) if live.staying else live
 
-    def observe(self, draft: Draft, live: LiveJob, pids: Mapping[TaskId, int]) -> None:
+    def observe(self, draft: Draft, live: FixedJob, pids: Mapping[TaskId, int]) -> None:
         """Take note of which processes exist; the job runs when all of them do."""
         for task in live.running:
             if task.state is TaskState.STARTING and task.id in pids:
@@ -101,7 +113,7 @@ class Fixed(Kind):
         if live.running and whole and live.job.state is JobState.STARTING:
             job_event(draft, live, JobEvent.TRAIN, "")
 
-    def take_exit(self, draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+    def take_exit(self, draft: Draft, live: FixedJob, task: Task, ended: TaskExit) -> None:
         if live.over or task.state is TaskState.LEAVING:
             _leave(draft, live, task)
         elif ended.error and task.started_at >= live.adopted_at:
@@ -114,7 +126,7 @@ class Fixed(Kind):
         else:
             self._fail_process(draft, live, task, ended.exit_code, ended.facts)
 
-    def lose_vanished(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+    def lose_vanished(self, draft: Draft, live: FixedJob, task: Task, how: str) -> None:
         """Lose a process for which nobody is to blame; all start again."""
         if live.over or task.state is TaskState.LEAVING:
             _leave(draft, live, task)
@@ -123,14 +135,14 @@ class Fixed(Kind):
         draft.say(EventKind.TASK_LOST, f"{task.id} of {live.label} {how}", job_id=live.id, task_id=task.id)
         self._end_all(draft, live, f"{task.id} {how}; all its processes start again")
 
-    def kill_late(self, draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+    def kill_late(self, draft: Draft, live: FixedJob, task: Task) -> FixedJob:
         return kill_late(draft, live, task.id)
 
-    def restore(self, live: LiveJob, past: Remembered, timeouts: Timeouts) -> LiveJob:
+    def restore(self, live: FixedJob, past: Remembered, timeouts: Timeouts) -> FixedJob:
         """Return the job with the processes that had finished; those that live say nothing, and nothing is awaited."""
-        return replace(live, finished=finished_before(live.job, past.tasks), membership=Membership(job_id=live.id))
+        return replace(live, finished=finished_before(live.job, past.tasks))
 
-    def _fail_process(self, draft: Draft, live: LiveJob, task: Task, exit_code: int | None, facts: ExitFacts) -> None:
+    def _fail_process(self, draft: Draft, live: FixedJob, task: Task, exit_code: int | None, facts: ExitFacts) -> None:
         how, spec = live.killed.get(task.id) or describe_exit(exit_code), live.job.spec
         live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
         number = live.job.num_restarts + 1
@@ -151,7 +163,7 @@ class Fixed(Kind):
         live = draft.put(replace(live, job=replace(live.job, num_restarts=number), restarting=exit_code is not None))
         self._end_all(draft, live, f"restart {number} of {spec.max_restarts}: {task.id} {how}")
 
-    def _end_all(self, draft: Draft, live: LiveJob, cause: str) -> None:
+    def _end_all(self, draft: Draft, live: FixedJob, cause: str) -> None:
         live = draft.put(replace(live, finished=frozenset(), target=live.job.max_tasks))
         if not live.running:
             vacate(draft, live, cause)
@@ -159,7 +171,7 @@ class Fixed(Kind):
             leave(draft, self, live, tuple(task.id for task in live.staying), cause)
 
 
-def _leave(draft: Draft, live: LiveJob, task: Task) -> None:
+def _leave(draft: Draft, live: FixedJob, task: Task) -> None:
     live = task_event(draft, live, task.id, TaskEvent.EXIT)
     why = task.reason or "its job is over"
     draft.say(EventKind.TASK_LEFT, f"{task.id} was ended: {why}", job_id=live.id, task_id=task.id)
@@ -167,7 +179,7 @@ def _leave(draft: Draft, live: LiveJob, task: Task) -> None:
         vacate(draft, draft.put(replace(live, finished=frozenset())), task.reason)
 
 
-def _finish(draft: Draft, live: LiveJob, task: Task) -> None:
+def _finish(draft: Draft, live: FixedJob, task: Task) -> None:
     live = task_event(draft, live, task.id, TaskEvent.EXIT)
     live = draft.put(replace(live, finished=live.finished | {task.id}, target=max(0, live.target - 1)))
     draft.say(EventKind.TASK_LEFT, f"{task.id} has finished", job_id=live.id, task_id=task.id)

@@ -1,5 +1,7 @@
 """What memory held before the server went away, rebuilt from the store and put in order."""
 
+from dataclasses import replace
+
 from pliant.control.jobs.draft import Draft, KillTask
 from pliant.control.jobs.kind import Kinds, Remembered
 from pliant.control.jobs.live import LiveJob
@@ -7,9 +9,8 @@ from pliant.control.jobs.transitions import vacate
 from pliant.control.settings import Timeouts
 from pliant.core.event import EventKind
 from pliant.core.job import Job, JobId, Task, TaskId
-from pliant.core.lifecycle import JOB_LIFECYCLE, GenerationState, JobState, TaskState, is_final
+from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, TaskState, is_final
 from pliant.core.ports import Observation, Store
-from pliant.policy.elastic.membership import Membership
 
 UNENDED = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
 _PAGE = 1000
@@ -27,8 +28,14 @@ def load(store: Store, kinds: Kinds, *, now: float, timeouts: Timeouts) -> dict[
     ordered = sorted(jobs.values(), key=lambda job: (job.submitted_at, len(job.id), job.id))
     found = {}
     for job in ordered:
+        kind, tasks = kinds.of(job), by_job.get(job.id, [])
+        live = replace(
+            kind.begin(job, now),
+            tasks={task.id: task for task in tasks},
+            target=sum(task.state is not TaskState.LEAVING for task in tasks),
+        )
         past = Remembered(tasks=store.tasks(job.id), generations=store.generations(job.id))
-        found[job.id] = kinds.of(job).restore(_live(job, by_job.get(job.id, []), past, now), past, timeouts)
+        found[job.id] = kind.restore(live, past, timeouts)
     return found
 
 
@@ -39,19 +46,6 @@ def _unended(store: Store) -> list[Job]:
         jobs.extend(page)
         page = store.jobs(states=UNENDED, before=page[-1].id, limit=_PAGE)
     return jobs
-
-
-def _live(job: Job, tasks: list[Task], past: Remembered, now: float) -> LiveJob:
-    return LiveJob(
-        job=job,
-        membership=Membership(job_id=job.id),
-        tasks={task.id: task for task in tasks},
-        generations={
-            g.number: g for g in past.generations if g.state in (GenerationState.FORMING, GenerationState.ACTIVE)
-        },
-        target=sum(task.state is not TaskState.LEAVING for task in tasks),
-        adopted_at=now,
-    )
 
 
 def reconcile(draft: Draft, kinds: Kinds, observed: Observation) -> frozenset[TaskId]:

@@ -22,7 +22,6 @@ from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.files.archive import unpack
 from pliant.files.space import disk_error
-from pliant.policy.elastic.membership import Membership
 
 NEW_PREFIX = ".new-"
 """Folders of submissions that are being checked begin with this; whatever a crash leaves of them is removed."""
@@ -119,11 +118,11 @@ def submit(draft: Draft, kinds: Kinds, job_id: JobId, spec: JobSpec, owner: str,
         queue=spec.queue,
         submitted_at=draft.now,
     )
-    live = draft.put(LiveJob(job=job, membership=Membership(job_id=job_id), adopted_at=draft.now))
-    size = kinds.of(job).size(spec)
+    kind = kinds.of(job)
+    live = draft.put(kind.begin(job, draft.now))
     draft.say(
         EventKind.JOB_SUBMITTED,
-        f"{live.label} was submitted by {owner}: {size}, priority {spec.priority}"
+        f"{live.label} was submitted by {owner}: {kind.size(spec)}, priority {spec.priority}"
         + (f", queue {spec.queue}" if spec.queue != DEFAULT_QUEUE else ""),
         job_id=job_id,
         data={"priority": spec.priority, "min_tasks": spec.min_tasks, "max_tasks": spec.max_tasks},

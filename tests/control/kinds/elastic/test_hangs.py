@@ -79,7 +79,7 @@ def test_all_workers_silent_at_once_are_one_loss_and_the_job_starts_again(world:
 
     assert not set(members) & set(world.members(job_id))
     assert len(world.members(job_id)) == 3
-    assert len(world.control.jobs()[job_id].losses) == 1
+    assert len(world.training(job_id).losses) == 1
 
 
 def test_a_newcomer_that_hangs_while_it_starts_disturbs_nobody(world: World) -> None:
@@ -204,7 +204,7 @@ def test_a_task_that_said_nothing_since_the_server_came_back_has_until_then(worl
         "said nothing for 6 s after the server came back and was killed by Pliant"
         in (world.said(EventKind.TASK_LOST)[0])
     )
-    assert not world.control.jobs()[job_id].losses
+    assert not world.training(job_id).losses
 
 
 def test_a_step_at_which_whoever_computes_it_hangs_is_known_by_what_the_exits_tell(world: World) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.live import LiveJob
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.core.event import EventKind
 from pliant.core.job import Claim, Task
 from pliant.core.link import Claimed
@@ -13,7 +13,7 @@ from pliant.core.link import Claimed
 _WEAKNESS: Final[Mapping[Claim, int]] = {"exact": 0, "statistical": 1, "fast": 2}
 
 
-def take_claim(draft: Draft, live: LiveJob, task: Task, message: Claimed) -> LiveJob:
+def take_claim(draft: Draft, live: ElasticJob, task: Task, message: Claimed) -> ElasticJob:
     """Keep a claim with the job, unless it is stronger than an earlier one; one that is weaker is an event too."""
     job = live.job
     before = job.claim or job.spec.mode

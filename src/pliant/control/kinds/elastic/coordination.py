@@ -4,15 +4,13 @@ from dataclasses import replace
 from typing import assert_never
 
 from pliant.control.jobs.draft import Draft, SendMessage
-from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import (
-    end_generations,
     job_event,
     kill_later,
-    put_generation,
     release_leavers,
     task_event,
 )
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.core.event import EventKind
 from pliant.core.job import Generation, Task, TaskId
 from pliant.core.lifecycle import (
@@ -38,18 +36,18 @@ from pliant.policy.elastic.membership import (
 )
 
 
-def regroup(draft: Draft, live: LiveJob, cause: str) -> LiveJob:
+def regroup(draft: Draft, live: ElasticJob, cause: str) -> ElasticJob:
     """Let the coordinator know which tasks the scheduler wants to stay."""
     return coordinate(draft, live, Wanted(tasks=frozenset(task.id for task in live.staying), cause=cause))
 
 
-def leave(draft: Draft, live: LiveJob, task: Task, cause: str) -> LiveJob:
+def leave(draft: Draft, live: ElasticJob, task: Task, cause: str) -> ElasticJob:
     """Let a task leave at its next step boundary that itself says it must go."""
     live = task_event(draft, live, task.id, TaskEvent.LEAVE, cause)
     return release_leavers(draft, regroup(draft, live, cause))
 
 
-def coordinate(draft: Draft, live: LiveJob, event: MembershipEvent) -> LiveJob:
+def coordinate(draft: Draft, live: ElasticJob, event: MembershipEvent) -> ElasticJob:
     """Let the coordinator of a job take in an event, and carry its effects into the draft."""
     membership, effects = handle(live.membership, event, draft.now)
     live = draft.put(replace(live, membership=membership))
@@ -58,7 +56,7 @@ def coordinate(draft: Draft, live: LiveJob, event: MembershipEvent) -> LiveJob:
     return live
 
 
-def _effect(draft: Draft, live: LiveJob, effect: Effect) -> LiveJob:
+def _effect(draft: Draft, live: ElasticJob, effect: Effect) -> ElasticJob:
     match effect:
         case Send():
             draft.act(SendMessage(task_id=effect.task_id, message=effect.message))
@@ -73,8 +71,8 @@ def _effect(draft: Draft, live: LiveJob, effect: Effect) -> LiveJob:
             assert_never(effect)
 
 
-def _announced(draft: Draft, live: LiveJob, effect: Announced) -> LiveJob:
-    live = end_generations(draft, live, GenerationState.FORMING, GenerationEvent.ABANDON)
+def _announced(draft: Draft, live: ElasticJob, effect: Announced) -> ElasticJob:
+    live = live.end_generations(GenerationState.FORMING, GenerationEvent.ABANDON)
     generation = Generation(
         job_id=live.id,
         number=effect.generation,
@@ -94,13 +92,11 @@ def _announced(draft: Draft, live: LiveJob, effect: Announced) -> LiveJob:
         data={"generation": effect.generation, "size": size},
     )
     job = replace(live.job, generation=effect.generation)
-    return draft.put(
-        replace(live, job=job, generations={**live.generations, generation.number: generation}),
-    )
+    return draft.put(replace(live.with_generation(generation), job=job))
 
 
-def _activated(draft: Draft, live: LiveJob, effect: Activated) -> LiveJob:
-    live = end_generations(draft, live, GenerationState.ACTIVE, GenerationEvent.RETIRE)
+def _activated(draft: Draft, live: ElasticJob, effect: Activated) -> ElasticJob:
+    live = live.end_generations(GenerationState.ACTIVE, GenerationEvent.RETIRE)
     forming = live.generations[effect.generation]
     generation = replace(
         forming,
@@ -111,15 +107,8 @@ def _activated(draft: Draft, live: LiveJob, effect: Activated) -> LiveJob:
         redone_steps=effect.redone_steps,
     )
     job = replace(live.job, num_redone_steps=live.job.num_redone_steps + effect.redone_steps)
-    live = draft.put(
-        replace(
-            live,
-            job=job,
-            trained=True,
-            step=max(live.step, effect.step),
-            generations={**live.generations, generation.number: generation},
-        )
-    )
+    step = max(live.step, effect.step)
+    live = draft.put(replace(live.with_generation(generation), job=job, trained=True, step=step))
     _say_switched(draft, live, effect)
     live = _join(draft, live, effect.members)
     if live.competes or live.job.state is JobState.STOPPING:
@@ -127,7 +116,7 @@ def _activated(draft: Draft, live: LiveJob, effect: Activated) -> LiveJob:
     return live
 
 
-def _say_switched(draft: Draft, live: LiveJob, effect: Activated) -> None:
+def _say_switched(draft: Draft, live: ElasticJob, effect: Activated) -> None:
     size, pause_ms = len(effect.members), round(effect.pause_s * 1000, 1)
     redone = f", {effect.redone_steps} step computed again" if effect.redone_steps else ""
     change = f" (was {effect.from_size}); it stood still for {pause_ms:g} ms{redone}" if effect.from_size else ""
@@ -146,7 +135,7 @@ def _say_switched(draft: Draft, live: LiveJob, effect: Activated) -> None:
     )
 
 
-def _join(draft: Draft, live: LiveJob, members: tuple[TaskId, ...]) -> LiveJob:
+def _join(draft: Draft, live: ElasticJob, members: tuple[TaskId, ...]) -> ElasticJob:
     """Members train; live tasks that were left out have nothing left to do."""
     for task in live.running:
         if task.id in members:
@@ -159,7 +148,7 @@ def _join(draft: Draft, live: LiveJob, members: tuple[TaskId, ...]) -> LiveJob:
     return live
 
 
-def _abandoned(draft: Draft, live: LiveJob, effect: Abandoned) -> LiveJob:
+def _abandoned(draft: Draft, live: ElasticJob, effect: Abandoned) -> ElasticJob:
     generation = live.generations.get(effect.generation)
     if generation is None or is_final(GENERATION_LIFECYCLE, generation.state):
         return live
@@ -170,4 +159,4 @@ def _abandoned(draft: Draft, live: LiveJob, effect: Abandoned) -> LiveJob:
             job_id=live.id,
             data={"generation": effect.generation},
         )
-    return put_generation(draft, live, generation, GenerationEvent.ABANDON)
+    return draft.put(live.end_generation(generation, GenerationEvent.ABANDON))

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.failure import describe_exit, fail_after_exits, quote_stderr
-from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import (
     complete,
     fail,
@@ -21,6 +20,7 @@ from pliant.control.jobs.transitions import (
     vacate,
 )
 from pliant.control.kinds.elastic.coordination import coordinate
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.control.kinds.elastic.losses import count_loss, loss_of
 from pliant.control.settings import ControlSettings
 from pliant.core.event import EventKind
@@ -36,7 +36,7 @@ RECOVERY_S = 1.0
 """The longest that a lost task's place stays empty so that the survivors can do a step first."""
 
 
-def take_exit(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+def take_exit(draft: Draft, live: ElasticJob, task: Task, ended: TaskExit) -> None:
     """Decide what the end of one process means; its exit code is noted already."""
     if task.id in live.fenced:
         _free_fenced(draft, live, task, ended.facts)
@@ -50,7 +50,7 @@ def take_exit(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
         _end_by_itself(draft, live, task, ended.exit_code, ended.facts)
 
 
-def _could_not_start(draft: Draft, live: LiveJob, task: Task, error: str) -> None:
+def _could_not_start(draft: Draft, live: ElasticJob, task: Task, error: str) -> None:
     if task.started_at < live.adopted_at and live.competes:
         _lose_while_away(draft, live, task, f"was not started: {error}")
         return
@@ -61,7 +61,7 @@ def _could_not_start(draft: Draft, live: LiveJob, task: Task, error: str) -> Non
     fail(draft, live, f"{task.id} could not be started: {error}")
 
 
-def _leave(draft: Draft, live: LiveJob, task: Task) -> None:
+def _leave(draft: Draft, live: ElasticJob, task: Task) -> None:
     live = task_event(draft, live, task.id, TaskEvent.EXIT)
     killed = live.killed.get(task.id)
     draft.say(
@@ -73,7 +73,7 @@ def _leave(draft: Draft, live: LiveJob, task: Task) -> None:
     _draw_consequences(draft, live, task, "it left")
 
 
-def take_failure(draft: Draft, live: LiveJob, task: Task, failed: Failed) -> None:
+def take_failure(draft: Draft, live: ElasticJob, task: Task, failed: Failed) -> None:
     """Take in that a worker's program raised. If others train on, the end of its process is a loss like others."""
     step = live.step if failed.step is None else failed.step
     if not _is_survived(live, task, step):
@@ -84,7 +84,7 @@ def take_failure(draft: Draft, live: LiveJob, task: Task, failed: Failed) -> Non
     kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.messages_s)
 
 
-def _is_survived(live: LiveJob, task: Task, step: int) -> bool:
+def _is_survived(live: ElasticJob, task: Task, step: int) -> bool:
     """Tell whether the others go on without a worker that ended by its own fault at this step.
 
     Once at a step: what happens there again is the script's doing, or its data's. A newcomer's fault is its own.
@@ -94,13 +94,13 @@ def _is_survived(live: LiveJob, task: Task, step: int) -> bool:
     return bool(others) and (task.id not in live.joined or live.raised_at != step)
 
 
-def _blame(draft: Draft, live: LiveJob, task: Task, step: int) -> LiveJob:
+def _blame(draft: Draft, live: ElasticJob, task: Task, step: int) -> ElasticJob:
     if task.id not in live.joined:
         return live
     return draft.put(replace(live, raised_at=step))
 
 
-def _lose(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+def _lose(draft: Draft, live: ElasticJob, task: Task, ended: TaskExit) -> None:
     exit_code = ended.exit_code
     killed = live.killed.get(task.id)
     raised = live.raised.get(task.id)
@@ -115,14 +115,14 @@ def _lose(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
     _draw_consequences(draft, live, task, how)
 
 
-def _recovering(draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+def _recovering(draft: Draft, live: ElasticJob, task: Task) -> ElasticJob:
     """Let those who train on do a step before anybody starts in the place of a task that was lost."""
     if task.id not in live.joined or live.membership.current is None:
         return live
     return draft.put(replace(live, recovers_until=draft.now + RECOVERY_S))
 
 
-def fence(draft: Draft, live: LiveJob, task: Task, how: str, *, blame: bool) -> LiveJob:
+def fence(draft: Draft, live: ElasticJob, task: Task, how: str, *, blame: bool) -> ElasticJob:
     """Take a task out of its job at once and kill its process: it gives no sign of life, so it may wake at any time.
 
     Its slots stay taken until the process is gone; then its step is known, and the loss is counted.
@@ -149,7 +149,7 @@ def fence(draft: Draft, live: LiveJob, task: Task, how: str, *, blame: bool) -> 
     return _draw_consequences(draft, live, task, how)
 
 
-def _say_lost(draft: Draft, live: LiveJob, task: Task, how: str, exit_code: int | None) -> None:
+def _say_lost(draft: Draft, live: ElasticJob, task: Task, how: str, exit_code: int | None) -> None:
     draft.say(
         EventKind.TASK_LOST,
         f"{task.id} of {live.label} {how}; its share goes on elsewhere and its slot is granted again",
@@ -159,7 +159,7 @@ def _say_lost(draft: Draft, live: LiveJob, task: Task, how: str, exit_code: int 
     )
 
 
-def _free_fenced(draft: Draft, live: LiveJob, task: Task, facts: ExitFacts) -> None:
+def _free_fenced(draft: Draft, live: ElasticJob, task: Task, facts: ExitFacts) -> None:
     """Free the slots of a task that was lost before, and count its loss."""
     how, loss = live.killed[task.id], live.fenced[task.id]
     live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
@@ -169,7 +169,7 @@ def _free_fenced(draft: Draft, live: LiveJob, task: Task, facts: ExitFacts) -> N
         _draw_consequences(draft, live, replace(task, state=TaskState.LOST), how)
 
 
-def _end_by_itself(draft: Draft, live: LiveJob, task: Task, exit_code: int, facts: ExitFacts) -> None:
+def _end_by_itself(draft: Draft, live: ElasticJob, task: Task, exit_code: int, facts: ExitFacts) -> None:
     script = live.job.spec.script
     others = [t for t in live.running if t.id != task.id and t.id in live.membership.active]
     if exit_code == 0 and live.trained and others:
@@ -208,7 +208,7 @@ def _end_by_itself(draft: Draft, live: LiveJob, task: Task, exit_code: int, fact
     fail(draft, live, reason + quote_stderr(draft.settings, task, facts))
 
 
-def _draw_consequences(draft: Draft, live: LiveJob, task: Task, reason: str) -> LiveJob:
+def _draw_consequences(draft: Draft, live: ElasticJob, task: Task, reason: str) -> ElasticJob:
     """Draw the consequences for the job of a process that is gone."""
     if live.over:
         return live
@@ -223,14 +223,14 @@ def _draw_consequences(draft: Draft, live: LiveJob, task: Task, reason: str) -> 
     return vacate(draft, live, _reason_to_pause(live, task, reason))
 
 
-def _reason_to_pause(live: LiveJob, task: Task, reason: str) -> str:
+def _reason_to_pause(live: ElasticJob, task: Task, reason: str) -> str:
     where = "from its newest checkpoint" if live.trained else "from the beginning"
     if task.state is TaskState.LEAVING:
         return f"its state is saved; it goes on when slots free up ({task.reason})" if live.trained else task.reason
     return f"its last task was lost ({reason}); it goes on {where} when slots free up"
 
 
-def failure(settings: ControlSettings, live: LiveJob, task: Task, failed: Failed) -> str:
+def failure(settings: ControlSettings, live: ElasticJob, task: Task, failed: Failed) -> str:
     """Return why a job has failed whose program raised: the error first, then the end of its traceback."""
     lines = failed.traceback.rstrip().splitlines()[-NUM_TRACEBACK_LINES:]
     tail = "\n" + "\n".join(lines) if lines else ""
@@ -238,7 +238,7 @@ def failure(settings: ControlSettings, live: LiveJob, task: Task, failed: Failed
     return f"{live.job.spec.script} raised {failed.error} (in {task.id}, see {where}){tail}"
 
 
-def fail_unstarted(draft: Draft, live: LiveJob, task: Task) -> None:
+def fail_unstarted(draft: Draft, live: ElasticJob, task: Task) -> None:
     """Let a job fail whose script did not begin to train in time."""
     limit = live.job.spec.start_timeout_s
     reason = (
@@ -253,7 +253,7 @@ def _slots(task: Task) -> str:
     return f"slot{'s' * (len(task.slots) != 1)} {numbers} of {task.node_id}"
 
 
-def lose_vanished(draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+def lose_vanished(draft: Draft, live: ElasticJob, task: Task, how: str) -> None:
     """Take in that a process is gone that ended while no server was there to see it, and that left no trace."""
     if live.over or task.state is TaskState.LEAVING or task.id in live.finished:
         _leave(draft, live, task)
@@ -261,7 +261,7 @@ def lose_vanished(draft: Draft, live: LiveJob, task: Task, how: str) -> None:
         _lose_while_away(draft, live, task, how)
 
 
-def _lose_while_away(draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+def _lose_while_away(draft: Draft, live: ElasticJob, task: Task, how: str) -> None:
     """Lose a task without blaming its job."""
     live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
     draft.say(EventKind.TASK_LOST, f"{task.id} of {live.label} {how}", job_id=live.id, task_id=task.id)

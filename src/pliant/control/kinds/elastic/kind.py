@@ -5,23 +5,23 @@ from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.kind import Kind, Remembered, TaskStart, problems_of_bounds
-from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.orders import job_token
 from pliant.control.jobs.transitions import kill, kill_late, release_leavers
 from pliant.control.kinds.elastic import exits, messages
 from pliant.control.kinds.elastic.coordination import coordinate, regroup
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.control.settings import ControlSettings, Timeouts
 from pliant.core.errors import InvalidInput
 from pliant.core.job import Job, JobSpec, Task
-from pliant.core.lifecycle import GenerationState, TaskState
+from pliant.core.lifecycle import GENERATION_LIFECYCLE, GenerationState, TaskState, is_final
 from pliant.core.link import FromTask
 from pliant.core.plan import Placement
 from pliant.core.ports import TaskExit
 from pliant.core.task_environment import ElasticTask
-from pliant.policy.elastic.membership import GenerationView, Gone, Tick, restore
+from pliant.policy.elastic.membership import GenerationView, Gone, Membership, Tick, restore
 
 
-class Elastic(Kind):
+class Elastic(Kind[ElasticJob]):
     """Trainings that go on with any number of tasks between their bounds."""
 
     name = "elastic"
@@ -30,34 +30,37 @@ class Elastic(Kind):
     def claims(self, spec: JobSpec) -> bool:
         return not spec.fixed
 
-    def check_resize(self, live: LiveJob, min_tasks: int, max_tasks: int) -> None:
+    def begin(self, job: Job, now: float) -> ElasticJob:
+        return ElasticJob(job=job, membership=Membership(job_id=job.id), adopted_at=now)
+
+    def check_resize(self, live: ElasticJob, min_tasks: int, max_tasks: int) -> None:
         limit = min(live.job.spec.virtual_workers, live.virtual_workers or live.job.spec.virtual_workers)
         if problems := problems_of_bounds(min_tasks, max_tasks, limit):
             raise InvalidInput(*problems)
 
-    def starts(self, draft: Draft, live: LiveJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
+    def starts(self, draft: Draft, live: ElasticJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return as many as there are slots for; no more than the minimum before it is proven that the job trains."""
         if not live.proven:
             placements = placements[: max(0, live.job.min_tasks - len(live.staying))]
         env = _environment(live.job, draft.settings).to_env()
         return tuple(TaskStart(placement=placement, env=env) for placement in placements)
 
-    def regroup(self, draft: Draft, live: LiveJob, cause: str) -> LiveJob:
+    def regroup(self, draft: Draft, live: ElasticJob, cause: str) -> ElasticJob:
         return regroup(draft, live, cause)
 
-    def receive(self, draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
+    def receive(self, draft: Draft, live: ElasticJob, task: Task, message: FromTask, number: int) -> None:
         messages.receive(draft, live, task, message, number)
 
-    def take_exit(self, draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+    def take_exit(self, draft: Draft, live: ElasticJob, task: Task, ended: TaskExit) -> None:
         exits.take_exit(draft, live, task, ended)
 
-    def lose_vanished(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+    def lose_vanished(self, draft: Draft, live: ElasticJob, task: Task, how: str) -> None:
         exits.lose_vanished(draft, live, task, how)
 
-    def fence(self, draft: Draft, live: LiveJob, task: Task, how: str) -> None:
+    def fence(self, draft: Draft, live: ElasticJob, task: Task, how: str) -> None:
         exits.fence(draft, live, task, how, blame=True)
 
-    def kill_late(self, draft: Draft, live: LiveJob, task: Task) -> LiveJob:
+    def kill_late(self, draft: Draft, live: ElasticJob, task: Task) -> ElasticJob:
         """Kill a process that was to be gone, or that has not said hello to a new server in time."""
         if task.id in live.raised:
             return kill(draft, live, task.id, "raised, did not end in time and was killed by Pliant")
@@ -69,7 +72,7 @@ class Elastic(Kind):
             draft, live, task, f"said nothing for {silent_s:.0f} s after the server came back", blame=False
         )
 
-    def pass_time(self, draft: Draft, live: LiveJob) -> None:
+    def pass_time(self, draft: Draft, live: ElasticJob) -> None:
         """Fail if a script never began to train; let the coordinator know the time."""
         late = [task for task in live.running if (at := _start_deadline(live, task)) is not None and at <= draft.now]
         if late:
@@ -81,17 +84,17 @@ class Elastic(Kind):
         if wake_at is not None and wake_at <= draft.now:
             release_leavers(draft, coordinate(draft, live, Tick()))
 
-    def next_deadline(self, live: LiveJob) -> float | None:
+    def next_deadline(self, live: ElasticJob) -> float | None:
         instants = [at for task in live.running if (at := _start_deadline(live, task)) is not None]
         instants += [at for at in (live.membership.wake_at, live.recovers_until) if at is not None]
         return min(instants, default=None)
 
-    def restore(self, live: LiveJob, past: Remembered, timeouts: Timeouts) -> LiveJob:
+    def restore(self, live: ElasticJob, past: Remembered, timeouts: Timeouts) -> ElasticJob:
         """Return the job with its membership; its tasks are expected to say hello, those that were ready sooner."""
         limits = {TaskState.WARM: timeouts.return_s, TaskState.TRAINING: timeouts.return_s}
+        generations = {g.number: g for g in past.generations if not is_final(GENERATION_LIFECYCLE, g.state)}
         groups = {
-            g.state: GenerationView(number=g.number, members=g.members, cause=g.cause)
-            for g in live.generations.values()
+            g.state: GenerationView(number=g.number, members=g.members, cause=g.cause) for g in generations.values()
         }
         staying = frozenset(task.id for task in live.staying)
         return replace(
@@ -104,6 +107,7 @@ class Elastic(Kind):
                 wanted=staying,
                 leaving=frozenset(live.tasks) - staying,
             ),
+            generations=generations,
             trained=any(g.switched_at is not None for g in past.generations),
             step=max((g.step or 0 for g in past.generations), default=0),
             kill_at={
@@ -111,7 +115,7 @@ class Elastic(Kind):
             },
         )
 
-    def resume(self, draft: Draft, live: LiveJob) -> None:
+    def resume(self, draft: Draft, live: ElasticJob) -> None:
         """Let the coordinator know who is there still."""
         alive = {task.id for task in live.running}
         for task_id in live.membership.tasks.keys() - alive:
@@ -120,7 +124,7 @@ class Elastic(Kind):
             release_leavers(draft, regroup(draft, live, "the server is back"))
 
 
-def _start_deadline(live: LiveJob, task: Task) -> float | None:
+def _start_deadline(live: ElasticJob, task: Task) -> float | None:
     if task.state is not TaskState.STARTING or not live.competes:
         return None
     return max(task.started_at, live.adopted_at) + live.slept_s + live.job.spec.start_timeout_s

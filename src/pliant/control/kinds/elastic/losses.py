@@ -8,8 +8,9 @@ from typing import assert_never
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.failure import quote_stderr
-from pliant.control.jobs.live import LiveJob, task_number
+from pliant.control.jobs.live import task_number
 from pliant.control.jobs.transitions import fail
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.core.event import EventKind
 from pliant.core.job import Task
 from pliant.core.lifecycle import TaskState
@@ -30,7 +31,7 @@ from pliant.policy.elastic.diagnose import (
 )
 
 
-def count_loss(draft: Draft, live: LiveJob, task: Task, loss: WorkerLoss, facts: ExitFacts) -> LiveJob:
+def count_loss(draft: Draft, live: ElasticJob, task: Task, loss: WorkerLoss, facts: ExitFacts) -> ElasticJob:
     """Count the loss of a task and draw the consequences. The job may have failed then.
 
     Args:
@@ -53,7 +54,7 @@ def count_loss(draft: Draft, live: LiveJob, task: Task, loss: WorkerLoss, facts:
     return _judge(draft, live, task, facts) if live.competes else live
 
 
-def loss_of(draft: Draft, live: LiveJob, task: Task, death: ProcessFailure) -> WorkerLoss:
+def loss_of(draft: Draft, live: ElasticJob, task: Task, death: ProcessFailure) -> WorkerLoss:
     """Return the loss of a task at this moment, before its exit says at which step it was."""
     current = live.membership.current
     joined = live.joined.get(task.id)
@@ -69,7 +70,7 @@ def loss_of(draft: Draft, live: LiveJob, task: Task, death: ProcessFailure) -> W
     )
 
 
-def _with_step(live: LiveJob, task: Task, loss: WorkerLoss, step: int | None) -> WorkerLoss:
+def _with_step(live: ElasticJob, task: Task, loss: WorkerLoss, step: int | None) -> WorkerLoss:
     """Return the loss with the step that the task had noted itself; nobody else may have known of it yet."""
     if step is None:
         return loss
@@ -83,7 +84,7 @@ def _with_step(live: LiveJob, task: Task, loss: WorkerLoss, step: int | None) ->
     )
 
 
-def _scene(draft: Draft, live: LiveJob) -> NodeHealth:
+def _scene(draft: Draft, live: ElasticJob) -> NodeHealth:
     places = {
         node.id: len(node.slots) // live.job.spec.slots_per_task
         for node in draft.nodes()
@@ -96,7 +97,7 @@ def _scene(draft: Draft, live: LiveJob) -> NodeHealth:
     )
 
 
-def _judge(draft: Draft, live: LiveJob, task: Task, facts: ExitFacts) -> LiveJob:
+def _judge(draft: Draft, live: ElasticJob, task: Task, facts: ExitFacts) -> ElasticJob:
     verdict = diagnose(live.losses, _scene(draft, live), draft.settings.rules)
     match verdict:
         case None:
@@ -111,7 +112,7 @@ def _judge(draft: Draft, live: LiveJob, task: Task, facts: ExitFacts) -> LiveJob
             assert_never(verdict)
 
 
-def _exclude(draft: Draft, live: LiveJob, verdict: BadHost) -> LiveJob:
+def _exclude(draft: Draft, live: ElasticJob, verdict: BadHost) -> ElasticJob:
     draft.say(
         EventKind.WARNING,
         f"{live.label}: {verdict.node_id} is avoided from now on, for this job only: {explain(verdict)}",
@@ -121,7 +122,7 @@ def _exclude(draft: Draft, live: LiveJob, verdict: BadHost) -> LiveJob:
     return draft.put(replace(live, excluded=live.excluded | {verdict.node_id}))
 
 
-def _grow_no_more(draft: Draft, live: LiveJob, task: Task, verdict: NoNewcomer, facts: ExitFacts) -> LiveJob:
+def _grow_no_more(draft: Draft, live: ElasticJob, task: Task, verdict: NoNewcomer, facts: ExitFacts) -> ElasticJob:
     """Let the job train on with those it has; it fails if they are fewer than its minimum."""
     members = sum(t.id in live.joined and t.id not in live.fenced for t in live.running)
     if members < max(1, live.job.min_tasks):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import (
     complete,
     dismiss_unknown,
@@ -20,6 +19,7 @@ from pliant.control.jobs.transitions import (
 from pliant.control.kinds.elastic.claims import take_claim
 from pliant.control.kinds.elastic.coordination import coordinate, leave
 from pliant.control.kinds.elastic.exits import take_failure
+from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.core.event import EventKind
 from pliant.core.job import Metric, Task
 from pliant.core.lifecycle import TaskEvent, TaskState
@@ -47,8 +47,15 @@ News = EpochFinished | Saved | SaveFailed | Note
 """What becomes an event each time that it is said."""
 
 
-def receive(draft: Draft, live: LiveJob, task: Task, message: FromTask, number: int) -> None:
-    """Take in one message of a live task."""
+def receive(draft: Draft, live: ElasticJob, task: Task, message: FromTask, number: int) -> None:
+    """Take in one message of a live task; one that was fenced is lost already, and is sent away if it says hello."""
+    if task.id not in live.fenced:
+        _receive(draft, live, task, message, number)
+    elif isinstance(message, Hello):
+        dismiss_unknown(draft, live.id, task.id)
+
+
+def _receive(draft: Draft, live: ElasticJob, task: Task, message: FromTask, number: int) -> None:
     match message:
         case Hello():
             _greet(draft, live, task, message)
@@ -72,7 +79,7 @@ def receive(draft: Draft, live: LiveJob, task: Task, message: FromTask, number: 
             assert_never(message)
 
 
-def _greet(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
+def _greet(draft: Draft, live: ElasticJob, task: Task, hello: Hello) -> None:
     if hello.generation is not None and hello.generation > live.membership.number:
         dismiss_unknown(draft, live.id, task.id)
         if task.state is not TaskState.LEAVING:
@@ -91,7 +98,7 @@ def _greet(draft: Draft, live: LiveJob, task: Task, hello: Hello) -> None:
     release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=hello)))
 
 
-def _note_ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
+def _note_ready(draft: Draft, live: ElasticJob, task: Task, ready: Ready) -> None:
     if task.state is TaskState.STARTING:
         took = draft.now - task.started_at
         draft.say(
@@ -105,7 +112,7 @@ def _note_ready(draft: Draft, live: LiveJob, task: Task, ready: Ready) -> None:
     release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=ready)))
 
 
-def _bound(draft: Draft, live: LiveJob, virtual_workers: int) -> LiveJob:
+def _bound(draft: Draft, live: ElasticJob, virtual_workers: int) -> ElasticJob:
     """Keep the job's limits within the V that its script really uses."""
     live = draft.put(replace(live, virtual_workers=virtual_workers))
     job = live.job
@@ -120,18 +127,18 @@ def _bound(draft: Draft, live: LiveJob, virtual_workers: int) -> LiveJob:
     return draft.put(replace(live, job=job))
 
 
-def _advance(draft: Draft, live: LiveJob, step: int) -> LiveJob:
+def _advance(draft: Draft, live: ElasticJob, step: int) -> ElasticJob:
     return draft.put(replace(live, step=step)) if step > live.step else live
 
 
-def _leave(draft: Draft, live: LiveJob, task: Task, left: Left) -> None:
+def _leave(draft: Draft, live: ElasticJob, task: Task, left: Left) -> None:
     live = _advance(draft, live, left.step)
     live = task_event(draft, live, task.id, TaskEvent.LEAVE)
     live = kill_later(draft, live, task.id, draft.now + draft.settings.timeouts.leave_s)
     coordinate(draft, live, TaskMessage(task_id=task.id, message=left))
 
 
-def _finish(draft: Draft, live: LiveJob, task: Task, message: Finished) -> None:
+def _finish(draft: Draft, live: ElasticJob, task: Task, message: Finished) -> None:
     new, known = message.progress, live.job.progress
     newer = new is not None and (known is None or new.step > known.step)
     job = replace(live.job, digest=live.job.digest or message.digest, progress=new if newer else known)
@@ -140,7 +147,7 @@ def _finish(draft: Draft, live: LiveJob, task: Task, message: Finished) -> None:
         complete(draft, live, "all epochs are trained and the model is saved")
 
 
-def finished_by_leader(live: LiveJob) -> bool:
+def finished_by_leader(live: ElasticJob) -> bool:
     """Tell whether the leader has said that training is over, or others when there is no leader any more."""
     leader = live.membership.active[0] if live.membership.active else None
     alive = {task.id for task in live.running}
@@ -148,7 +155,7 @@ def finished_by_leader(live: LiveJob) -> bool:
 
 
 def _take_report(
-    draft: Draft, live: LiveJob, task: Task, message: Report | News | Claimed | Pulse, number: int
+    draft: Draft, live: ElasticJob, task: Task, message: Report | News | Claimed | Pulse, number: int
 ) -> None:
     match message:
         case Pulse():
@@ -163,7 +170,7 @@ def _take_report(
             assert_never(message)
 
 
-def _take_news(draft: Draft, live: LiveJob, task: Task, message: News, number: int) -> None:
+def _take_news(draft: Draft, live: ElasticJob, task: Task, message: News, number: int) -> None:
     if 0 < number <= task.told:
         return
     live = put_task(draft, live, replace(task, told=max(task.told, number)))
@@ -187,7 +194,7 @@ def _take_news(draft: Draft, live: LiveJob, task: Task, message: News, number: i
             assert_never(message)
 
 
-def _note_progress(draft: Draft, live: LiveJob, report: Report) -> None:
+def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
     current = live.membership.current
     if current is None or report.generation >= current.number:
         live = draft.put(replace(live, job=replace(live.job, progress=report.progress)))
@@ -202,7 +209,7 @@ def _note_progress(draft: Draft, live: LiveJob, report: Report) -> None:
     )
 
 
-def _trains_again(live: LiveJob, report: Report) -> bool:
+def _trains_again(live: ElasticJob, report: Report) -> bool:
     """Tell whether the survivors of a loss have done a step since."""
     current = live.membership.current
     if current is None or current.dead or report.generation != current.number:
@@ -211,7 +218,7 @@ def _trains_again(live: LiveJob, report: Report) -> bool:
     return active is not None and active.step is not None and report.progress.step > active.step
 
 
-def _say_epoch(draft: Draft, live: LiveJob, task: Task, message: EpochFinished) -> None:
+def _say_epoch(draft: Draft, live: ElasticJob, task: Task, message: EpochFinished) -> None:
     metrics = "".join(f", {name} {value:.4g}" for name, value in sorted(message.metrics.items()))
     draft.say(
         EventKind.EPOCH_FINISHED,
@@ -227,7 +234,7 @@ def _say_epoch(draft: Draft, live: LiveJob, task: Task, message: EpochFinished) 
     )
 
 
-def _say_saved(draft: Draft, live: LiveJob, task: Task, message: Saved) -> None:
+def _say_saved(draft: Draft, live: ElasticJob, task: Task, message: Saved) -> None:
     kind = EventKind.MODEL_SAVED if message.what == "model" else EventKind.CHECKPOINT_SAVED
     draft.say(
         kind,

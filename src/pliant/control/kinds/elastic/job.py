@@ -1,0 +1,94 @@
+"""What control keeps of an elastic training besides what it keeps of every job; its generations change state here."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from pliant.control.jobs.live import LiveJob
+from pliant.core.job import Generation, TaskId
+from pliant.core.lifecycle import GENERATION_LIFECYCLE, GenerationEvent, GenerationState, advance, is_final
+from pliant.policy.elastic.diagnose import WorkerLoss
+from pliant.policy.elastic.membership import Membership
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticJob(LiveJob):
+    """An elastic training, its generations and its membership, as they stand."""
+
+    membership: Membership
+    generations: Mapping[int, Generation] = field(default_factory=dict)
+    """Forming and active ones; those that are over are dropped once they are written."""
+    trained: bool = False
+    """A generation of it has trained, in this life of the server or before."""
+    step: int = 0
+    """Steps committed, as far as is known."""
+    losses: tuple[WorkerLoss, ...] = ()
+    """The newest losses of its tasks, oldest first."""
+    joined: Mapping[TaskId, int] = field(default_factory=dict)
+    """At which step a running task became a member of a generation for the first time."""
+    fenced: Mapping[TaskId, WorkerLoss | None] = field(default_factory=dict)
+    """Killed tasks that are lost already as far as the training is concerned; only their slots are not free yet. With
+    each stands the loss that is counted when its exit says at which step it was; None if nobody is to blame."""
+    raised: Mapping[TaskId, str] = field(default_factory=dict)
+    """Running tasks whose program raised, which the others survive: the error's last line."""
+    recovers_until: float | None = None
+    """After a loss: until then, or until its survivors have done a step, nobody starts who only makes it larger."""
+    raised_at: int | None = None
+    """The step that was being computed when a worker last ended by its own fault; the next one there ends the job."""
+    virtual_workers: int | None = None
+    """V as the script uses it, once that is known."""
+    finished: frozenset[TaskId] = frozenset()
+    """Tasks that said that all epochs are trained."""
+
+    @property
+    def proven(self) -> bool:
+        """A generation of it trains: more tasks can join.
+
+        Before that it gets its minimum only: a script that cannot start fails once and not on every slot, and neither
+        the first task nor the survivors of a loss share their cores with the start of others that wait for them.
+        """
+        return self.membership.current is not None and self.recovers_until is None
+
+    @property
+    def open_generations(self) -> Mapping[int, Generation]:
+        return self.generations
+
+    def is_needed(self, task_id: TaskId) -> bool:
+        """Tell whether a task trains, or holds a state, or is about to."""
+        standing, forming = self.membership.tasks.get(task_id), self.membership.forming
+        return (standing is not None and standing.holds_state) or (forming is not None and task_id in forming.members)
+
+    def ends_by_itself(self, task_id: TaskId) -> bool:
+        """Tell whether a task trains: it knows when all epochs are trained."""
+        return task_id in self.membership.active
+
+    def close(self) -> Self:
+        """Return the training without open generations."""
+        return self.end_generations(GenerationState.ACTIVE, GenerationEvent.RETIRE).end_generations(
+            GenerationState.FORMING, GenerationEvent.ABANDON
+        )
+
+    def keep_tasks(self, task_ids: Container[TaskId]) -> Self:
+        return replace(
+            LiveJob.keep_tasks(self, task_ids),
+            generations={n: g for n, g in self.generations.items() if not is_final(GENERATION_LIFECYCLE, g.state)},
+            joined={task_id: step for task_id, step in self.joined.items() if task_id in task_ids},
+            fenced={task_id: loss for task_id, loss in self.fenced.items() if task_id in task_ids},
+            raised={task_id: error for task_id, error in self.raised.items() if task_id in task_ids},
+        )
+
+    def with_generation(self, generation: Generation) -> Self:
+        """Return the training with the new value of a generation."""
+        return replace(self, generations={**self.generations, generation.number: generation})
+
+    def end_generation(self, generation: Generation, event: GenerationEvent) -> Self:
+        """Move a generation along its lifecycle."""
+        return self.with_generation(replace(generation, state=advance(GENERATION_LIFECYCLE, generation.state, event)))
+
+    def end_generations(self, state: GenerationState, event: GenerationEvent) -> Self:
+        """Move the generations in this state along their lifecycle."""
+        live = self
+        for generation in self.generations.values():
+            if generation.state is state:
+                live = live.end_generation(generation, event)
+        return live
