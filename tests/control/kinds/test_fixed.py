@@ -157,6 +157,27 @@ def test_of_two_that_raise_the_reason_quotes_the_first_though_the_other_ended_be
     assert reason.endswith("RuntimeError: the cause")
 
 
+@pytest.mark.parametrize("unheard", [False, True])
+def test_a_failure_outlives_a_server_that_dies_before_the_others_have_ended(world: World, *, unheard: bool) -> None:
+    job_id = submit(world, 3, max_restarts=0)
+    failed = world.tasks(job_id)[0].id
+    world.exit(failed, 1)
+    while not world.job(job_id).reason:
+        world.clock.advance(0.0)
+        world.control.tick()
+    if unheard:
+        world.clock.advance(0.0)  # their exits reach the old server, which dies before it has written them down
+    assert (world.job(job_id).state, len(world.tasks(job_id))) == (JobState.RUNNING, 2)
+    world.restart()
+    world.settle(world.control.settings.timeouts.messages_s)
+    assert (world.job(job_id).state, world.job(job_id).reason) == (
+        JobState.FAILED,
+        f"{failed} ended with exit code 1 (max_restarts)",
+    )
+    assert (world.job(job_id).num_restarts, len(world.store.tasks(job_id))) == (0, 3), "nothing was started again"
+    assert not world.cluster.observe().tasks
+
+
 def test_one_that_is_killed_is_not_explained_by_what_the_others_raise_for_lack_of_it(world: World) -> None:
     job_id = submit(world, 2, max_restarts=0)
     killed, other = (task.id for task in world.tasks(job_id))

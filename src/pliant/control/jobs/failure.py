@@ -4,6 +4,9 @@ Nothing is read here: what a process left behind comes with its exit (`ExitFacts
 machine. So a job whose failure is noticed while processes of it live waits for a moment (`fail_after_exits`). Example:
 ranks 0 and 1 of a fixed job raise at 10.00 s and 10.01 s, and rank 1 is gone first, at 10.1 s. Rank 1 is blamed and
 rank 0 is killed; at 10.2 s its exit shows that its traceback is the older one. Now the job fails and quotes rank 0.
+
+That it fails, and why, is stored at once: a job that starts or runs has a reason only then. A server that dies at
+10.15 s leaves that to the next one, which lets the job fail without the quotation (`failing_of`, `go_on_failing`).
 """
 
 import signal
@@ -13,7 +16,8 @@ from pliant.control.jobs.draft import Draft, L
 from pliant.control.jobs.live import Failing
 from pliant.control.jobs.transitions import fail, kill
 from pliant.control.settings import ControlSettings
-from pliant.core.job import Task
+from pliant.core.job import Job, Task
+from pliant.core.lifecycle import JobState
 from pliant.core.ports import ExitFacts
 
 EXITS_S = 5.0
@@ -57,9 +61,20 @@ def fail_after_exits(
     """
     ended = () if facts is None else ((task, facts),)
     failing = Failing(reason=reason, blamed=task, first_raised=first_raised, ended=ended, until=draft.now + EXITS_S)
-    live = draft.put(replace(live, failing=failing))
-    for other in live.running:
-        live = kill(draft, live, other.id, "was killed by Pliant because its job has failed")
+    return go_on_failing(draft, draft.put(replace(live, failing=failing, job=replace(live.job, reason=reason))))
+
+
+def failing_of(job: Job, now: float) -> Failing | None:
+    """Return the failure that an earlier server had noted and could not conclude; None if there is none."""
+    if job.reason and job.state in (JobState.STARTING, JobState.RUNNING):
+        return Failing(reason=job.reason, until=now + EXITS_S)
+    return None
+
+
+def go_on_failing(draft: Draft, live: L) -> L:
+    """Kill the processes of a job that has failed; conclude if there are none."""
+    for task in live.running:
+        live = kill(draft, live, task.id, "was killed by Pliant because its job has failed")
     return live if live.running else conclude(draft, live)
 
 
@@ -83,6 +98,8 @@ def conclude(draft: Draft, live: L) -> L:
 
 def _quotation(settings: ControlSettings, failing: Failing) -> str:
     blamed = failing.blamed
+    if blamed is None:
+        return ""
     left = {task.id: (task, facts) for task, facts in failing.ended}
     _, own = left.get(blamed.id, (blamed, ExitFacts()))
     if failing.first_raised and _TRACEBACK in own.stderr:

@@ -24,11 +24,11 @@ class Failing:
 
     reason: str
     """Why it has failed, without the quotation."""
-    blamed: Task
-    """The process whose fault it was."""
-    first_raised: bool
+    blamed: Task | None = None
+    """The process whose fault it was; None if that was forgotten in a restart of the server."""
+    first_raised: bool = False
     """Quote the process that raised first, also if another one is blamed."""
-    ended: tuple[tuple[Task, ExitFacts], ...]
+    ended: tuple[tuple[Task, ExitFacts], ...] = ()
     """Its processes that have ended, in this order, and what they left behind."""
     until: float
     """The reason is final then, whoever has not ended yet."""

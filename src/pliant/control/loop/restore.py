@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft, KillTask
+from pliant.control.jobs.failure import failing_of, go_on_failing
 from pliant.control.jobs.kind import Kinds, Remembered
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import vacate
@@ -33,6 +34,7 @@ def load(store: Store, kinds: Kinds, *, now: float, timeouts: Timeouts) -> dict[
             kind.begin(job, now),
             tasks={task.id: task for task in tasks},
             target=sum(task.state is not TaskState.LEAVING for task in tasks),
+            failing=failing_of(job, now),
         )
         past = Remembered(tasks=store.tasks(job.id), generations=store.generations(job.id))
         found[job.id] = kind.restore(live, past, timeouts)
@@ -62,6 +64,9 @@ def reconcile(draft: Draft, kinds: Kinds, observed: Observation) -> frozenset[Ta
     draft.say(EventKind.SERVER_STARTED, f"the server is up; {num_jobs} job{'s' * (num_jobs != 1)} to go on with")
     for live in draft.jobs():
         if live.job.ended:
+            continue
+        if live.failing is not None:
+            go_on_failing(draft, live)
             continue
         kinds.of(live.job).resume(draft, live)
         resumed = draft.job(live.id) or live
