@@ -1,4 +1,6 @@
-"""PostgreSQL databases of a test's own, on the server that PLIANT_TEST_POSTGRES names; CONTRIBUTING says how to get it.
+"""Databases of a test's own: in SQLite, and on the PostgreSQL server that PLIANT_TEST_POSTGRES names.
+
+CONTRIBUTING says how to get one.
 
 Where no server answers the tests that need one are skipped, with the reason; they fail where one was named, and in CI.
 """
@@ -7,11 +9,16 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, LiteralString
 
 import psycopg
 import pytest
 from psycopg import sql
+
+from pliant.store.sql import SqlStore
 
 VARIABLE: Final = "PLIANT_TEST_POSTGRES"
 DEFAULT: Final = "postgresql://postgres@127.0.0.1:5432/postgres"
@@ -19,6 +26,25 @@ _ADVICE: Final = (
     f"no PostgreSQL answers at {{url}} ({{error}}); start one (`.ci/postgres` does) or name one in {VARIABLE}, as "
     f"{DEFAULT}"
 )
+
+
+def new_sqlite(folder: Path) -> str:
+    """Make a SQLite database with all tables and no rows in a folder that has none; return its URL.
+
+    It is a copy: to migrate a new database takes longer than many a test.
+    """
+    file = folder / "pliant.db"
+    with file.open("xb") as out:
+        out.write(_empty_sqlite())
+    return f"sqlite:///{file}"
+
+
+@cache
+def _empty_sqlite() -> bytes:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "pliant.db"
+        SqlStore(f"sqlite:///{file}").close()
+        return file.read_bytes()
 
 
 def server_url() -> str:

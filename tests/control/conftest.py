@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.databases import new_sqlite
 
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.kind import Kinds
@@ -51,7 +52,7 @@ class World:
             self.clock, [NodeView(id=NodeId("local"), slots=tuple(range(num_slots)))], SimTimes(drain_s=None)
         )
         self.links = SimTasks(self.clock, self.cluster, lambda _: SimWork(virtual_workers=self.virtual_workers))
-        self.store = SqlStore(f"sqlite:///{home / 'pliant.db'}")
+        self.store = SqlStore(new_sqlite(home))
         self.virtual_workers = 8
         self.step = 0
         self.control = self._control()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.databases import new_sqlite
 
 from pliant.api.people import UserRequest
 from pliant.core.access import Role
@@ -25,7 +26,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Registry]:
-    store = SqlStore(f"sqlite:///{tmp_path}/pliant.db")
+    store = SqlStore(new_sqlite(tmp_path))
     yield store.registry
     store.close()
 

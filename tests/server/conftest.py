@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from tests.databases import new_sqlite
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.api.people import TokenRequest, UserRequest
@@ -66,7 +67,7 @@ class Served:
         (home / "uploads").mkdir()
         self.clock = VirtualClock(1000.0)
         self.cluster = SimCluster(self.clock, [NodeView(id=NodeId("local"), slots=(0, 1, 2, 3))])
-        self.store = SqlStore(f"sqlite:///{home / 'pliant.db'}")
+        self.store = SqlStore(new_sqlite(home))
         self.links, self.event_signal = LinkHub(), EventSignal()
         self.num_shutdowns = 0
         cluster: Cluster = self.cluster

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.registry import AuditContract, RegistryContract
+from tests.databases import new_sqlite
 
 from pliant.store.sql import SqlStore
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqlStore]:
-    opened = SqlStore(f"sqlite:///{tmp_path}/pliant.db")
+    opened = SqlStore(new_sqlite(tmp_path))
     yield opened
     opened.close()
 

@@ -15,6 +15,7 @@ from sqlalchemy import make_url
 from tests.contracts.store import StoreContract, a_job, a_metric, an_event
 from tests.contracts.store_series import SeriesContract
 from tests.contracts.store_writes import DurabilityContract, WritesContract
+from tests.databases import new_sqlite
 
 from pliant.core.access import Sight
 from pliant.core.errors import Conflict, InvalidInput, Unavailable
@@ -39,8 +40,8 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    opened = SqlStore(url)
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = SqlStore(new_sqlite(tmp_path))
     yield opened
     opened.close()
 

@@ -9,6 +9,7 @@ other to end, which SQLite refuses with "database is locked" without waiting.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -19,6 +20,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     Table,
+    bindparam,
     collate,
     create_engine,
     event,
@@ -39,6 +41,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.dml import ReturningInsert
 from sqlalchemy.sql.functions import FunctionElement
 
 from pliant.core.errors import InvalidInput, NotFound, Problem, Unavailable
@@ -169,17 +172,22 @@ def upsert(
     """Insert rows, or replace those whose primary key exists; columns in `keep` stay as they were first written."""
     if not rows:
         return
-    insert = _insert(connection, table)
-    key = [column.name for column in table.primary_key]
-    changed = {name: insert.excluded[name] for name in rows[0] if name not in key and name not in keep}
-    connection.execute(insert.on_conflict_do_update(index_elements=key, set_=changed), [dict(row) for row in rows])
+    changed = tuple(name for name in rows[0] if name not in table.primary_key.columns and name not in keep)
+    connection.execute(_upsert(connection.dialect.name, table, changed), [dict(row) for row in rows])
+
+
+@cache
+def _upsert(dialect: str, table: Table, changed: tuple[str, ...]) -> sqlite.Insert | postgresql.Insert:
+    """Return the statement, which takes longer to make than to run."""
+    insert, key = _insert(dialect, table), [column.name for column in table.primary_key]
+    return insert.on_conflict_do_update(index_elements=key, set_={name: insert.excluded[name] for name in changed})
 
 
 def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
     """Insert a row unless its primary key exists; tell whether it was inserted."""
     key = list(table.primary_key)
-    names = [column.name for column in key]
-    statement = _insert(connection, table).values(**row).on_conflict_do_nothing(index_elements=names).returning(*key)
+    insert = _insert(connection.dialect.name, table).values(**row)
+    statement = insert.on_conflict_do_nothing(index_elements=[column.name for column in key]).returning(*key)
     return connection.execute(statement).first() is not None
 
 
@@ -190,15 +198,20 @@ def bytewise(engine: Engine, column: Column[str]) -> ColumnElement[str]:
 
 def advance_counter(connection: Connection, counters: Table, name: str, by: int) -> int:
     """Add `by` to a counter and return its new value; the row stays locked until the transaction ends."""
-    insert = _insert(connection, counters)
-    statement = insert.values(name=name, value=by).on_conflict_do_update(
-        index_elements=["name"], set_={"value": counters.c.value + by}
-    )
-    return int(connection.execute(statement.returning(counters.c.value)).scalar_one())
+    statement = _advance(connection.dialect.name, counters)
+    return int(connection.execute(statement, {"counter": name, "by": by}).scalar_one())
 
 
-def _insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    if connection.dialect.name == "sqlite":
+@cache
+def _advance(dialect: str, counters: Table) -> ReturningInsert[Any]:
+    by = bindparam("by", type_=counters.c.value.type)
+    insert = _insert(dialect, counters).values(name=bindparam("counter"), value=by)
+    statement = insert.on_conflict_do_update(index_elements=["name"], set_={"value": counters.c.value + by})
+    return statement.returning(counters.c.value)
+
+
+def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    if dialect == "sqlite":
         return sqlite.insert(table)
     return postgresql.insert(table)
 

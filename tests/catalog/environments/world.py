@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.catalog.environments.wheels import offline, tiny_wheel
+from tests.databases import new_sqlite
 from uv import find_uv_bin
 
 from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
@@ -33,7 +34,7 @@ class World:
         self.wheels = folder / "wheels"
         self.code = folder / "code"
         self.clock = SystemClock()
-        self.store = SqlStore(f"sqlite:///{folder / 'pliant.db'}")
+        self.store = SqlStore(new_sqlite(folder))
         self.num_jobs = 0
         tiny_wheel(self.wheels)
         self.code.mkdir(exist_ok=True)
