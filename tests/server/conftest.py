@@ -35,8 +35,8 @@ from pliant.core.access import Role
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster, Links
-from pliant.entry.datasets import IMPORTER
-from pliant.entry.environments import open_environments
+from pliant.entry.server.rooms.datasets import IMPORTER
+from pliant.entry.server.rooms.environments import open_environments
 from pliant.ibm.rest.api import IBM
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people

@@ -1,1 +1,1 @@
-"""One file per process: settings, clock, signals and wiring enter here and nowhere else."""
+"""Where processes begin: a file is one of them, `server` another. Settings, clock and signals enter here alone."""

@@ -1,4 +1,4 @@
-"""The real clock."""
+"""The real clock, which every process hands to its rooms."""
 
 import time
 

@@ -20,7 +20,7 @@ from pliant.catalog.datasets.use_cases import DatasetCatalog, make_datasets
 from pliant.core.access import Principal, Role
 from pliant.core.dataset import Dataset, DatasetState, Source
 from pliant.core.errors import Conflict, NoSpace, NotFound
-from pliant.entry.datasets import IMPORTER
+from pliant.entry.server.rooms.datasets import IMPORTER
 from pliant.store.sql import SqlStore
 
 ADA = Principal(name="ada", role=Role.USER)

@@ -18,7 +18,7 @@ from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.entry.clock import SystemClock
-from pliant.entry.environments import base_environment
+from pliant.entry.server.rooms.environments import base_environment
 from pliant.store.sql import SqlStore
 
 ADA, BOB = (Principal(name=name, role=Role.USER) for name in ("ada", "bob"))

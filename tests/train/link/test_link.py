@@ -15,7 +15,7 @@ from tests.train.link.link_server import LinkServer
 from pliant.api.trust import Trust
 from pliant.core.job import Progress, TaskId
 from pliant.core.link import Abandon, Dismiss, Finished, Hello, Leaving, Note, Point, Pulse, Report, ToTask
-from pliant.entry.tls import TlsSettings, prepare
+from pliant.entry.server.tls import TlsSettings, prepare
 from pliant.train.link.link import Link, PulseSettings
 from pliant.train.link.send_queue import WINDOW
 from pliant.train.link.server_address import ServerAddress

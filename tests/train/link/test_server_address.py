@@ -9,7 +9,7 @@ import pytest
 
 from pliant.api.trust import Trust
 from pliant.core.errors import InvalidInput
-from pliant.entry.tls import Tls, TlsSettings, prepare
+from pliant.entry.server.tls import Tls, TlsSettings, prepare
 from pliant.train.link.server_address import ServerAddress, websocket
 
 GIVEN = "http://127.0.0.1:7311"

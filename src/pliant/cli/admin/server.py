@@ -22,9 +22,9 @@ from pliant.client import Client
 from pliant.client.home import SERVER_FILE, ServerRecord, read_record
 from pliant.core.errors import Conflict, PliantError, Unavailable
 from pliant.core.plan import PolicyName
-from pliant.entry.database import VARIABLE as DATABASE_VARIABLE
-from pliant.entry.database import refuse_secret
-from pliant.entry.home import STANDBY_FILE
+from pliant.entry.server.database import VARIABLE as DATABASE_VARIABLE
+from pliant.entry.server.database import refuse_secret
+from pliant.entry.server.home import STANDBY_FILE
 
 DEFAULT_PORT: Final = 7311
 DEFAULT_LEASE_S: Final = 2.0

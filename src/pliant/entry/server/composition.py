@@ -1,4 +1,4 @@
-"""Puts the rooms of one server together: who is given what. Starts the agent and the keepers of catalogs, no loop."""
+"""What one server is made of: which room is given what. Starts the agent and the keepers of catalogs, no loop."""
 
 import os
 from contextlib import ExitStack
@@ -18,13 +18,13 @@ from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
-from pliant.entry.datasets import open_datasets
-from pliant.entry.ending import Ending
-from pliant.entry.environments import open_environments
-from pliant.entry.front import Front
-from pliant.entry.home import SERVER_FILE, Home
-from pliant.entry.people import open_people
-from pliant.entry.settings import ServerSettings
+from pliant.entry.server.home import SERVER_FILE, Home
+from pliant.entry.server.listener import Listener
+from pliant.entry.server.rooms.datasets import open_datasets
+from pliant.entry.server.rooms.environments import open_environments
+from pliant.entry.server.rooms.people import open_people
+from pliant.entry.server.settings import ServerSettings
+from pliant.entry.server.shutdown import Shutdown
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
@@ -39,11 +39,11 @@ _IBM_MODULES = Path(pliant.__file__).parent / "ibm" / "modules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Composition:
     """A server that is put together and not started yet."""
 
     context: Context
-    ending: Ending
+    shutdown: Shutdown
     data: DatasetCatalog
 
     def start(self) -> None:
@@ -52,13 +52,13 @@ class Parts:
         self.context.control.start()
 
 
-def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlStore, stack: ExitStack) -> Parts:
+def compose(settings: ServerSettings, home: Home, listener: Listener, store: SqlStore, stack: ExitStack) -> Composition:
     """Open everything that a server needs; what is to be closed goes onto the stack."""
     clock, registry = SystemClock(), store.registry
     cluster = _cluster(settings, home, clock)
     stack.callback(cluster.close)
     links, event_signal = LinkHub(), EventSignal()
-    people = open_people(registry, clock, home, url=front.url, login_fd=settings.login_fd)
+    people = open_people(registry, clock, home, url=listener.url, login_fd=settings.login_fd)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
@@ -68,10 +68,10 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         links=links,
         clock=clock,
         inputs=JobInputs(data=data, preparations=environments),
-        settings=_control_settings(settings, home, front),
+        settings=_control_settings(settings, home, listener),
     )
     environments.watch(control.wake)
-    ending = Ending(control=control, event_signal=event_signal, links=links)
+    shutdown = Shutdown(control=control, event_signal=event_signal, links=links)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
     context = Context(
@@ -98,9 +98,9 @@ def put_together(settings: ServerSettings, home: Home, front: Front, store: SqlS
         backup=Backup(dumps=store.records, home=home.path, clock=clock),
         uploads=home.uploads,
         frameworks=home.path / "frameworks",
-        shut_down=lambda: ending.ask_once("a request"),
+        shut_down=lambda: shutdown.begin_once("a request"),
     )
-    return Parts(context=context, ending=ending, data=data)
+    return Composition(context=context, shutdown=shutdown, data=data)
 
 
 def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalCluster:
@@ -115,11 +115,11 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalC
     return LocalCluster(AgentThread(agent, clock=clock, base_env={**QUIET, **os.environ}))
 
 
-def _control_settings(settings: ServerSettings, home: Home, front: Front) -> ControlSettings:
+def _control_settings(settings: ServerSettings, home: Home, listener: Listener) -> ControlSettings:
     return ControlSettings(
         home=home.path,
-        url=front.url,
-        trust=front.trust,
+        url=listener.url,
+        trust=listener.trust,
         server_file=home.path / SERVER_FILE,
         secret=home.secret,
         policy=settings.policy,

@@ -10,7 +10,7 @@ from pliant.catalog.datasets.uploads import UploadLimits
 from pliant.catalog.datasets.use_cases import DatasetCatalog, make_datasets
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
-from pliant.entry.settings import ServerSettings
+from pliant.entry.server.settings import ServerSettings
 from pliant.files.space import translate_disk_errors
 
 IMPORTER: Final = (sys.executable, "-P", "-m", "pliant.entry.importer")

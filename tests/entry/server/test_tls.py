@@ -27,9 +27,9 @@ from cryptography.x509.oid import NameOID
 from pliant.api.trust import Trust
 from pliant.client.connection import Connection
 from pliant.core.errors import InvalidInput, Unavailable
-from pliant.entry.front import Front, open_front
-from pliant.entry.settings import ServerSettings, read_settings
-from pliant.entry.tls import RENEWED_BEFORE, VALID, Tls, TlsSettings, prepare
+from pliant.entry.server.listener import Listener, open_listener
+from pliant.entry.server.settings import ServerSettings, read_settings
+from pliant.entry.server.tls import RENEWED_BEFORE, VALID, Tls, TlsSettings, prepare
 
 NOW = time.time()
 DAY_S = 86400.0
@@ -196,21 +196,21 @@ async def hello(scope: dict[str, Any], receive: Callable[..., Any], send: Callab
 
 
 @contextmanager
-def served(front: Front) -> Iterator[Front]:
-    """Serve something at a front until the end of the block."""
-    server = uvicorn.Server(front.config(hello, lifespan="off"))
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[front.listener])), daemon=True)
+def served(listener: Listener) -> Iterator[Listener]:
+    """Serve something at a listener until the end of the block."""
+    server = uvicorn.Server(listener.config(hello, lifespan="off"))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener.sock])), daemon=True)
     thread.start()
     deadline = time.monotonic() + 20
     while not server.started:
         assert time.monotonic() < deadline, "it does not listen"
         time.sleep(0.005)
     try:
-        yield front
+        yield listener
     finally:
         server.should_exit = True
         thread.join(30)
-        front.close()
+        listener.close()
 
 
 def healthy(url: str, trust: Trust) -> bool:
@@ -224,14 +224,14 @@ def healthy(url: str, trust: Trust) -> bool:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     """A server with a certificate that it made."""
     home = tmp_path_factory.mktemp("own")
-    with served(open_front(settings_of(home, "--tls", "--host", "0.0.0.0"), now=NOW)) as front:
-        yield front
+    with served(open_listener(settings_of(home, "--tls", "--host", "0.0.0.0"), now=NOW)) as listener:
+        yield listener
 
 
-def test_clients_trust_the_servers_certificate_and_no_other(own: Front, tmp_path: Path) -> None:
+def test_clients_trust_the_servers_certificate_and_no_other(own: Listener, tmp_path: Path) -> None:
     assert own.url.startswith("https://127.0.0.1:")
     assert own.trust.server_name is None
     assert healthy(own.url, own.trust)
@@ -246,7 +246,7 @@ def test_clients_trust_the_servers_certificate_and_no_other(own: Front, tmp_path
         healthy(own.url, Trust(certificate=tmp_path / "nowhere.pem"))
 
 
-def test_nothing_older_than_tls_1_2_is_spoken(own: Front) -> None:
+def test_nothing_older_than_tls_1_2_is_spoken(own: Listener) -> None:
     for version, spoken in ((ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)):
         context = own.trust.context()
         context.minimum_version = context.maximum_version = version
@@ -260,8 +260,8 @@ def test_nothing_older_than_tls_1_2_is_spoken(own: Front) -> None:
     assert own.trust.context().minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def _shakes_hands(front: Front, context: ssl.SSLContext) -> bool:
-    address = ("127.0.0.1", front.listener.getsockname()[1])
+def _shakes_hands(listener: Listener, context: ssl.SSLContext) -> bool:
+    address = ("127.0.0.1", listener.sock.getsockname()[1])
     with socket.create_connection(address, timeout=30) as plain:
         try:
             with context.wrap_socket(plain, server_hostname="localhost"):
@@ -270,10 +270,10 @@ def _shakes_hands(front: Front, context: ssl.SSLContext) -> bool:
             return False
 
 
-def test_who_speaks_the_other_protocol_is_told(own: Front, tmp_path: Path) -> None:
+def test_who_speaks_the_other_protocol_is_told(own: Listener, tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         healthy(own.url.replace("https", "http"), Trust())
-    with served(open_front(settings_of(tmp_path), now=NOW)) as plain:
+    with served(open_listener(settings_of(tmp_path), now=NOW)) as plain:
         assert plain.url.startswith("http://127.0.0.1:")
         with pytest.raises(Unavailable, match="it does not speak TLS"):
             healthy(plain.url.replace("http", "https"), own.trust)
@@ -283,13 +283,13 @@ def test_who_speaks_the_other_protocol_is_told(own: Front, tmp_path: Path) -> No
 def test_a_given_certificate_for_another_name_is_checked_by_that_name(tmp_path: Path, name: str) -> None:
     settings = given(tmp_path, name, authority=True)
     files = ["--tls-cert", str(settings.certificate), "--tls-key", str(settings.key)]
-    with served(open_front(settings_of(tmp_path, *files), now=NOW)) as front:
-        assert front.trust.server_name in ("pool.example.org", "pliant.example.org")
-        assert front.describe_tls().keys() == {"certificate", "fingerprint", "server_name"}
-        assert front.trust.certificate is not None
-        assert front.trust.certificate.read_bytes().count(b"BEGIN CERTIFICATE") == 1, "not its authority's"
-        assert healthy(front.url, front.trust)
+    with served(open_listener(settings_of(tmp_path, *files), now=NOW)) as listener:
+        assert listener.trust.server_name in ("pool.example.org", "pliant.example.org")
+        assert listener.describe_tls().keys() == {"certificate", "fingerprint", "server_name"}
+        assert listener.trust.certificate is not None
+        assert listener.trust.certificate.read_bytes().count(b"BEGIN CERTIFICATE") == 1, "not its authority's"
+        assert healthy(listener.url, listener.trust)
         authority = Trust(certificate=tmp_path / "ca.pem", server_name="pool.example.org")
-        assert healthy(front.url, authority)
+        assert healthy(listener.url, authority)
         with pytest.raises(Unavailable, match="IP address mismatch"):
-            healthy(front.url, Trust(certificate=tmp_path / "ca.pem"))
+            healthy(listener.url, Trust(certificate=tmp_path / "ca.pem"))

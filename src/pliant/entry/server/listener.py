@@ -1,19 +1,21 @@
-"""Where the server listens, and what it shows for a certificate. Knows no rooms."""
+"""Where the server listens, what it shows for a certificate, and uvicorn behind it. Knows no rooms."""
 
 import errno
+import signal
 import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import uvicorn
 
 from pliant.api.trust import Trust
 from pliant.core.errors import Conflict, Unavailable
-from pliant.entry.settings import DEFAULT_PORT, ServerSettings
-from pliant.entry.tls import Tls, prepare
+from pliant.entry.server.settings import DEFAULT_PORT, ServerSettings
+from pliant.entry.server.tls import Tls, prepare
 
 _KEEP_ALIVE_S: Final = 30
 """Longer than clients keep a connection that nobody uses, so that it is they who close it: httpx does after 5 s."""
@@ -22,22 +24,22 @@ _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Front:
+class Listener:
     """A bound socket and the certificate behind it."""
 
-    listener: socket.socket
+    sock: socket.socket
     tls: Tls | None
 
     @property
     def url(self) -> str:
         """Where this machine's tasks and clients reach the server."""
-        port = self.listener.getsockname()[1]
+        port = self.sock.getsockname()[1]
         host = self._host
         return f"{'http' if self.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
 
     @property
     def _host(self) -> str:
-        host = str(self.listener.getsockname()[0])
+        host = str(self.sock.getsockname()[0])
         return _LOOPBACK.get(host, host)
 
     @property
@@ -73,10 +75,33 @@ class Front:
 
     def close(self) -> None:
         """Let go of the address."""
-        self.listener.close()
+        self.sock.close()
 
 
-def open_front(settings: ServerSettings, *, now: float) -> Front:
+class WebServer(uvicorn.Server):
+    """Uvicorn that says when it listens, and hands signals on instead of heeding them."""
+
+    def __init__(
+        self, config: uvicorn.Config, *, on_listening: Callable[[], None], on_signal: Callable[[str], None]
+    ) -> None:
+        super().__init__(config)
+        self._on_listening = on_listening
+        self._on_signal = on_signal
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_listening()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        self._on_signal(signal.Signals(sig).name)
+
+    def end(self) -> None:
+        """Stop to listen; `run` returns soon."""
+        self.should_exit = True
+
+
+def open_listener(settings: ServerSettings, *, now: float) -> Listener:
     """Bind the address and read or make the certificate.
 
     Raises:
@@ -85,10 +110,10 @@ def open_front(settings: ServerSettings, *, now: float) -> Front:
         Unavailable: there is no such address here.
     """
     tls = None if settings.tls is None else prepare(settings.tls, settings.home, now=now)
-    return Front(listener=_bound(settings), tls=tls)
+    return Listener(sock=_open_socket(settings), tls=tls)
 
 
-def in_folder(front: Front, settings: ServerSettings, folder: Path, *, now: float) -> Front:
+def use_certificate_of(listener: Listener, settings: ServerSettings, folder: Path, *, now: float) -> Listener:
     """Return the same address with the certificate of the folder that the server works in.
 
     A server that stood by with another folder shows the one that was made for the pool: tasks and people trust that.
@@ -97,21 +122,21 @@ def in_folder(front: Front, settings: ServerSettings, folder: Path, *, now: floa
         InvalidInput: the certificate or the key that was given cannot be used any more.
     """
     if settings.tls is None or folder == settings.home:
-        return front
-    return replace(front, tls=prepare(settings.tls, folder, now=now))
+        return listener
+    return replace(listener, tls=prepare(settings.tls, folder, now=now))
 
 
-def _bind(listener: socket.socket, settings: ServerSettings) -> None:
+def _bind(sock: socket.socket, settings: ServerSettings) -> None:
     """Bind the address; a standby takes any free port if the usual one is the leader's."""
     try:
-        listener.bind((settings.host, settings.port))
+        sock.bind((settings.host, settings.port))
     except OSError as error:
         if error.errno != errno.EADDRINUSE or not settings.standby or settings.port != DEFAULT_PORT:
             raise
-        listener.bind((settings.host, 0))
+        sock.bind((settings.host, 0))
 
 
-def _bound(settings: ServerSettings) -> socket.socket:
+def _open_socket(settings: ServerSettings) -> socket.socket:
     """Return a socket on the address that the server shall have.
 
     Raises:
@@ -119,13 +144,13 @@ def _bound(settings: ServerSettings) -> socket.socket:
         Unavailable: there is no such address here.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; else each answer waits for an ACK
-        _bind(listener, settings)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; else each answer waits for an ACK
+        _bind(sock, settings)
     except OSError as error:
-        listener.close()
+        sock.close()
         if error.errno == errno.EADDRINUSE:
             raise Conflict(
                 f"port {settings.port} of {settings.host} is taken by another process; give another --port, or end it"
@@ -133,4 +158,4 @@ def _bound(settings: ServerSettings) -> socket.socket:
         raise Unavailable(
             f"the server cannot listen on port {settings.port} of {settings.host}: {error.strerror}"
         ) from error
-    return listener
+    return sock

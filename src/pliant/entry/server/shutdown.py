@@ -18,7 +18,7 @@ _LOOK_S = 0.05
 
 
 @dataclass(slots=True, kw_only=True)
-class Ending:
+class Shutdown:
     """How the server ends: once it was asked to, all jobs save and leave; asked again, at once."""
 
     control: Control
@@ -29,18 +29,18 @@ class Ending:
     _asked: bool = False
     _hurry: threading.Event = field(default_factory=threading.Event)
 
-    def ask(self, cause: str) -> None:
+    def begin(self, cause: str) -> None:
         """Begin to end; from any thread, or a signal handler. Returns at once."""
         if self._asked:
             self._hurry.set()
             return
         self._asked = True
-        threading.Thread(target=self._drain, args=(cause,), name="pliant-ending", daemon=True).start()
+        threading.Thread(target=self._drain, args=(cause,), name="pliant-shutdown", daemon=True).start()
 
-    def ask_once(self, cause: str) -> None:
+    def begin_once(self, cause: str) -> None:
         """Begin to end, without hurry however often it is asked."""
         if not self._asked:
-            self.ask(cause)
+            self.begin(cause)
 
     def _drain(self, cause: str) -> None:
         log.info("the server stops (%s): jobs save their state at the next step boundary", cause)

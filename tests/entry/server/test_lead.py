@@ -9,9 +9,9 @@ import pytest
 
 from pliant.core.errors import Conflict, Unavailable
 from pliant.core.plan import Policy
-from pliant.entry.home import SERVER_FILE, FolderLock, announced, opened
-from pliant.entry.lead import FolderLead, Keeper, lead_of, refusal
-from pliant.entry.settings import ServerSettings
+from pliant.entry.server.home import SERVER_FILE, FolderLock, announced, opened
+from pliant.entry.server.lead import FolderLead, Keeper, lead_of, refusal
+from pliant.entry.server.settings import ServerSettings
 
 
 def settings(home: Path, *, database: str = "", standby: bool = False) -> ServerSettings:

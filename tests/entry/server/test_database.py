@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pliant.core.errors import InvalidInput
-from pliant.entry.database import database_url, is_server, refuse_secret, shown
+from pliant.entry.server.database import database_url, is_server, refuse_secret, shown
 
 URL = "postgresql://ann@db.example.org:5432/pliant"
 SECRET_URL = "postgresql://ann:sesame@db.example.org/pliant"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pliant.core.errors import Conflict, Deposed, Unavailable
-from pliant.entry.database import is_server, shown
-from pliant.entry.home import FolderLock
-from pliant.entry.settings import ServerSettings
+from pliant.entry.server.database import is_server, shown
+from pliant.entry.server.home import FolderLock
+from pliant.entry.server.settings import ServerSettings
 from pliant.store.leadership import Leadership
 
 log = logging.getLogger("pliant")

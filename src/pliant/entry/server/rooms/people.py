@@ -12,7 +12,7 @@ from pliant.core.errors import NotFound
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.entry.clock import SystemClock
-from pliant.entry.home import Home
+from pliant.entry.server.home import Home
 from pliant.people.people import People, make_people
 from pliant.people.user import ADMIN
 from pliant.store.sql import SqlStore

@@ -6,54 +6,27 @@ Exit codes: 0 after a shutdown, 2 if it could not start, 3 if another server has
 
 import logging
 import os
-import signal
-import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from types import FrameType
-
-import uvicorn
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.core.errors import PliantError
 from pliant.entry.clock import SystemClock
-from pliant.entry.ending import Ending
-from pliant.entry.front import Front, in_folder, open_front
-from pliant.entry.home import SERVER_FILE, FolderLock, Home, opened
-from pliant.entry.lead import Keeper, lead_of, refusal
-from pliant.entry.parts import CLOSE_S, put_together
-from pliant.entry.people import print_once, reset_administrator
-from pliant.entry.pool import folder_of
-from pliant.entry.settings import ServerSettings, read_settings
-from pliant.entry.standby import stand_by
+from pliant.entry.server.composition import CLOSE_S, compose
+from pliant.entry.server.home import SERVER_FILE, FolderLock, Home, opened
+from pliant.entry.server.lead import Keeper, lead_of, refusal
+from pliant.entry.server.listener import Listener, WebServer, open_listener, use_certificate_of
+from pliant.entry.server.pool import folder_of
+from pliant.entry.server.rooms.people import print_once, reset_administrator
+from pliant.entry.server.settings import ServerSettings, read_settings
+from pliant.entry.server.standby import stand_by
 from pliant.ibm.rest.api import IBM
 from pliant.server.app import make_app
 from pliant.store.sql import SqlStore
 
 log = logging.getLogger("pliant")
-
-
-class WebServer(uvicorn.Server):
-    """Uvicorn that tells when it listens, and leaves signals to the ending."""
-
-    def __init__(self, config: uvicorn.Config, *, ending: Ending, listening: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ending = ending
-        self._listening = listening
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._listening()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        self._ending.ask(signal.Signals(sig).name)
-
-    def end(self) -> None:
-        """Stop to listen; `run` returns soon."""
-        self.should_exit = True
 
 
 def main(argv: Sequence[str]) -> int:
@@ -69,20 +42,20 @@ def main(argv: Sequence[str]) -> int:
         with ExitStack() as stack:
             lock = stack.enter_context(closing(FolderLock(settings.home)))
             keeper = stack.enter_context(closing(Keeper(lead_of(settings, lock), settings.database)))
-            front = stack.enter_context(closing(open_front(settings, now=SystemClock().now())))
+            listener = stack.enter_context(closing(open_listener(settings, now=SystemClock().now())))
             if not keeper.take():
                 if (conflict := refusal(settings, lock)) is not None:
                     raise conflict
-                if not stand_by(settings, keeper, front):
+                if not stand_by(settings, keeper, listener):
                     return 0
-            lead(settings, keeper, front)
+            lead(settings, keeper, listener)
     except PliantError as error:
         print(f"pliant: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def lead(settings: ServerSettings, keeper: Keeper, front: Front) -> None:
+def lead(settings: ServerSettings, keeper: Keeper, listener: Listener) -> None:
     """Open what the one server that leads may open, and serve until told to end.
 
     Raises:
@@ -92,45 +65,47 @@ def lead(settings: ServerSettings, keeper: Keeper, front: Front) -> None:
         keeper.stale = lambda: store.diverged
         now = SystemClock().now()
         folder = folder_of(store.registry, settings, now)
-        front = in_folder(front, settings, folder, now=now)
+        listener = use_certificate_of(listener, settings, folder, now=now)
         home = opened(folder, also=None if folder == settings.home else settings.home)
         for place in {folder, settings.home}:
             (place / SERVER_FILE).unlink(missing_ok=True)
-        serve(settings, home, front, store)
+        serve(settings, home, listener, store)
         home.withdraw()
 
 
-def serve(settings: ServerSettings, home: Home, front: Front, store: SqlStore) -> None:
+def serve(settings: ServerSettings, home: Home, listener: Listener, store: SqlStore) -> None:
     """Put the rooms together and serve until told to end."""
     clock = SystemClock()
     with ExitStack() as stack:
-        parts = put_together(settings, home, front, store, stack)
-        control, ending = parts.context.control, parts.ending
-        config = front.config(
-            make_app(parts.context, IBM),
+        composition = compose(settings, home, listener, store, stack)
+        control, shutdown = composition.context.control, composition.shutdown
+        config = listener.config(
+            make_app(composition.context, IBM),
             proxy_headers=False,
             ws="websockets-sansio",
             ws_max_size=MAX_FRAME_BYTES,
             timeout_graceful_shutdown=CLOSE_S,
         )
-        server = WebServer(config, ending=ending, listening=lambda: _announce(home, front, clock.now()))
-        ending.exit = server.end
-        parts.start()
+        server = WebServer(
+            config, on_listening=lambda: _announce(home, listener, clock.now()), on_signal=shutdown.begin
+        )
+        shutdown.exit = server.end
+        composition.start()
         loop = threading.Thread(target=control.run, name="pliant-control", daemon=True)
         loop.start()
         stack.callback(loop.join, CLOSE_S)
         stack.callback(control.close)
-        upkeep = parts.context.upkeep
+        upkeep = composition.context.upkeep
         threading.Thread(target=upkeep.run, name="pliant-upkeep", daemon=True).start()
         stack.callback(upkeep.close)
-        server.run(sockets=[front.listener])
+        server.run(sockets=[listener.sock])
 
 
-def _announce(home: Home, front: Front, now: float) -> None:
-    home.announce(front.url, now, **front.describe_tls())
-    log.info("the server listens at %s; its state is in %s", front.url, home.path)
-    if front.tls is not None:
-        log.info("its certificate is %s; SHA-256 %s", front.tls.certificate, front.tls.fingerprint)
+def _announce(home: Home, listener: Listener, now: float) -> None:
+    home.announce(listener.url, now, **listener.describe_tls())
+    log.info("the server listens at %s; its state is in %s", listener.url, home.path)
+    if listener.tls is not None:
+        log.info("its certificate is %s; SHA-256 %s", listener.tls.certificate, listener.tls.fingerprint)
 
 
 if __name__ == "__main__":

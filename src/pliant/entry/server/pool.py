@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 
 from pliant.core.errors import Conflict
 from pliant.core.registry import Kept, Registry
-from pliant.entry.database import is_server, shown
-from pliant.entry.home import write_private
-from pliant.entry.settings import ServerSettings
+from pliant.entry.server.database import is_server, shown
+from pliant.entry.server.home import write_private
+from pliant.entry.server.settings import ServerSettings
 
 FILE: Final = "pool.json"
 _NAME: Final = "pool"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.entry.test_server import client, command, running
+from tests.entry.server.test_server import client, command, running
 
 from pliant.core.errors import NotFound
 from pliant.entry.clock import SystemClock
-from pliant.entry.home import Home
-from pliant.entry.people import open_people, print_once, reset_administrator
+from pliant.entry.server.home import Home
+from pliant.entry.server.rooms.people import open_people, print_once, reset_administrator
 from pliant.store.sql import SqlStore
 
 PASSWORD = re.compile(r"^  password  ([0-9a-f-]{24})$", re.MULTILINE)

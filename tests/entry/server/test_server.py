@@ -20,7 +20,7 @@ from tests.e2e.pool import free_port
 
 pytestmark = pytest.mark.timeout(180)  # one test starts several servers
 
-DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "elastic.py"
+DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "elastic.py"
 
 
 def command(home: Path, *args: str) -> list[str]:

@@ -4,22 +4,16 @@ Touches no task, and no file but the one that says where it listens.
 """
 
 import logging
-import signal
-import socket
 import threading
 import time
-from collections.abc import Callable
-from types import FrameType
 from typing import Final
 
-import uvicorn
-
 from pliant.core.errors import PliantError, Unavailable
-from pliant.entry.database import shown
-from pliant.entry.front import Front
-from pliant.entry.home import SERVER_FILE, STANDBY_FILE, announce, announced, withdraw
-from pliant.entry.lead import Keeper
-from pliant.entry.settings import ServerSettings
+from pliant.entry.server.database import shown
+from pliant.entry.server.home import SERVER_FILE, STANDBY_FILE, announce, announced, withdraw
+from pliant.entry.server.lead import Keeper
+from pliant.entry.server.listener import Listener, WebServer
+from pliant.entry.server.settings import ServerSettings
 from pliant.server.app import make_standby
 
 log = logging.getLogger("pliant")
@@ -28,27 +22,10 @@ _LOOK_S: Final = 0.25
 _CLOSE_S: Final = 1
 
 
-class _Web(uvicorn.Server):
-    """Uvicorn that tells when it listens and heeds signals, ends at one, and does not raise it again."""
-
-    def __init__(self, config: uvicorn.Config, *, listening: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._listening = listening
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._listening()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        log.info("the standby ends (%s)", signal.Signals(sig).name)
-        self.should_exit = True
-
-
 class _Waiting:
     """Looks for the lead in a thread of its own."""
 
-    def __init__(self, keeper: Keeper, web: _Web) -> None:
+    def __init__(self, keeper: Keeper, web: WebServer) -> None:
         self.leads = False
         self.error: PliantError | None = None
         self._keeper = keeper
@@ -76,11 +53,11 @@ class _Waiting:
             except PliantError as error:
                 self.error = error
             if self.leads or self.error is not None:
-                self._web.should_exit = True
+                self._web.end()
                 return
 
 
-def stand_by(settings: ServerSettings, keeper: Keeper, front: Front) -> bool:
+def stand_by(settings: ServerSettings, keeper: Keeper, listener: Listener) -> bool:
     """Answer 503 until we lead; return False if we were asked to end before.
 
     Raises:
@@ -88,14 +65,23 @@ def stand_by(settings: ServerSettings, keeper: Keeper, front: Front) -> bool:
     """
     note = settings.home / STANDBY_FILE
     app = make_standby(lambda: announced(settings.home / SERVER_FILE))
-    config = front.config(app, lifespan="off", timeout_graceful_shutdown=_CLOSE_S)
-    web = _Web(config, listening=lambda: announce(note, front.url, time.time(), **front.describe_tls()))
+    config = listener.config(app, lifespan="off", timeout_graceful_shutdown=_CLOSE_S)
+
+    def end(signal_name: str) -> None:
+        log.info("the standby ends (%s)", signal_name)
+        web.end()
+
+    web = WebServer(
+        config,
+        on_listening=lambda: announce(note, listener.url, time.time(), **listener.describe_tls()),
+        on_signal=end,
+    )
     waiting = _Waiting(keeper, web)
-    log.info("another server leads %s; this one stands by at %s", shown(settings.database), front.url)
-    front.listener.listen(config.backlog)
+    log.info("another server leads %s; this one stands by at %s", shown(settings.database), listener.url)
+    listener.sock.listen(config.backlog)
     waiting.start()
     try:
-        web.run(sockets=[front.listener.dup()])  # which it closes; what connects meanwhile waits on ours
+        web.run(sockets=[listener.sock.dup()])  # which it closes; what connects meanwhile waits on ours
     finally:
         waiting.stop()
         withdraw(note)

@@ -3,7 +3,7 @@
 import pytest
 
 from pliant.core.errors import InvalidInput
-from pliant.entry.settings import DEFAULT_LEASE_S, read_settings
+from pliant.entry.server.settings import DEFAULT_LEASE_S, read_settings
 
 
 def test_the_lease_is_two_seconds_unless_another_is_asked_for() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
-from pliant.entry.database import database_url
-from pliant.entry.tls import TlsSettings
+from pliant.entry.server.database import database_url
+from pliant.entry.server.tls import TlsSettings
 
 DEFAULT_PORT = 7311
 DEFAULT_HOST = "127.0.0.1"

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from pliant.core.errors import InvalidInput, Problem
-from pliant.entry.home import write_private
+from pliant.entry.server.home import write_private
 
 FOLDER: Final = "tls"
 """In the state folder: `certificate.pem` and `key.pem` if they were made here, `server.pem` for others to trust."""

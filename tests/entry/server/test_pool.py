@@ -10,8 +10,8 @@ from tests.databases import new_database
 from pliant.core.errors import Conflict
 from pliant.core.plan import Policy
 from pliant.core.registry import Registry
-from pliant.entry.pool import folder_of
-from pliant.entry.settings import ServerSettings
+from pliant.entry.server.pool import folder_of
+from pliant.entry.server.settings import ServerSettings
 from pliant.store.sql import SqlStore
 
 

@@ -1,0 +1,1 @@
+"""The server's process: who leads, where it listens, what it is made of, and how it ends."""
