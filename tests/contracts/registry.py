@@ -160,11 +160,11 @@ class AuditContract:
     def test_old_entries_go_in_exchange_for_one_that_tells_so(self, audit: AuditLog, records: Records) -> None:
         for i in range(4):
             audit.append(AuditEntry(at=float(i), who="ada", action=f"POST /{i}", status=200))
-        told = AuditEntry(at=9.0, who="", action="clean up", status=200)
+        entry = AuditEntry(at=9.0, who="", action="clean up", status=200)
 
         assert [records.num_entries(before=at) for at in (0.0, 0.5, 2.0, 9.0)] == [0, 1, 2, 4]
-        records.forget_entries(before=2.0, told=told)
+        records.forget_entries(before=2.0, entry=entry)
 
         assert [entry.seq for entry in audit.entries()] == [5, 4, 3]
-        assert audit.entries(limit=1) == (replace(told, seq=5),)
+        assert audit.entries(limit=1) == (replace(entry, seq=5),)
         assert records.num_entries(before=9.0) == 2

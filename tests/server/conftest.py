@@ -123,7 +123,7 @@ class Served:
                 registry=self.store.registry,
                 clock=self.clock,
                 settings=settings,
-                told=self.event_signal.notify,
+                notify=self.event_signal.notify,
             ),
             backup=Backup(dumps=self.store.records, home=home, clock=self.clock),
             uploads=home / "uploads",

@@ -111,7 +111,7 @@ def test_entries_that_cannot_be_told_of_stay(store: SqlStore, postgres_url: str)
     for at in (1.0, 2.0):
         store.audit.append(AuditEntry(at=at, who="ada", action="POST /v1/jobs", status=201))
     with pytest.raises(InvalidInput, match="does not hold this value"):
-        store.records.forget_entries(before=9.0, told=AuditEntry(at=9.0, who="", action="\x00", status=200))
+        store.records.forget_entries(before=9.0, entry=AuditEntry(at=9.0, who="", action="\x00", status=200))
     assert store.records.num_entries(before=9.0) == 2
 
 

@@ -126,7 +126,7 @@ class Connection:
             PliantError: what the server said, or `Unavailable` if it said nothing.
         """
         timeout = self._timeout(timeout_s or self.timeout_s)
-        with self._told():
+        with self._name_faults():
             response = self._http.request(method, path, timeout=timeout, extensions=self._extensions, **what)
         _check(response)
         return response
@@ -155,14 +155,14 @@ class Connection:
             PliantError: as for `call`.
         """
         timeout = self._timeout(timeout_s)
-        with self._told():
+        with self._name_faults():
             request = self._http.build_request(
                 "GET", path, params=params, headers=headers, timeout=timeout, extensions=self._extensions
             )
             response = self._http.send(request, stream=True)
         try:
             if response.is_error:
-                with self._told():
+                with self._name_faults():
                     response.read()
             _check(response)
             yield self._bytes_of(response)
@@ -178,7 +178,7 @@ class Connection:
             raise Unavailable(f"the connection to the server at {self.url} was lost ({error}); try again") from error
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _name_faults(self) -> Iterator[None]:
         try:
             yield
         except httpx.ConnectError as error:

@@ -28,7 +28,7 @@ _DATASET_PAGE: Final = TypeAdapter(DatasetPage)
 _UPLOAD: Final = TypeAdapter(Upload)
 _UPLOAD_PAGE: Final = TypeAdapter(UploadPage)
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Hears how many bytes are safe on the server, and how many there are."""
 
 
@@ -78,9 +78,9 @@ class DatasetClient:
         self._connection.call("DELETE", _path(name), headers=if_match(revision), timeout_s=_TIMEOUT_S)
 
     def wait(
-        self, name: str, *, timeout_s: float, told: Callable[[Dataset], None] = lambda _: None, poll_s: float = 0.2
+        self, name: str, *, timeout_s: float, on_poll: Callable[[Dataset], None] = lambda _: None, poll_s: float = 0.2
     ) -> Dataset:
-        """Wait until the import has ended and return what became of it; `told` hears of it meanwhile.
+        """Wait until the import has ended and return what became of it; `on_poll` hears of it meanwhile.
 
         Raises:
             TimeoutError: it has not ended after `timeout_s`.
@@ -94,7 +94,7 @@ class DatasetClient:
                 patience.wait_after(error)
                 continue
             patience.reset()
-            told(dataset)
+            on_poll(dataset)
             if dataset.state is not DatasetState.IMPORTING:
                 return dataset
             if time.monotonic() >= deadline:
@@ -105,7 +105,7 @@ class DatasetClient:
         """Return the uploads that we began."""
         return self._connection.get(_UPLOAD_PAGE, "/uploads")
 
-    def upload(self, source: DataSource, told: Told = lambda _done, _total: None) -> Sent:
+    def upload(self, source: DataSource, on_progress: OnProgress = lambda _done, _total: None) -> Sent:
         """Send all bytes of a source, those first that the server has not got of it yet.
 
         What was begun earlier, by whichever client, is gone on with. A connection that is lost, or a server that is
@@ -121,12 +121,12 @@ class DatasetClient:
         size = min(CHUNK_BYTES, page.max_chunk_bytes)
         digest = hashlib.sha256()
         offset = 0
-        told(upload.offset, source.num_bytes)
+        on_progress(upload.offset, source.num_bytes)
         for chunk in _chunks(source, size, upload.offset):
             digest.update(chunk)
             if offset >= upload.offset:
                 upload = self._put(upload, offset, chunk)
-                told(upload.offset, source.num_bytes)
+                on_progress(upload.offset, source.num_bytes)
             offset += len(chunk)
         return Sent(upload_id=upload.id, sha256=digest.hexdigest())
 

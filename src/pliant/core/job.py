@@ -196,7 +196,7 @@ class Task:
     """As a shell shows it; minus the number of the signal that killed it; None while it runs or if unknown."""
     reason: str = ""
     """Why it left or was lost."""
-    told: int = 0
+    last_message: int = 0
     """The number of its newest message that became an event; what comes with this one or a lower one is no news."""
 
     @property

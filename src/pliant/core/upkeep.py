@@ -109,6 +109,6 @@ class Records(Protocol):
         """Return how many entries of the audit log are older than this instant."""
         ...
 
-    def forget_entries(self, *, before: float, told: AuditEntry) -> None:
+    def forget_entries(self, *, before: float, entry: AuditEntry) -> None:
         """Remove these entries and write the one that tells so, both or neither."""
         ...

@@ -39,9 +39,9 @@ def main(argv: Sequence[str]) -> int:
     survive_full_disk()
     if FixedTask.is_said(os.environ):
         return _run_fixed(argv)
-    told, node = TaskEnvironment.from_env(os.environ), TaskNode.from_env(os.environ)
-    training, log_dir = told.elastic, _path(told.folders.log)
-    if training is None or log_dir is None or told.folders.result is None:
+    environment, node = TaskEnvironment.from_env(os.environ), TaskNode.from_env(os.environ)
+    training, log_dir = environment.elastic, _path(environment.folders.log)
+    if training is None or log_dir is None or environment.folders.result is None:
         raise KeyError("a task needs PLIANT_URL, RESULT_DIR and LOG_DIR in its environment")
     os.environ.pop("PLIANT_TASK_TOKEN")  # the script and what it starts have no use for it
     limit_threads(node.num_threads)
@@ -51,8 +51,8 @@ def main(argv: Sequence[str]) -> int:
 
     notes = StepFile(log_dir)
     membership = TaskMembership(
-        job_id=told.job_id,
-        task_id=told.task_id,
+        job_id=environment.job_id,
+        task_id=environment.task_id,
         pid=os.getpid(),
         host=node.host,
         send=send,
@@ -61,13 +61,13 @@ def main(argv: Sequence[str]) -> int:
     trust = Trust(certificate=_path(training.certificate), server_name=training.server_name)
     link = Link(
         address=ServerAddress(training.url, _path(training.server_file), trust),
-        task_id=told.task_id,
+        task_id=environment.task_id,
         token=training.token,
         hello=membership.hello,
         deliver=membership.deliver,
         pulse=PulseSettings(make=membership.pulse, lease_s=training.lease_s) if training.lease_s is not None else None,
     )
-    context = _train_context(told, node, membership)
+    context = _train_context(environment, node, membership)
     context.cleanups.append(notes.close)
     TRAIN_CONTEXT.set(context)
     _leave_on_sigterm(membership)
@@ -82,8 +82,8 @@ def main(argv: Sequence[str]) -> int:
         link.close(GOODBYE_S)
 
 
-def _train_context(told: TaskEnvironment, node: TaskNode, membership: TaskMembership) -> TrainContext:
-    training = told.elastic
+def _train_context(environment: TaskEnvironment, node: TaskNode, membership: TaskMembership) -> TrainContext:
+    training = environment.elastic
     assert training is not None
     return TrainContext(
         membership=membership,
@@ -93,11 +93,11 @@ def _train_context(told: TaskEnvironment, node: TaskNode, membership: TaskMember
         checkpoint_freq=training.checkpoint_freq,
         checkpoint_every_s=training.checkpoint_every_s,
         mode=training.mode,
-        weights=_path(told.weights),
+        weights=_path(environment.weights),
         resume_from=_path(training.resume_from),
         memory_dir=_path(node.memory_dir),
-        result_dir=_path(told.folders.result),
-        log_dir=_path(told.folders.log),
+        result_dir=_path(environment.folders.result),
+        log_dir=_path(environment.folders.log),
         audit=training.audit,
     )
 
@@ -138,10 +138,10 @@ def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
     except KeyboardInterrupt:
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
-        told = "".join(_of_the_user(error, script).format())
+        text = "".join(_of_the_user(error, script).format())
         step = step_file.read(log_dir)
-        context.membership.send(Failed(error=_last_line(error), traceback=told, step=step))
-        print(told, file=sys.stderr, end="")
+        context.membership.send(Failed(error=_last_line(error), traceback=text, step=step))
+        print(text, file=sys.stderr, end="")
         return 1
     return 0
 
@@ -186,11 +186,11 @@ def _exit_code(ended: SystemExit, context: TrainContext) -> int:
 
 def _of_the_user(error: BaseException, script: Path) -> traceback.TracebackException:
     """Return the traceback from the script's first frame on."""
-    told = traceback.TracebackException.from_exception(error)
-    places = [place for place, frame in enumerate(told.stack) if frame.filename == str(script)]
+    found = traceback.TracebackException.from_exception(error)
+    places = [place for place, frame in enumerate(found.stack) if frame.filename == str(script)]
     if places:
-        told.stack = traceback.StackSummary.from_list(list(told.stack)[places[0] :])
-    return told
+        found.stack = traceback.StackSummary.from_list(list(found.stack)[places[0] :])
+    return found
 
 
 def _last_line(error: BaseException) -> str:

@@ -45,22 +45,21 @@ def job_of(row: RowMapping) -> Job:
 
 def task_row(task: Task) -> Row:
     """Return the columns of a task, but for its ordinal."""
-    return _columns(task) | {
-        "slots": list(task.slots),
-        "state": task.state.value,
-        "reason": _clean(task.reason),
-    }
+    row = _columns(task) | {"slots": list(task.slots), "state": task.state.value, "reason": _clean(task.reason)}
+    row["told"] = row.pop("last_message")
+    return row
 
 
 def task_of(row: RowMapping) -> Task:
     """Return the task that a row holds."""
-    columns = {field.name: row[field.name] for field in fields(Task)}
+    columns = {field.name: row[field.name] for field in fields(Task) if field.name != "last_message"}
     columns.update(
         id=TaskId(row["id"]),
         job_id=JobId(row["job_id"]),
         node_id=NodeId(row["node_id"]),
         slots=tuple(row["slots"]),
         state=TaskState(row["state"]),
+        last_message=row["told"],
     )
     return Task(**columns)
 

@@ -48,11 +48,11 @@ class SqlRecords:
         with read_transaction(self._engine) as connection:
             return connection.execute(select(func.count()).select_from(AUDIT).where(AUDIT.c.at < before)).scalar_one()
 
-    def forget_entries(self, *, before: float, told: AuditEntry) -> None:
+    def forget_entries(self, *, before: float, entry: AuditEntry) -> None:
         """Remove these entries and write the one that tells so, both or neither."""
         with self._write_transaction() as connection:
             connection.execute(delete(AUDIT).where(AUDIT.c.at < before))
-            append_entry(connection, told)
+            append_entry(connection, entry)
 
     @property
     def revision(self) -> str:

@@ -24,7 +24,7 @@ from pliant.policy.elastic.diagnose import (
     diagnose,
     explain,
     failed_newcomers,
-    fruitless_row,
+    losses_without_progress,
 )
 
 RULES = Rules()
@@ -54,8 +54,10 @@ def history(*losses: WorkerLoss) -> tuple[WorkerLoss, ...]:
     return kept
 
 
-def scene(*dispensable: str, fine: Sequence[str] = ()) -> NodeHealth:
-    return NodeHealth(dispensable=frozenset(map(NodeId, dispensable)), fine=frozenset(map(NodeId, fine)))
+def scene(*spare_nodes: str, healthy_nodes: Sequence[str] = ()) -> NodeHealth:
+    return NodeHealth(
+        spare_nodes=frozenset(map(NodeId, spare_nodes)), healthy_nodes=frozenset(map(NodeId, healthy_nodes))
+    )
 
 
 NODES = st.sampled_from(["a", "b", "c"])
@@ -81,14 +83,14 @@ def histories(draw: st.DrawFn) -> tuple[WorkerLoss, ...]:
             generation=generation,
             newest_task=newest,
             member=member,
-            fruitful=member and draw(st.booleans()),
+            made_progress=member and draw(st.booleans()),
         )
         kept = add(kept, one)
     return kept
 
 
 SCENES = st.builds(
-    scene, st.just("a"), st.just("b"), fine=st.lists(NODES, max_size=2)
+    scene, st.just("a"), st.just("b"), healthy_nodes=st.lists(NODES, max_size=2)
 ) | st.just(ALONE)  # fmt: skip
 
 
@@ -110,14 +112,14 @@ def test_a_host_is_blamed_only_for_what_happened_there_and_if_the_job_can_do_wit
     verdict = diagnose(losses, where, RULES)
 
     if isinstance(verdict, BadHost):
-        assert verdict.node_id in where.dispensable
+        assert verdict.node_id in where.spare_nodes
         assert {death.node_id for one in verdict.losses for death in one.deaths} == {verdict.node_id}
         assert len(verdict.losses) >= RULES.host_losses
 
 
 @given(histories())
 def test_fewer_losses_than_any_rule_asks_for_prove_nothing(losses: tuple[WorkerLoss, ...]) -> None:
-    assert diagnose(losses[-2:], scene("a", "b", "c", fine=["a", "b", "c"]), RULES) is None
+    assert diagnose(losses[-2:], scene("a", "b", "c", healthy_nodes=["a", "b", "c"]), RULES) is None
 
 
 @given(histories(), SCENES)
@@ -156,7 +158,7 @@ def test_only_the_newest_losses_are_kept(several: list[tuple[WorkerLoss, ...]]) 
 
 @given(histories())
 def test_rows_are_ends_of_the_history(losses: tuple[WorkerLoss, ...]) -> None:
-    for row in (fruitless_row(losses), failed_newcomers(losses)):
+    for row in (losses_without_progress(losses), failed_newcomers(losses)):
         assert row == losses[len(losses) - len(row) :]
 
 
@@ -224,23 +226,25 @@ def test_losses_at_different_steps_of_one_row_are_no_poison_step_but_in_the_end_
 
 
 def test_tasks_that_never_join_a_job_that_never_trained_are_a_crash_loop() -> None:
-    losses = [loss(n, step=0, reached=0, generation=0, member=False, fruitful=False) for n in range(1, 6)]
+    losses = [loss(n, step=0, reached=0, generation=0, member=False, made_progress=False) for n in range(1, 6)]
 
     assert verdict_of(*losses[:4]) is None
     assert isinstance(verdict_of(*losses), CrashLoop)
 
 
 def test_newcomers_that_never_join_a_training_that_goes_on_prove_that_it_cannot_grow() -> None:
-    losses = [loss(n, step=10 * n, reached=10 * n, generation=4, member=False, fruitful=False) for n in range(5, 10)]
+    losses = [
+        loss(n, step=10 * n, reached=10 * n, generation=4, member=False, made_progress=False) for n in range(5, 10)
+    ]
 
     assert verdict_of(*losses[:4]) is None
     assert isinstance(verdict_of(*losses), NoNewcomer)
 
 
 def test_a_host_on_which_newcomers_die_while_others_train_is_excluded() -> None:
-    losses = [loss(n, node="bad", reached=10 * n, generation=4, member=False, fruitful=False) for n in (5, 6, 7)]
+    losses = [loss(n, node="bad", reached=10 * n, generation=4, member=False, made_progress=False) for n in (5, 6, 7)]
 
-    verdict = verdict_of(*losses, where=scene("bad", "good", fine=["good"]))
+    verdict = verdict_of(*losses, where=scene("bad", "good", healthy_nodes=["good"]))
 
     assert isinstance(verdict, BadHost)
     assert verdict.node_id == "bad"
@@ -248,7 +252,7 @@ def test_a_host_on_which_newcomers_die_while_others_train_is_excluded() -> None:
 
 
 def test_a_host_on_which_workers_do_some_work_and_die_is_excluded_later() -> None:
-    where = scene("bad", "good", fine=["good"])
+    where = scene("bad", "good", healthy_nodes=["good"])
     losses = [loss(n, node="bad", step=10 * n, reached=10 * n) for n in range(1, 6)]
 
     assert verdict_of(*losses[:4], where=where) is None
@@ -256,7 +260,7 @@ def test_a_host_on_which_workers_do_some_work_and_die_is_excluded_later() -> Non
 
 
 def test_losses_on_a_host_long_ago_do_not_count() -> None:
-    where = scene("bad", "good", fine=["good"])
+    where = scene("bad", "good", healthy_nodes=["good"])
     losses = [loss(n, node="bad", at=n * RULES.window_s, step=10 * n, reached=10 * n) for n in range(1, 9)]
 
     assert verdict_of(*losses, where=where) is None
@@ -273,9 +277,9 @@ def test_another_host_is_tried_before_a_step_is_blamed() -> None:
 
 
 def test_a_host_that_the_job_cannot_do_without_is_not_excluded() -> None:
-    losses = [loss(n, node="only", reached=n, step=n, fruitful=False) for n in (1, 2, 3)]
+    losses = [loss(n, node="only", reached=n, step=n, made_progress=False) for n in (1, 2, 3)]
 
-    assert verdict_of(*losses, where=scene(fine=["other"])) is None
+    assert verdict_of(*losses, where=scene(healthy_nodes=["other"])) is None
 
 
 @pytest.mark.parametrize(

@@ -131,11 +131,11 @@ def up(  # noqa: PLR0913 (one parameter per option)
     if not detach:
         sys.stdout.flush()
         os.execve(argv[0], argv, _environment(database))
-    record, first_words = _started(argv, folder, _environment(database))
+    record, first_words = _start(argv, folder, _environment(database))
     if first_words:
         say(first_words.rstrip(), stderr=True)
     if as_json:
-        print_json(_told(record, folder))
+        print_json(_view(record, folder))
         return
     _say_started(record, folder)
 
@@ -191,11 +191,11 @@ def version(as_json: JsonOption = False) -> None:
         say(f"pliant {__version__}")
 
 
-def _told(record: ServerRecord, home: Path) -> dict[str, object]:
-    told: dict[str, object] = {"url": record.url, "home": str(home), "pid": record.pid}
+def _view(record: ServerRecord, home: Path) -> dict[str, object]:
+    view: dict[str, object] = {"url": record.url, "home": str(home), "pid": record.pid}
     if record.fingerprint is not None:
-        told |= {"certificate": str(record.certificate), "fingerprint": record.fingerprint}
-    return told
+        view |= {"certificate": str(record.certificate), "fingerprint": record.fingerprint}
+    return view
 
 
 def _home(context: typer.Context, given: Path | None) -> Path:
@@ -215,7 +215,7 @@ def _environment(database: str | None) -> dict[str, str]:
     return os.environ | {DATABASE_VARIABLE: database}
 
 
-def _started(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerRecord, str]:
+def _start(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerRecord, str]:
     """Start the server in a session of its own and wait until it answers.
 
     Returns what it says of itself, and what a new server tells once: how its administrator logs on.
@@ -227,23 +227,23 @@ def _started(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerRe
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         start = log.stat().st_size if log.exists() else 0
-        child, told = _launched(argv, log, env)
+        child, first_words = _launch(argv, log, env)
     except OSError as error:
         raise Unavailable(
             f"the server could not be started in {home}: {error.strerror}; give another --home"
         ) from error
-    with told:
+    with first_words:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             if child.poll() is not None:
-                if first_words := _read(told):
-                    say(first_words.rstrip(), stderr=True)
+                if text := _read(first_words):
+                    say(text.rstrip(), stderr=True)
                 raise Unavailable(
                     f"the server ended at once (code {child.returncode}); it said:\n{_end_of(log, start)}"
                 )
             record = _record_of(home)
             if record is not None and record.pid == child.pid and _answers(record):
-                return record, _read(told)
+                return record, _read(first_words)
             waiting = _record_of(home, STANDBY_FILE)
             if waiting is not None and waiting.pid == child.pid:
                 return waiting, ""
@@ -255,17 +255,17 @@ def _started(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerRe
     )
 
 
-def _read(told: FileIO) -> str:
-    return (told.read() or b"").decode("utf-8", "replace")
+def _read(pipe: FileIO) -> str:
+    return (pipe.read() or b"").decode("utf-8", "replace")
 
 
-def _launched(argv: list[str], log: Path, env: dict[str, str]) -> tuple[subprocess.Popen[bytes], FileIO]:
+def _launch(argv: list[str], log: Path, env: dict[str, str]) -> tuple[subprocess.Popen[bytes], FileIO]:
     """Start the server; return it and the end of a pipe on which it tells a new administrator's password.
 
     That is never in a file. What is not read is lost with the pipe. Reading does not wait.
     """
     reading, writing = os.pipe()
-    told = FileIO(reading)
+    pipe = FileIO(reading)
     try:
         os.set_blocking(reading, False)
         with FileIO(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a") as out:
@@ -280,11 +280,11 @@ def _launched(argv: list[str], log: Path, env: dict[str, str]) -> tuple[subproce
                 pass_fds=(writing,),
             )
     except BaseException:
-        told.close()
+        pipe.close()
         raise
     finally:
         os.close(writing)
-    return child, told
+    return child, pipe
 
 
 def _record_of(home: Path, file: str = SERVER_FILE) -> ServerRecord | None:

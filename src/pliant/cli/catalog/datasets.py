@@ -203,14 +203,14 @@ def _uploaded(client: Client, path: Path, request: DatasetRequest) -> DatasetReq
 def _waited(client: Client, dataset: Dataset) -> Dataset:
     with Bar(f"importing {dataset.name}", unit_is_bytes=False) as bar:
 
-        def told(now: Dataset) -> None:
+        def show(now: Dataset) -> None:
             if now.progress is not None:
                 done = now.progress
                 by_files = done.files_total > 0
                 bar.say(f"{dataset.name}: {done.phase}")
                 bar.at(*((done.files_done, done.files_total) if by_files else (done.bytes_done, done.bytes_total)))
 
-        return client.datasets.wait(dataset.name, timeout_s=math.inf, told=told)
+        return client.datasets.wait(dataset.name, timeout_s=math.inf, on_poll=show)
 
 
 def _ended(dataset: Dataset) -> str:

@@ -48,13 +48,13 @@ class Upkeep:
         registry: Registry,
         clock: Clock,
         settings: ControlSettings,
-        told: Callable[[], None] = lambda: None,
+        notify: Callable[[], None] = lambda: None,
         trainings: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """Take what it needs.
 
         Args:
-            told: called after events were stored.
+            notify: called after events were stored.
             trainings: the jobs that are trainings of models, which keep all but their checkpoints.
         """
         self._store = store
@@ -62,7 +62,7 @@ class Upkeep:
         self._registry = registry
         self._clock = clock
         self._settings = settings
-        self._told = told
+        self._notify = notify
         self._trainings = trainings
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -157,8 +157,8 @@ class Upkeep:
         """Remove one thing, of the audit log what is older than `before`; return what went wrong, in words."""
         try:
             if removal.job_id is None:
-                told = AuditEntry(at=self._clock.now(), who="", action=CLEAN_UP, target=removal.why, status=200)
-                self._records.forget_entries(before=before, told=told)
+                entry = AuditEntry(at=self._clock.now(), who="", action=CLEAN_UP, target=removal.why, status=200)
+                self._records.forget_entries(before=before, entry=entry)
             else:
                 self._remove_of(removal.job_id, removal.material)
         except (OSError, PliantError) as error:
@@ -192,7 +192,7 @@ class Upkeep:
             data={"num_removals": len(done.removals), "num_bytes": done.num_bytes, "num_failed": len(done.failed)},
         )
         self._store.write(Writes(events=(event,)))
-        self._told()
+        self._notify()
 
 
 def _results(folders: JobFolders) -> list[Path]:

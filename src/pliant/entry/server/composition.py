@@ -92,7 +92,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
             registry=registry,
             clock=clock,
             settings=control.settings,
-            told=event_signal.notify,
+            notify=event_signal.notify,
             trainings=models.trainings.job_ids,
         ),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),

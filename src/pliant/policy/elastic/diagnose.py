@@ -55,7 +55,7 @@ class WorkerLoss:
     """Number of the job's newest task: whoever came later was not lost together with these."""
     member: bool = True
     """One of them was a member of a generation, not just on its way into one."""
-    fruitful: bool = True
+    made_progress: bool = True
     """One of them had committed a step."""
 
     @property
@@ -81,9 +81,9 @@ class Rules:
 class NodeHealth:
     """Where the job could run."""
 
-    dispensable: frozenset[NodeId] = field(default_factory=frozenset)
+    spare_nodes: frozenset[NodeId] = field(default_factory=frozenset)
     """Nodes that the job can do without: its minimum fits on the others that it may use."""
-    fine: frozenset[NodeId] = field(default_factory=frozenset)
+    healthy_nodes: frozenset[NodeId] = field(default_factory=frozenset)
     """Nodes on which a member of the job lives."""
 
 
@@ -132,7 +132,7 @@ def add(losses: Sequence[WorkerLoss], loss: WorkerLoss) -> tuple[WorkerLoss, ...
                 step=max(last.step, loss.step),
                 reached=max(last.reached, loss.reached),
                 member=last.member or loss.member,
-                fruitful=last.fruitful or loss.fruitful,
+                made_progress=last.made_progress or loss.made_progress,
             ),
         )
     return (*losses, loss)[-MAX_KEPT:]
@@ -145,7 +145,7 @@ def _together(last: WorkerLoss, loss: WorkerLoss) -> bool:
     return same and (loss.reached == last.reached or loss.at - last.at <= _TOGETHER_S)
 
 
-def fruitless_row(losses: Sequence[WorkerLoss]) -> tuple[WorkerLoss, ...]:
+def losses_without_progress(losses: Sequence[WorkerLoss]) -> tuple[WorkerLoss, ...]:
     """Return the newest losses between which the job committed no step."""
     return _trailing(losses, lambda loss: loss.reached == losses[-1].reached)
 
@@ -166,7 +166,7 @@ def diagnose(losses: Sequence[WorkerLoss], health: NodeHealth, rules: Rules) -> 
     if suspect is not None:
         return suspect
     verdict = _loop(losses, rules)
-    if verdict is not None and (nodes := _nodes(verdict.losses)) <= health.dispensable and len(nodes) == 1:
+    if verdict is not None and (nodes := _nodes(verdict.losses)) <= health.spare_nodes and len(nodes) == 1:
         return BadHost(node_id=next(iter(nodes)), losses=verdict.losses)
     return verdict
 
@@ -174,17 +174,17 @@ def diagnose(losses: Sequence[WorkerLoss], health: NodeHealth, rules: Rules) -> 
 def _suspect(losses: Sequence[WorkerLoss], health: NodeHealth, rules: Rules) -> BadHost | None:
     """Return the host of the newest loss if tasks die there while others are fine elsewhere."""
     nodes = losses[-1].nodes
-    if len(nodes) != 1 or not nodes <= health.dispensable or not health.fine - nodes:
+    if len(nodes) != 1 or not nodes <= health.spare_nodes or not health.healthy_nodes - nodes:
         return None
     run = _trailing(losses, lambda loss: loss.nodes == nodes and losses[-1].at - loss.at <= rules.window_s)
-    in_vain = _trailing(run, lambda loss: not loss.fruitful)
+    in_vain = _trailing(run, lambda loss: not loss.made_progress)
     if len(in_vain) >= rules.host_losses or len(run) >= rules.max_losses:
         return BadHost(node_id=next(iter(nodes)), losses=run)
     return None
 
 
 def _loop(losses: Sequence[WorkerLoss], rules: Rules) -> PoisonStep | CrashLoop | NoNewcomer | None:
-    row = fruitless_row(losses)
+    row = losses_without_progress(losses)
     at_step = _trailing(row, lambda loss: loss.member and loss.step == row[-1].step)
     if len(at_step) >= rules.poison_losses:
         return PoisonStep(step=at_step[-1].step, losses=at_step)

@@ -27,7 +27,7 @@ from pliant.policy.elastic.diagnose import (
     diagnose,
     explain,
     failed_newcomers,
-    fruitless_row,
+    losses_without_progress,
 )
 
 
@@ -46,7 +46,7 @@ def count_loss(draft: Draft, live: ElasticJob, task: Task, loss: WorkerLoss, fac
     live = draft.put(replace(live, step=max(live.step, loss.reached), losses=add(before, loss)))
     if len(live.losses) == len(before) and before and live.losses[0] == before[0]:
         return live  # lost together with one that was counted
-    num_losses = max(len(fruitless_row(live.losses)), len(failed_newcomers(live.losses)))
+    num_losses = max(len(losses_without_progress(live.losses)), len(failed_newcomers(live.losses)))
     if num_losses >= 2:
         timeouts = draft.settings.timeouts
         hold_s = min(timeouts.max_backoff_s, timeouts.backoff_s * 2.0 ** (num_losses - 2))
@@ -66,7 +66,7 @@ def loss_of(draft: Draft, live: ElasticJob, task: Task, death: ProcessFailure) -
         generation=current.number if current is not None else 0,
         newest_task=max(task_number(task_id) for task_id in live.tasks),
         member=joined is not None or task.state is TaskState.TRAINING,
-        fruitful=live.step > joined if joined is not None else task.state is TaskState.TRAINING,
+        made_progress=live.step > joined if joined is not None else task.state is TaskState.TRAINING,
     )
 
 
@@ -80,11 +80,11 @@ def _with_step(live: ElasticJob, task: Task, loss: WorkerLoss, step: int | None)
         step=step,
         reached=max(live.step, step),
         member=True,
-        fruitful=step > joined if joined is not None else loss.fruitful,
+        made_progress=step > joined if joined is not None else loss.made_progress,
     )
 
 
-def _scene(draft: Draft, live: ElasticJob) -> NodeHealth:
+def _node_health(draft: Draft, live: ElasticJob) -> NodeHealth:
     places = {
         node.id: len(node.slots) // live.job.spec.slots_per_task
         for node in draft.nodes()
@@ -92,13 +92,13 @@ def _scene(draft: Draft, live: ElasticJob) -> NodeHealth:
     }
     spare = sum(places.values()) - max(1, live.job.min_tasks)
     return NodeHealth(
-        dispensable=frozenset(node_id for node_id, num in places.items() if num <= spare),
-        fine=frozenset(t.node_id for t in live.running if t.id in live.joined and t.id not in live.fenced),
+        spare_nodes=frozenset(node_id for node_id, num in places.items() if num <= spare),
+        healthy_nodes=frozenset(t.node_id for t in live.running if t.id in live.joined and t.id not in live.fenced),
     )
 
 
 def _judge(draft: Draft, live: ElasticJob, task: Task, facts: ExitFacts) -> ElasticJob:
-    verdict = diagnose(live.losses, _scene(draft, live), draft.settings.rules)
+    verdict = diagnose(live.losses, _node_health(draft, live), draft.settings.rules)
     match verdict:
         case None:
             return live

@@ -171,9 +171,9 @@ def _take_report(
 
 
 def _take_news(draft: Draft, live: ElasticJob, task: Task, message: News, number: int) -> None:
-    if 0 < number <= task.told:
+    if 0 < number <= task.last_message:
         return
-    live = put_task(draft, live, replace(task, told=max(task.told, number)))
+    live = put_task(draft, live, replace(task, last_message=max(task.last_message, number)))
     match message:
         case EpochFinished():
             _say_epoch(draft, _advance(draft, live, message.step), task, message)
