@@ -4,10 +4,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from pliant.core.job import TaskId
+from pliant.core.job import JobId, TaskId
 from pliant.core.link import Form, Hello, Left, Lost, Ready, Switched, ToTask
 
-Told = Hello | Ready | Switched | Lost | Left
+JOB = JobId("job-1")
+Message = Hello | Ready | Switched | Lost | Left
 
 
 class Phase(Enum):
@@ -44,7 +45,7 @@ class FakeTask:
     step: int | None = None
     """Steps that its state has committed; None if it holds no state."""
     inbox: deque[ToTask] = field(default_factory=deque)
-    outbox: deque[Told] = field(default_factory=deque)
+    outbox: deque[Message] = field(default_factory=deque)
 
     @property
     def here(self) -> int:

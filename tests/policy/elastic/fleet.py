@@ -10,19 +10,15 @@ step, or from a checkpoint, behind the newest step of those who live, but for th
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
-from tests.policy.elastic.fake_task import FakeTask, Phase
+from tests.policy.elastic.fake_task import JOB, FakeTask, Phase
+from tests.policy.elastic.records import Records
 
-from pliant.core.job import JobId, TaskId
+from pliant.core.job import TaskId
 from pliant.core.link import Abandon, Dismiss, Form, Hello, Left, Lost, Ready, Switched
 from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import (
-    Abandoned,
-    Activated,
     Announced,
-    Effect,
-    GenerationView,
     Gone,
     Membership,
     MembershipEvent,
@@ -30,19 +26,7 @@ from pliant.policy.elastic.membership import (
     TaskMessage,
     Tick,
     Wanted,
-    restore,
 )
-
-JOB = JobId("job-1")
-
-
-@dataclass(slots=True, kw_only=True)
-class Record:
-    """What the store holds of a generation."""
-
-    members: tuple[TaskId, ...]
-    cause: str
-    state: str
 
 
 class Fleet:
@@ -52,7 +36,7 @@ class Fleet:
         self.now = 100.0
         self.tasks: dict[TaskId, FakeTask] = {}
         self.server: Membership | None = Membership(job_id=JOB)
-        self.records: dict[int, Record] = {}
+        self.records = Records()
         self.wanted: frozenset[TaskId] = frozenset()
         self.exits: list[TaskId] = []
         """Processes that are gone, which the server has not been told."""
@@ -79,7 +63,8 @@ class Fleet:
         for effect in effects:
             if isinstance(effect, Announced):
                 assert all(after.tasks[task].ready and not after.tasks[task].left for task in effect.members)
-            self._record(effect)
+                self.forms[effect.generation] = effect.members
+            self.records.store(effect)
         if self.crash_before_sending:
             self.crash_server()
             return
@@ -96,29 +81,6 @@ class Fleet:
             assert not forming.dead
             assert len(set(forming.members)) == len(forming.members)
         assert membership.wake_at is None or membership.wake_at > self.now
-
-    def _record(self, effect: Effect) -> None:
-        match effect:
-            case Announced():
-                assert effect.generation > max(self.records, default=0), "numbers grow"
-                self._end("forming", "abandoned")
-                self.records[effect.generation] = Record(members=effect.members, cause=effect.cause, state="forming")
-                self.forms[effect.generation] = effect.members
-            case Activated():
-                record = self.records[effect.generation]
-                assert record.state == "forming"
-                self._end("active", "retired")
-                record.state = "active"
-            case Abandoned():
-                assert self.records[effect.generation].state in ("forming", "active")
-                self.records[effect.generation].state = "abandoned"
-            case Send():
-                pass
-
-    def _end(self, state: str, becomes: str) -> None:
-        for record in self.records.values():
-            if record.state == state:
-                record.state = becomes
 
     def _release_leavers(self) -> None:
         """Dismiss the unwanted whom nobody waits for, as the control loop does."""
@@ -146,26 +108,14 @@ class Fleet:
     def restart_server(self) -> None:
         if self.server is not None:
             return
-        groups = {
-            record.state: GenerationView(number=number, members=record.members, cause=record.cause)
-            for number, record in self.records.items()
-        }
-        self.server = restore(
-            JOB,
-            number=max(self.records, default=0),
-            active=groups.get("active"),
-            forming=groups.get("forming"),
-            wanted=self.wanted,
-            leaving=frozenset(task.id for task in self._known()) - self.wanted,
-        )
         known = {task.id for task in self._known()}
+        self.server = self.records.restore(JOB, wanted=self.wanted, living=known)
         for task_id in sorted(self.server.tasks.keys() - known):
             self.feed(Gone(task_id=task_id))
         if known:
             self.feed(Wanted(tasks=self.wanted, cause="the server is back"))
         else:
-            self._end("active", "retired")
-            self._end("forming", "abandoned")
+            self.records.end_all()
 
     def order(self, num_tasks: int) -> list[TaskId]:
         """Start tasks and want them."""
@@ -194,8 +144,7 @@ class Fleet:
         self.wanted -= {task_id}
         self.feed(Gone(task_id=task_id))
         if not self._known():
-            self._end("active", "retired")
-            self._end("forming", "abandoned")
+            self.records.end_all()
 
     # -- the network ------------------------------------------------------------------------------------------------
 
@@ -436,56 +385,3 @@ class Fleet:
         for number in self.forms:
             if members := self.together(number, Phase.TRAINING):
                 self.checkpoint = members[0].step
-
-    # -- calm -------------------------------------------------------------------------------------------------------
-
-    def round(self, *, patient: bool = True) -> None:
-        """Let everything happen once that happens without faults; with `patient`, nobody gives up connecting."""
-        self.restart_server()
-        for task in list(self.tasks.values()):
-            self.connect_link(task)
-            self.become_ready(task)
-            while task.outbox and task.linked:
-                self.hear(task)
-            self.exit(task)
-        for _ in range(len(self.exits)):
-            self.notice_exit()
-        for task in self.tasks.values():
-            while task.inbox:
-                self.tell(task)
-        for task in self.tasks.values():
-            self._try_to_connect(task, patient=patient)
-        for task in self.tasks.values():
-            self.notice_loss(task)
-            self.enter(task)
-        for number in list(self.forms):
-            self.agree(number)
-            self.train(number)
-
-    def _try_to_connect(self, task: FakeTask, *, patient: bool) -> None:
-        for number in sorted(task.connecting) if task.alive else ():
-            if self.can_connect(task, number):
-                self.connect(task, number)
-            elif not patient or self.is_broken(number):
-                self.fail_to_connect(task, number)
-
-    def settled(self) -> bool:
-        """Those who are wanted train together, the others are gone, and the server knows."""
-        alive = {task.id for task in self.tasks.values() if task.alive}
-        if self.server is None or self.exits or alive != self.wanted:
-            return False
-        if not alive:
-            return True
-        numbers = {task.here for task in self.tasks.values() if task.alive}
-        trains = len(numbers) == 1 and bool(self.together(next(iter(numbers)), Phase.TRAINING))
-        return trains and set(self.server.active) == alive and self.server.forming is None
-
-    def settle(self, num_rounds: int = 60) -> None:
-        """Stop all faults and let time pass: everything must come to rest."""
-        self.crash_before_sending = False
-        for number in range(num_rounds):
-            self.round(patient=number % 10 != 9)
-            if self.settled():
-                return
-            self.pass_time(1.0)
-        raise AssertionError(f"not settled: {self.server}\n{list(self.tasks.values())}\nwanted {self.wanted}")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from tests.policy.elastic.calm import play_round, settle
 from tests.policy.elastic.fake_task import FakeTask, Phase
 from tests.policy.elastic.fleet import Fleet
 
@@ -37,7 +38,7 @@ class Chaos(RuleBasedStateMachine):
     def begin(self, num_tasks: int, num_rounds: int) -> None:
         self.fleet.order(num_tasks)
         for _ in range(num_rounds):
-            self.fleet.round()
+            play_round(self.fleet)
             self.fleet.pass_time(0.4)
 
     # -- what people and the scheduler do ---------------------------------------------------------------------------
@@ -71,7 +72,7 @@ class Chaos(RuleBasedStateMachine):
     def calm(self, seconds: float, num_rounds: int) -> None:
         """Everything goes well for a moment."""
         for _ in range(num_rounds):
-            self.fleet.round()
+            play_round(self.fleet)
             self.fleet.pass_time(seconds)
 
     @rule(seconds=st.sampled_from([0.1, 0.4, 2.0, 11.0]))
@@ -211,7 +212,7 @@ class Chaos(RuleBasedStateMachine):
         self.fleet.restart_server()
 
     def teardown(self) -> None:
-        self.fleet.settle()
+        settle(self.fleet)
 
 
 CALM_DOWN = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
