@@ -1,4 +1,4 @@
-"""Sizes in bytes as people read them."""
+"""Sizes in bytes as people read them; here, because an agent and the command line show the same."""
 
 
 def size(num_bytes: int) -> str:

@@ -16,6 +16,7 @@ from pliant.core.errors import InvalidInput
 from pliant.core.job import TaskId
 from pliant.ibm.modules.callbacks import Callback, LoggerCallback
 from pliant.ibm.modules.pyedt.model import FabricModel
+from pliant.train.context import TRAIN_CONTEXT, standalone_context
 from pliant.train.seeds import mix
 
 NUM_TRAIN, NUM_TEST = 100, 20
@@ -25,7 +26,7 @@ FACTOR = 0.9
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("PLIANT_VIRTUAL_WORKERS", "RESUME_WEIGHT_PATH", "TRAINING_ID", "DLI_EXECID", "LOG_DIR"):
+    for name in ("RESUME_WEIGHT_PATH", "TRAINING_ID", "DLI_EXECID", "LOG_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RESULT_DIR", str(tmp_path))
 
@@ -150,11 +151,15 @@ def test_the_global_batch_is_batch_size_times_engines_however_it_is_said() -> No
 
 
 def test_the_jobs_virtual_workers_count_where_the_script_says_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("PLIANT_VIRTUAL_WORKERS", "5")
+    context = standalone_context()
+    context.virtual_workers = 5
+    token = TRAIN_CONTEXT.set(context)
 
     fabric().train(1, 10)
+
+    TRAIN_CONTEXT.reset(token)
 
     assert "Total iterations: 10" in capsys.readouterr().out  # 2 steps of 50 samples, 5 virtual workers
 

@@ -4,7 +4,6 @@ The guarantee: the global batch is `batch_size * engines_number`, or `effective_
 the course of a training does not depend on how many tasks it has at any moment.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from pliant.ibm.modules.pyedt.progress_log import job_id
 from pliant.ibm.modules.pyedt.saving import pack_model
 from pliant.ibm.modules.pyedt.script import parse_schedule, parse_script, refuse_unknown
 from pliant.ibm.modules.pyedt.training import train
+from pliant.train.context import find_context
 from pliant.train.optimize import Optimizers
 
 MODEL_KEYWORDS: Final = (
@@ -127,9 +127,7 @@ class FabricModel:
         """
         given = dict(locals())
         refuse_unknown("FabricModel.train", unknown, TRAIN_KEYWORDS)
-        schedule = parse_schedule(
-            {name: given[name] for name in TRAIN_KEYWORDS}, int(os.environ.get("PLIANT_VIRTUAL_WORKERS", "1"))
-        )
+        schedule = parse_schedule({name: given[name] for name in TRAIN_KEYWORDS}, find_context().virtual_workers or 1)
         unused = {**self._unused, "worker_memory": worker_memory, "driver_memory": driver_memory}
         notes = [
             f"{name} is accepted and has no effect: {why}"
