@@ -262,7 +262,6 @@ def test_hyperparameters_there_and_back() -> None:
     }  # fmt: skip
     assert len(notes) == 1
     assert "cycle" in notes[0]
-    assert not set(hyper.NAMES) & set(hyper.WITHOUT_EFFECT)
     told = hyper.to_ibm_names(Hyperparameters(lr_gamma=0.5, lr_milestones=(1, 2)))
     assert (told["gamma"], told["stepvalues"], told["learningrate"]) == (0.5, "1,2", 0.01)
     assert "decayrate" not in told

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from pliant.train.errors import DamagedCheckpoint, TrainingError
 from pliant.train.state import checkpoint
-from pliant.train.state.snapshot import take_snapshot
+from pliant.train.state.snapshot import SnapshotBuffer
 
 
 def state(step: int) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def state(step: int) -> dict[str, Any]:
 
 
 def save(folder: Path, step: int) -> Path:
-    return checkpoint.save(folder, take_snapshot(state(step)), step=step)
+    return checkpoint.save(folder, SnapshotBuffer().take(state(step)), step=step)
 
 
 def names(folder: Path) -> list[str]:
@@ -73,14 +73,14 @@ def test_every_kind_of_value_comes_back_as_it_was(tmp_path: Path) -> None:
         "large": torch.arange(100_000, dtype=torch.int64),
         5: [None, True, -3, 2.5, float("inf"), "ö\n", (1, [2])],
     }
-    path = checkpoint.save(tmp_path, take_snapshot(tree), step=1)
+    path = checkpoint.save(tmp_path, SnapshotBuffer().take(tree), step=1)
 
     assert equal(checkpoint.load(path), tree)
 
 
 def test_halves_come_back_with_their_bits(tmp_path: Path) -> None:
     values = torch.tensor([1.0, -0.0, float("nan"), 3e38]).to(torch.bfloat16)
-    path = checkpoint.save(tmp_path, take_snapshot({"w": values}), step=1)
+    path = checkpoint.save(tmp_path, SnapshotBuffer().take({"w": values}), step=1)
 
     read = checkpoint.load(path)["w"]
     assert read.dtype is torch.bfloat16
@@ -89,7 +89,7 @@ def test_halves_come_back_with_their_bits(tmp_path: Path) -> None:
 
 def test_what_cannot_travel_cannot_be_saved() -> None:
     with pytest.raises(TrainingError, match=r"state at extras\.mine is a set"):
-        take_snapshot({"extras": {"mine": {1, 2}}})
+        SnapshotBuffer().take({"extras": {"mine": {1, 2}}})
 
 
 def test_nothing_saved_is_nothing_found(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_the_newest_of_two_folders_wins_and_the_first_if_they_are_equal(tmp_path
     assert step_of(memory, disk) == 5
     save(memory, 7)
     assert step_of(memory, disk) == 7
-    checkpoint.save(disk, take_snapshot({"step": 7, "from": "disk"}), step=7)
+    checkpoint.save(disk, SnapshotBuffer().take({"step": 7, "from": "disk"}), step=7)
     newest = checkpoint.newest(disk, memory)
     assert newest is not None
     assert newest["from"] == "disk"
@@ -200,7 +200,7 @@ def test_a_file_of_something_else_falls_back_to_the_one_before(tmp_path: Path, c
 @pytest.mark.parametrize("skeleton", ["[1, 2]", "{", '{"t": ["float32", [5]]}', '{"t": ["nonsense", [0]]}', '"x"'])
 def test_a_whole_file_without_a_state_in_it_falls_back_to_the_one_before(tmp_path: Path, skeleton: str) -> None:
     save(tmp_path, 1)
-    taken = take_snapshot({})
+    taken = SnapshotBuffer().take({})
     checkpoint.save(tmp_path, type(taken)(skeleton=skeleton, data=taken.data), step=2)
 
     assert step_of(tmp_path) == 1
@@ -310,12 +310,12 @@ import resource, sys
 from pathlib import Path
 import torch
 from pliant.train.state import checkpoint
-from pliant.train.state.snapshot import take_snapshot
+from pliant.train.state.snapshot import SnapshotBuffer
 
 folder = Path(sys.argv[1])
-checkpoint.save(folder, take_snapshot({"step": 1, "w": torch.zeros(1000)}), step=1)
+checkpoint.save(folder, SnapshotBuffer().take({"step": 1, "w": torch.zeros(1000)}), step=1)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
-taken = take_snapshot({"step": 2, "w": torch.zeros(1_000_000)})
+taken = SnapshotBuffer().take({"step": 2, "w": torch.zeros(1_000_000)})
 for write in (lambda: checkpoint.save(folder, taken, step=2), lambda: checkpoint.write(folder / "x", taken.data.obj)):
     try:
         write()

@@ -17,7 +17,7 @@ from pliant.train.state.checkpoint_writer import CommittedStep
 from pliant.train.state.claim import TrainingClaim
 from pliant.train.state.results import Results, Saving
 from pliant.train.state.shared import SharedState
-from pliant.train.state.snapshot import take_snapshot
+from pliant.train.state.snapshot import SnapshotBuffer
 
 DEADLINE_S = 30.0
 
@@ -395,7 +395,7 @@ def test_what_stays_after_the_end(world: World, kept: bool) -> None:
 
 
 def save(folder: Path, step: int, **more: Any) -> None:
-    checkpoint.save(folder, take_snapshot({"step": step, **more}), step=step)
+    checkpoint.save(folder, SnapshotBuffer().take({"step": step, **more}), step=step)
 
 
 def test_the_newest_of_shared_memory_and_disk_is_gone_on_with_and_torn_ones_are_noted(world: World) -> None:

@@ -109,11 +109,6 @@ class Link:
             self._queue.put(message)
             self._changed.notify_all()
 
-    def has_unstored(self) -> bool:
-        """Tell whether the server has yet to store a message."""
-        with self._changed:
-            return bool(self._queue)
-
     def close(self, timeout_s: float) -> bool:
         """Send what waits, close the connection and end; return whether everything was stored.
 

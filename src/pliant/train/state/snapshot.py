@@ -61,15 +61,6 @@ def specs_of(tensors: Sequence[torch.Tensor]) -> list[Spec]:
     return [(tensor.dtype, tuple(tensor.shape)) for tensor in tensors]
 
 
-def take_snapshot(tree: Any) -> StateSnapshot:
-    """Copy a state into memory of its own.
-
-    Raises:
-        TrainingError: the tree holds something that cannot be saved.
-    """
-    return SnapshotBuffer().take(tree)
-
-
 @dataclass(slots=True)
 class SnapshotBuffer:
     """Memory for one snapshot at a time."""

@@ -42,22 +42,6 @@ NAMES: Final[Mapping[str, str]] = {
     "nesterov": "nesterov",
 }
 """IBM's names; where several mean one thing the first is the one that answers have."""
-WITHOUT_EFFECT: Final = (
-    "maxiteration",
-    "cycle",
-    "hiddenstatesize",
-    "optdecay",
-    "accumulator",
-    "l1_regularization",
-    "l2_regularization",
-    "lr_power",
-    "t0",
-    "mode",
-    "threshold",
-    "threshold_mode",
-    "cooldown",
-    "eps",
-)
 _WHOLE: Final = frozenset({"epochs", "lr_step_size", "lr_patience"})
 _MARK: Final = re.compile(r"\s*\((Cf|TF|PT)[^)]*\)$")
 
