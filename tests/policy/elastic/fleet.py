@@ -297,9 +297,13 @@ class Fleet:
 
     def together(self, number: int, phase: Phase) -> list[FakeTask]:
         """Return the members of a generation if all of them are in this phase of it and its connections hold."""
-        members = [self.tasks[task_id] for task_id in self.forms.get(number, ())]
-        whole = bool(members) and all(task.alive and task.phase is phase and task.here == number for task in members)
-        if not whole or self.is_broken(number):
+        members = []
+        for task_id in self.forms.get(number, ()):
+            task = self.tasks[task_id]
+            if not (task.alive and task.phase is phase and task.here == number):
+                return []
+            members.append(task)
+        if not members or self.is_broken(number):
             return []
         if len(members) == 1 and (number in members[0].abandoned or members[0].dismissed):
             return []  # nothing to wait in, so this is seen at once

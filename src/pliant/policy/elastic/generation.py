@@ -14,7 +14,8 @@ from pliant.policy.elastic.membership import Announced, Effect, GenerationView, 
 
 def announce_next(membership: Membership, now: float, effects: list[Effect]) -> Membership:
     """Announce the next generation if there is one to announce; else say when to look again, if time changes that."""
-    membership = replace(membership, wake_at=None)
+    if membership.wake_at is not None:
+        membership = replace(membership, wake_at=None)
     if membership.forming is not None:
         return membership
     if membership.retry_at > now:

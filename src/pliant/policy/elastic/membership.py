@@ -223,6 +223,8 @@ def restore(
 
 def put_status(membership: Membership, task_id: TaskId, status: TaskStatus) -> Membership:
     """Note what is known of a task."""
+    if membership.tasks.get(task_id) == status:
+        return membership
     return replace(membership, tasks={**membership.tasks, task_id: status})
 
 
