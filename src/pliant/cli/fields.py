@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass
-from enum import Enum
+from enum import Enum, EnumType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -118,6 +118,7 @@ def option_names(table: Table) -> dict[str, str]:
 
 def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bool) -> FieldOption:
     kind, metavar = (wording.type, "TEXT") if field is None or wording.type is not None else _typed(field)
+    named_by_type = kind is bool or any(isinstance(one, EnumType) for one in (kind, *get_args(kind)))
     default = None
     if defaults and field is not None and wording.type is None and field.field.default is not MISSING:
         default = field.field.default
@@ -127,7 +128,7 @@ def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bo
     info = typer.Option(
         *(wording.names or (usual,)),
         help=wording.help or (field.doc.partition(". ")[0] if field is not None else ""),
-        metavar=None if kind is bool else wording.metavar or metavar,
+        metavar=None if named_by_type else wording.metavar or metavar,
     )
     typed: Any = kind if default is not None else kind | None
     parameter = inspect.Parameter(

@@ -8,7 +8,7 @@ it is. `api.derive` turns them into checks of request bodies; nothing else looks
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from annotated_types import BaseMetadata, GroupedMetadata
@@ -52,3 +52,8 @@ class Input:
         """
         self.rules = rules
         self.none = none
+
+
+def values_of(shape: type, noun: object) -> dict[str, Any]:
+    """Return the fields that a dataclass declares, with the values that something of more fields has for them."""
+    return {field.name: getattr(noun, field.name) for field in fields(shape)}
