@@ -66,7 +66,10 @@ def test_users_are_made_listed_changed_and_removed(admin: Client) -> None:
     admin.people.add_user(UserRequest(name="bob", role=Role.USER, password=PASSWORD))
     assert [user.name for user in admin.people.users()] == ["ann", "bob"]
     ann = admin.people.user("ann")
-    assert admin.people.change_user("ann", UserPatch(role=Role.USER), revision=ann.revision).role is Role.USER
+    assert (
+        admin.people.change_user("ann", UserPatch.model_validate({"role": Role.USER}), revision=ann.revision).role
+        is Role.USER
+    )
     with pytest.raises(Stale):
         admin.people.change_user("ann", UserPatch(active=False), revision=ann.revision)
     assert admin.people.user("ann").active

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.databases import new_sqlite
 
-from pliant.api.people import UserRequest
 from pliant.core.access import Role
+from pliant.core.people import UserSettings
 from pliant.core.registry import Registry
 from pliant.people.passwords import Cost
 from pliant.people.people import People, make_people
@@ -41,6 +41,6 @@ def add(people: People) -> Callable[..., None]:
     """Adds a user with the password `correct horse`."""
 
     def add(name: str, role: Role = Role.USER) -> None:
-        people.accounts.add(UserRequest(name=name, role=role, password=PASSWORD))
+        people.accounts.add(UserSettings(name=name, role=role), PASSWORD)
 
     return add

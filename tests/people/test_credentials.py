@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.api.people import TokenRequest
 from pliant.core.access import Permission
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
+from pliant.core.people import TokenSettings
 from pliant.core.registry import Registry
 from pliant.people.credentials import (
     MAX_SESSIONS,
@@ -62,7 +62,7 @@ def test_what_has_another_form_is_no_token(text: str) -> None:
 
 
 def test_what_is_kept_of_a_credential_does_not_open_it(people: People, registry: Registry) -> None:
-    for issued in (people.credentials.open_session("ada"), people.credentials.make_token("ada", token_request())):
+    for issued in (people.credentials.open_session("ada"), people.credentials.make_token("ada", token_settings())):
         opaque = OpaqueToken.parse(issued.text)
         assert opaque is not None
         kept = registry.get(type(issued.kept.noun), opaque.id)
@@ -152,18 +152,18 @@ def test_of_too_many_sessions_the_oldest_makes_room(people: People, registry: Re
 # Personal tokens
 
 
-def token_request() -> TokenRequest:
-    return TokenRequest(label="x")
+def token_settings() -> TokenSettings:
+    return TokenSettings(label="x")
 
 
 def test_a_token_lives_for_ninety_days_unless_it_is_said_otherwise(
     people: People, add: Add, clock: VirtualClock
 ) -> None:
     add("ada")
-    made = people.credentials.make_token("ada", TokenRequest(label="ci", scopes=frozenset({Permission.SELF})))
+    made = people.credentials.make_token("ada", TokenSettings(label="ci", scopes=frozenset({Permission.SELF})))
     assert made.kept.noun.expires_at == clock.now() + 90 * DAY_S
     assert (made.kept.noun.label, made.kept.noun.scopes) == ("ci", (Permission.SELF,))
-    short = people.credentials.make_token("ada", TokenRequest(label="short", expires_at=clock.now() + 60))
+    short = people.credentials.make_token("ada", TokenSettings(label="short", expires_at=clock.now() + 60))
     assert [kept.noun.label for kept in people.credentials.list_tokens("ada")] in (["ci", "short"], ["short", "ci"])
     clock.advance(60)
     with pytest.raises(Unauthorized):
@@ -174,14 +174,14 @@ def test_a_token_lives_for_ninety_days_unless_it_is_said_otherwise(
 @pytest.mark.parametrize("days", [-1, 0, 367])
 def test_an_end_in_the_past_or_too_far_away_is_refused(people: People, clock: VirtualClock, days: float) -> None:
     with pytest.raises(InvalidInput, match="a year from now"):
-        people.credentials.make_token("ada", TokenRequest(label="x", expires_at=clock.now() + days * DAY_S))
-    year = people.credentials.make_token("ada", TokenRequest(label="x", expires_at=clock.now() + 365 * DAY_S))
+        people.credentials.make_token("ada", TokenSettings(label="x", expires_at=clock.now() + days * DAY_S))
+    year = people.credentials.make_token("ada", TokenSettings(label="x", expires_at=clock.now() + 365 * DAY_S))
     assert year.kept.noun.expires_at == clock.now() + 365 * DAY_S
 
 
 def test_a_revoked_token_opens_nothing_at_once(people: People, add: Add) -> None:
     add("ada")
-    made = people.credentials.make_token("ada", token_request())
+    made = people.credentials.make_token("ada", token_settings())
     people.authenticator.authenticate_token(made.text)
     with pytest.raises(NotFound):
         people.credentials.revoke_token(made.kept.noun.name, owner="bob")
@@ -198,11 +198,11 @@ def test_expired_tokens_are_listed_for_a_month_and_do_not_count(
 ) -> None:
     soon = clock.now() + 10
     for number in range(MAX_TOKENS):
-        people.credentials.make_token("ada", TokenRequest(label=f"{number}", expires_at=soon))
+        people.credentials.make_token("ada", TokenSettings(label=f"{number}", expires_at=soon))
     with pytest.raises(Conflict, match="which is the most"):
-        people.credentials.make_token("ada", TokenRequest(label="one more"))
+        people.credentials.make_token("ada", TokenSettings(label="one more"))
     clock.advance(11)
-    newest = people.credentials.make_token("ada", TokenRequest(label="one more"))
+    newest = people.credentials.make_token("ada", TokenSettings(label="one more"))
     listed = people.credentials.list_tokens("ada")
     assert (len(listed), listed[0]) == (MAX_TOKENS + 1, newest.kept)
     clock.advance(31 * DAY_S)

@@ -20,7 +20,6 @@ import uvicorn
 from tests.databases import new_sqlite
 
 from pliant.api.link import MAX_FRAME_BYTES
-from pliant.api.people import TokenRequest, UserRequest
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits
 from pliant.catalog.datasets.use_cases import make_datasets
@@ -33,6 +32,7 @@ from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.access import Role
 from pliant.core.job import JobId, NodeId
+from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster, Links
 from pliant.entry.server.rooms.datasets import IMPORTER
@@ -151,7 +151,7 @@ class Served:
 
     def add_user(self, name: str, role: Role = Role.USER) -> None:
         """Make a user with the password `PASSWORD`."""
-        self.people.accounts.add(UserRequest(name=name, role=role, password=PASSWORD))
+        self.people.accounts.add(UserSettings(name=name, role=role), PASSWORD)
 
     def client(self, headers: Mapping[str, str] | None = None) -> httpx.Client:
         """Return a client that shows what is in these headers only."""
@@ -161,7 +161,7 @@ class Served:
         """Return a client of a user, who is made if need be, with a personal token of theirs."""
         if self.people.accounts.find(name) is None:
             self.add_user(name, role)
-        token = self.people.credentials.make_token(name, TokenRequest(label="test")).text
+        token = self.people.credentials.make_token(name, TokenSettings(label="test")).text
         return self.client({"Authorization": f"Bearer {token}"})
 
     def forget_people(self) -> None:

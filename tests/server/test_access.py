@@ -10,8 +10,8 @@ import httpx
 import pytest
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
-from pliant.api.people import TokenRequest
 from pliant.core.access import ALLOWED, Permission, Role
+from pliant.core.people import TokenSettings
 from pliant.entry.routes import page
 from pliant.ibm.rest.api import IBM
 from pliant.people.throttle import WINDOW_S
@@ -103,7 +103,7 @@ def test_nobody_may_more_than_log_on(served: Served, routes: list[Route]) -> Non
 def test_a_scope_opens_its_routes_only(served: Served, routes: list[Route], bit: int) -> None:
     """Every two scopes are told apart by one of these tokens, and so are the routes that they open."""
     scopes = frozenset(permission for number, permission in enumerate(Permission, 1) if number >> bit & 1)
-    made = served.people.credentials.make_token("one-admin", TokenRequest(label="x", scopes=scopes))
+    made = served.people.credentials.make_token("one-admin", TokenSettings(label="x", scopes=scopes))
     with served.client({"Authorization": f"Bearer {made.text}"}) as client:
         found = {route: ask(client, route) for route in routes}
     may = {route for route in routes if route in OPEN or NEEDED[route] in scopes} - LOGONS
@@ -121,7 +121,7 @@ def shown(served: Served, way: str, name: str) -> dict[str, str]:
         return {header: basic(name, PASSWORD)}
     text = {
         "session": lambda: served.people.credentials.open_session(name).text,
-        "token": lambda: served.people.credentials.make_token(name, TokenRequest(label="x")).text,
+        "token": lambda: served.people.credentials.make_token(name, TokenSettings(label="x")).text,
         "file": lambda: TOKEN,
     }[what]()
     return {header: f"Bearer {text}" if header == "Authorization" else text}

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from tests.server.conftest import wait_for
 from tests.server.world import NAME, code, makes
 
+from pliant.core.access import Role
 from pliant.server.middleware.limits import MAX_BODY_BYTES, is_upload
 from pliant.server.middleware.problems import MEDIA_TYPE
 
@@ -404,7 +405,7 @@ def drafts(server: Served) -> list[str]:
 
 
 def test_two_users_of_a_name_at_once_are_one(server: Served) -> None:
-    with closing(server.client_of("root", "admin")) as other:
+    with closing(server.client_of("root", Role.ADMIN)) as other:
         answers = [
             http.post("/users", json={"name": "twice", "role": "user"}).status_code for http in (server.http, other)
         ]

@@ -110,7 +110,7 @@ def test_an_upload_that_was_begun_is_gone_on_with(server: Served, client: Client
     ready = client.datasets.wait("x", timeout_s=30)
     assert ready.state is DatasetState.READY
     assert contents(Path(ready.folder)) == contents(tmp_path / "data")
-    changed = client.datasets.change("x", DatasetPatch(description="two"), revision=ready.revision)
+    changed = client.datasets.change("x", DatasetPatch.model_validate({"description": "two"}), revision=ready.revision)
     assert (changed.description, changed.revision) == ("two", ready.revision + 1)
     assert [dataset.name for dataset in client.datasets.list(states=[DatasetState.READY])] == ["x"]
     client.datasets.remove("x")

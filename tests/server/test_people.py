@@ -9,8 +9,8 @@ import httpx
 import pytest
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
-from pliant.api.people import TokenRequest, UserRequest
 from pliant.core.access import Permission, Role
+from pliant.core.people import TokenSettings, UserSettings
 from pliant.people.throttle import NUM_FREE
 
 DAY_S = 86400.0
@@ -132,11 +132,11 @@ def test_a_refusal_says_how_to_get_in(server: Served, headers: dict[str, str], s
 
 
 def test_basic_takes_passwords_in_both_encodings_and_tokens_in_their_place(server: Served) -> None:
-    server.people.accounts.add(user_request("ada", "größer als zehn"))
+    server.people.accounts.add(UserSettings(name="ada", role=Role.USER), "größer als zehn")
     for encoding in ("utf-8", "latin-1"):
         with server.client({"Authorization": basic("ada", "größer als zehn", encoding)}) as client:
             assert client.get("/me").json()["by"] == "password"
-    token = server.people.credentials.make_token("ada", token_request()).text
+    token = server.people.credentials.make_token("ada", token_settings()).text
     with server.client({"Authorization": basic("ada", token)}) as client:
         assert client.get("/me").json()["by"] == "token"
     with server.client({"Authorization": basic("bob", token)}) as client:
@@ -145,25 +145,21 @@ def test_basic_takes_passwords_in_both_encodings_and_tokens_in_their_place(serve
     assert log_on(server, "admin", TOKEN).status_code == 401
 
 
-def user_request(name: str, password: str) -> UserRequest:
-    return UserRequest(name=name, role=Role.USER, password=password)
-
-
 @pytest.mark.parametrize("header", ["Authorization", "X-Auth-Token"])
 @pytest.mark.parametrize("by", ["session", "token", "file"])
 def test_both_headers_take_tokens_of_every_kind(server: Served, header: str, by: str) -> None:
     server.add_user("ada")
     text = {
         "session": server.people.credentials.open_session("ada").text,
-        "token": server.people.credentials.make_token("ada", token_request()).text,
+        "token": server.people.credentials.make_token("ada", token_settings()).text,
         "file": TOKEN,
     }[by]
     with server.client({header: text if header == "X-Auth-Token" else f"Bearer {text}"}) as client:
         assert client.get("/me").json()["by"] == by
 
 
-def token_request() -> TokenRequest:
-    return TokenRequest(label="test")
+def token_settings() -> TokenSettings:
+    return TokenSettings(label="test")
 
 
 def test_users_are_made_listed_changed_and_removed(server: Served) -> None:
@@ -351,7 +347,7 @@ def test_tokens_are_made_listed_used_and_revoked(server: Served) -> None:
 def test_tokens_of_others_are_not_there_but_for_administrators(server: Served) -> None:
     server.add_user("ada")
     server.add_user("bob", Role.OPERATOR)
-    token_id = server.people.credentials.make_token("ada", token_request()).kept.noun.name
+    token_id = server.people.credentials.make_token("ada", token_settings()).kept.noun.name
     with session_of(server, "bob") as bob:
         assert bob.get("/tokens", params={"owner": "ada"}).status_code == 403
         assert bob.delete(f"/tokens/{token_id}").status_code == 404

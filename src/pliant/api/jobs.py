@@ -10,6 +10,7 @@ from typing import Self
 from pydantic import BaseModel, Field, model_validator
 
 from pliant.api.request import Patch, Request, refuse
+from pliant.core.access import SharedWith
 from pliant.core.chart import Series
 from pliant.core.event import Event, Usage
 from pliant.core.job import (
@@ -80,6 +81,25 @@ class JobPatch(Patch):
     max_tasks: NumTasks | None = None
     queue: QueueName | None = None
     """Move the job to this queue; it leaves slots that the queue does not have at a step boundary."""
+
+
+class ShareRequest(Request):
+    """With whom something is shared from now on, and with nobody else."""
+
+    shared_with: SharedWith
+    """Names of users; `*` stands for everybody who can log on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareView:
+    """With whom something is shared."""
+
+    name: str
+    """Such as a job's id."""
+    owner: str
+    shared_with: tuple[str, ...]
+    revision: int
+    """Its `ETag`; 0 if it never was shared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,38 +4,20 @@ A password is in requests only; a token is in the one answer that gives it, and 
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Self
+from typing import Annotated, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from pliant.api.request import Request
+from pliant.api.request import Patch, Request
 from pliant.core.access import Permission, Role
+from pliant.core.input import values_of
+from pliant.core.people import MAX_PASSWORD, USER_NAME, Password, TokenSettings, UserSettings, password_fault
 from pliant.core.registry import AuditEntry
 
-USER_NAME: Final = r"^[a-z][a-z0-9._-]{0,59}$"
-"""A user's name."""
-MIN_PASSWORD: Final = 10
-MAX_PASSWORD: Final = 1000
-TOKEN_PREFIX: Final = "plt_"
-"""Every session and personal token begins with it."""
-MAX_TOKEN_S: Final = 366 * 86400.0
-"""A personal token lives no longer than a year."""
-DEFAULT_TOKEN_S: Final = 90 * 86400.0
-
 UserName = Annotated[str, Field(pattern=USER_NAME)]
-"""A letter, then up to 59 of letters, digits, `.`, `_` and `-`; all small."""
-Password = Annotated[str, Field(min_length=MIN_PASSWORD, max_length=MAX_PASSWORD)]
+"""In a query."""
 Given = Annotated[str, Field(min_length=1, max_length=MAX_PASSWORD)]
 """A name or a password that may be wrong."""
-
-
-def password_fault(password: str, name: str) -> str | None:
-    """Return what is wrong with somebody's new password, apart from its length; None if nothing is."""
-    if password.casefold() == name.casefold():
-        return "the password is the user's name; choose another one"
-    if password.startswith(TOKEN_PREFIX):
-        return f"a password does not begin with {TOKEN_PREFIX!r}, as tokens do; choose another one"
-    return None
 
 
 class LogonRequest(Request):
@@ -79,11 +61,9 @@ class PasswordRequest(Request):
     new_password: Password
 
 
-class UserRequest(Request):
+class UserRequest(Request, UserSettings):
     """A new user."""
 
-    name: UserName
-    role: Role
     password: Password | None = None
     """If left out, one is made up and is in the answer."""
 
@@ -95,29 +75,30 @@ class UserRequest(Request):
             raise ValueError(fault)
         return password
 
+    def noun(self) -> UserSettings:
+        """Return what this body says, but for the password."""
+        return UserSettings(**values_of(UserSettings, self))
 
-class UserPatch(Request):
+
+class UserPatch(Patch, of=UserSettings, but=("name",)):
     """What can be changed of a user; what is left out stays as it is."""
 
-    role: Role | None = None
-    active: Annotated[bool, Field(strict=True)] | None = None
+    active: bool | None = None
     """False: they cannot log on, and their sessions and tokens do not open anything."""
     password: Password | None = None
     """Ends their sessions."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
-        if self.role is None and self.active is None and self.password is None:
+        if not self.changes():
             raise ValueError("nothing to change: give role, active or password")
         return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserView:
+class UserView(UserSettings):
     """A user as others see them; `revision` is their ETag."""
 
-    name: str
-    role: Role
     active: bool
     created_at: float
     changed_at: float
@@ -142,15 +123,8 @@ class UserPage:
     next: str | None
 
 
-class TokenRequest(Request):
+class TokenRequest(Request, TokenSettings):
     """A new personal token of one's own."""
-
-    label: Annotated[str, Field(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$")]
-    """What it is for."""
-    scopes: Annotated[frozenset[Permission], Field(min_length=1)] | None = None
-    """What it may be used for; if left out, all that its owner's role allows."""
-    expires_at: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Within a year; if left out, in 90 days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

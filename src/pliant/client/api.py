@@ -21,10 +21,11 @@ from pliant.api.jobs import (
     JobRequest,
     LogFile,
     MetricPage,
+    ShareRequest,
+    ShareView,
     UsagePage,
     Why,
 )
-from pliant.api.sharing import ShareRequest, ShareView
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.backup import fetch_backup

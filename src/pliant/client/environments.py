@@ -7,9 +7,10 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
+from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares
 from pliant.client.connection import Connection, parse
 from pliant.client.pages import pages
+from pliant.core.environment import EnvironmentView
 from pliant.core.errors import InvalidInput, Problem
 
 REQUIREMENTS: Final = "requirements:"

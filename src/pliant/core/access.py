@@ -3,9 +3,13 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
+from annotated_types import Len, MaxLen
+
+from pliant.core.input import Input, Pattern
 from pliant.core.job import JobId
+from pliant.core.registry import MAX_NAME
 
 
 class Role(StrEnum):
@@ -60,6 +64,9 @@ ALLOWED: Final[Mapping[Role, frozenset[Permission]]] = {
 
 EVERYBODY: Final = "*"
 """In a list of those something is shared with: all who can log on."""
+
+SharedWith = Annotated[tuple[Annotated[str, Input(Len(1, MAX_NAME), Pattern(r"^[^\x00]*$"))], ...], Input(MaxLen(1000))]
+"""Names of users, and `EVERYBODY`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Final, Literal, Protocol
+from typing import Annotated, ClassVar, Final, Literal, Protocol
 
-from pliant.core.access import Sight
+from annotated_types import Ge, Le, Len, Lt, MaxLen
+
+from pliant.core.access import SharedWith, Sight
 from pliant.core.errors import Problem
+from pliant.core.input import FINITE, Input, Pattern
+from pliant.core.registry import CatalogName, Owned
 
 Kind = Literal["any", "images", "csv"]
 """A folder as it is; pictures in classes; a table."""
@@ -19,6 +23,11 @@ SPLITS: Final[tuple[Split, ...]] = ("train", "validation", "test")
 Resizing = Literal["squash", "crop", "fill"]
 """To the size whatever becomes of the shape; what is over cut off on both sides; what is lacking made black."""
 ColumnKind = Literal["integer", "number", "boolean", "text", "empty"]
+MAX_SIDE: Final = 8192
+
+Percent = Annotated[float, Input(Ge(0), Lt(100), FINITE)]
+Pixels = Annotated[int, Input(Ge(1), Le(MAX_SIDE))]
+Sha256 = Annotated[str, Input(Pattern(r"^[0-9a-f]{64}$"))]
 
 
 class DatasetState(StrEnum):
@@ -100,61 +109,77 @@ class Content:
     columns: tuple[Column, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SplitRule:
     """How samples are dealt out that come without a split."""
 
-    validation_percent: float = 10.0
-    test_percent: float = 10.0
-    seed: int = 0
+    validation_percent: Percent = 10.0
+    test_percent: Percent = 10.0
+    seed: Annotated[int, Input(Ge(0), Le(2**53))] = 0
     """The same seed deals the same samples out in the same way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ImageRule:
     """What is done to images."""
 
-    width: int | None = None
-    """Pixels; None leaves images as large as they are."""
-    height: int | None = None
+    width: Pixels | None = None
+    """Left out, together with `height`: images stay as large as they are."""
+    height: Pixels | None = None
     resizing: Resizing = "squash"
+    """`squash` to the size whatever becomes of the shape; `crop` what is over; `fill` what is lacking with black."""
     colour: Literal["rgb", "grey"] = "rgb"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CsvRule:
     """How a table is read."""
 
     header: bool = True
     """Its first row names the columns."""
     delimiter: str | None = None
-    """None finds it out."""
+    """Left out: it is found out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSettings:
+    """Where people say that the data come from: exactly one of `path` and `upload_id`."""
+
+    path: Annotated[str, Input(Len(1, 3000), Pattern(r"^[^\x00]+$"))] | None = None
+    """Below the server's data root. Of kind `any` a folder is used where it lies, all else is imported."""
+    upload_id: Annotated[str, Input(Pattern(r"^[0-9a-f]{32}$"))] | None = None
+    """A complete upload: a tar, tar.gz or zip, or a CSV file."""
+    sha256: Sha256 | None = None
+    """What the upload as a whole must have, in hex."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(SourceSettings):
     """Where a data set comes from: exactly one of the two."""
 
-    path: str | None = None
-    """Below the server's data root."""
-    upload_id: str | None = None
-    sha256: str = ""
-    """What the upload as a whole must have, in hex; empty if it is not to be checked."""
+    sha256: str = ""  # empty: it is not checked
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSettings:
+    """What people say of every data set. A field that is added here is one of REST and of `data add`, too."""
+
+    name: CatalogName
+    """Of letters, digits, '.', '_' and '-', 100 at most."""
+    kind: Kind
+    source: SourceSettings
+    description: Annotated[str, Input(MaxLen(10_000), Pattern(r"^[^\x00]*$"))] = ""
+    shared_with: SharedWith = ()
+    """Users who may see and use it; `*` is everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
+class Dataset(DatasetSettings, Owned):
     """A data set, and how it was asked for."""
 
     KIND: ClassVar[str] = "dataset"
 
-    name: str
-    owner: str
-    kind: Kind
     source: Source
-    description: str = ""
-    shared_with: tuple[str, ...] = ()
-    """Users who may see and use it; `*` is everybody."""
     split: SplitRule = field(default_factory=SplitRule)
     images: ImageRule = field(default_factory=ImageRule)
     csv: CsvRule = field(default_factory=CsvRule)
@@ -174,20 +199,32 @@ class Dataset:
     """Its ETag; given in answers, not kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """Bytes on their way in, in order; what `offset` counts is safe on the server's disk."""
+@dataclass(frozen=True, kw_only=True)
+class UploadSettings:
+    """Bytes that shall come in."""
+
+    num_bytes: Annotated[int, Input(Ge(1), Le(2**53))]  # all of them
+    sha256: Sha256 | None = None
+    """Of all of them, in hex; checked when they are imported."""
+    fingerprint: Annotated[str, Input(MaxLen(200), Pattern(r"^[^\x00]*$"))] = ""
+    """Whatever the client knows an upload again by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Begun:
+    """Who began an upload; first in every answer."""
 
     id: str
     owner: str
-    num_bytes: int
-    """All of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload(UploadSettings, _Begun):
+    """Bytes on their way in, in order; what `offset` counts is safe on the server's disk."""
+
+    sha256: str = ""  # empty: it is not checked
     offset: int = 0
     """Where the next chunk begins."""
-    sha256: str = ""
-    """Of all of them, in hex, if the client told; checked when they are imported."""
-    fingerprint: str = ""
-    """Chosen by the client, to know an upload again that it began earlier."""
     created_at: float
     expires_at: float
     """It is removed then, unless another chunk comes."""

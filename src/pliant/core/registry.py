@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Annotated, ClassVar, Final, Generic, Protocol, TypeVar
+
+from pliant.core.input import Input, Pattern
 
 MAX_NAME = 200
 """Characters of a name."""
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Of what people keep in the catalog."""
+CatalogName = Annotated[str, Input(Pattern(NAME))]
 _PAGE: Final = 200
 
 
@@ -27,6 +32,14 @@ class Noun(Protocol):
     def owner(self) -> str:
         """The user whose it is; empty for what belongs to nobody."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owned:
+    """What every noun that belongs to somebody begins with."""
+
+    name: str
+    owner: str
 
 
 N = TypeVar("N", bound=Noun)

@@ -5,13 +5,14 @@ gets another password, loses all sessions; one who is removed loses all tokens, 
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
-from pliant.api.people import UserPatch, UserRequest, password_fault
 from pliant.core.access import Role
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
+from pliant.core.input import values_of
+from pliant.core.people import UserSettings, password_fault
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, iterate_nouns
 from pliant.people.credentials import CredentialStore, TokenHex
@@ -20,6 +21,7 @@ from pliant.people.user import ADMIN, User, is_name
 
 _NUM_PASSWORD_BYTES: Final = 10
 _NUM_GROUP: Final = 4
+_ADMINISTRATOR: Final = UserSettings(name=ADMIN, role=Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +71,33 @@ class Accounts:
         """Return users in the order of their names."""
         return self._registry.list(User, after=after, limit=limit)
 
-    def add(self, request: UserRequest) -> MadeUser:
+    def add(self, asked: UserSettings, password: str | None = None) -> MadeUser:
         """Make a user; without a password one is made up.
 
         Raises:
             Conflict: the name is taken.
         """
-        made_up = None if request.password is not None else made_up_password(self._token_hex)
-        user = self._user(request.name, request.role, request.password or made_up or "")
+        made_up = None if password is not None else made_up_password(self._token_hex)
+        user = self._user(asked, password or made_up or "")
         return MadeUser(kept=self._registry.add(user, at=user.password_changed_at), password=made_up)
 
-    def change(self, name: str, patch: UserPatch, *, by: str, revision: int | None = None) -> Kept[User]:
-        """Change a user; `by` is who asks.
+    def change(
+        self,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        password: str | None = None,
+        by: str,
+        revision: int | None = None,
+    ) -> Kept[User]:
+        """Change a user.
+
+        Args:
+            name: the user's.
+            changes: fields with their new values.
+            password: another one.
+            by: who asks.
+            revision: what the user has to be at; None for whatever it is.
 
         Raises:
             NotFound, Stale: as `Registry.replace`.
@@ -88,12 +105,14 @@ class Accounts:
             Conflict: they would change their own role or disable themselves, or nobody would be an administrator.
         """
         kept = self.get(name)
-        if patch.password is not None:
-            _check_password(patch.password, name, "password")
-        password_hash = None if patch.password is None else self._passwords.hash(patch.password)
+        if password is not None:
+            _check_password(password, name, "password")
+        password_hash = None if password is None else self._passwords.hash(password)
         with self._changing:
             kept = self.get(name)
-            changed = self._patched(kept.noun, patch, password_hash)
+            changed = replace(kept.noun, **changes)
+            if password_hash is not None:
+                changed = replace(changed, password_hash=password_hash, password_changed_at=self._clock.now())
             if name == by and (changed.role, changed.active) != (kept.noun.role, kept.noun.active):
                 raise Conflict("nobody changes their own role or disables themselves; ask another administrator")
             self._keep_an_administrator(kept.noun, changed)
@@ -139,7 +158,7 @@ class Accounts:
         if self._registry.list(User, limit=1):
             return None
         password = made_up_password(self._token_hex)
-        user = self._user(ADMIN, Role.ADMIN, password)
+        user = self._user(_ADMINISTRATOR, password)
         try:
             self._registry.add(user, at=user.password_changed_at)
         except Conflict:  # another process was faster
@@ -149,7 +168,7 @@ class Accounts:
     def reset_administrator(self) -> str:
         """Give `admin` a new password, whatever became of that account; return it. All of its sessions end."""
         password = made_up_password(self._token_hex)
-        user = self._user(ADMIN, Role.ADMIN, password)
+        user = self._user(_ADMINISTRATOR, password)
         with self._changing:
             try:
                 self._registry.replace(user, at=user.password_changed_at)
@@ -158,19 +177,11 @@ class Accounts:
         self._credentials.end_sessions(ADMIN)
         return password
 
-    def _user(self, name: str, role: Role, password: str) -> User:
+    def _user(self, asked: UserSettings, password: str) -> User:
         password_hash = self._passwords.hash(password)
-        return User(name=name, role=role, password_hash=password_hash, password_changed_at=self._clock.now())
-
-    def _patched(self, user: User, patch: UserPatch, password_hash: str | None) -> User:
-        changed = replace(
-            user,
-            role=user.role if patch.role is None else patch.role,
-            active=user.active if patch.active is None else patch.active,
+        return User(
+            **values_of(UserSettings, asked), password_hash=password_hash, password_changed_at=self._clock.now()
         )
-        if password_hash is None:
-            return changed
-        return replace(changed, password_hash=password_hash, password_changed_at=self._clock.now())
 
     def _keep_an_administrator(self, user: User, changed: User | None) -> None:
         if not _administers(user) or (changed is not None and _administers(changed)):

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Generic, Self, TypeVar
 
-from pliant.api.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TOKEN_PREFIX, TokenRequest
 from pliant.core.access import Permission
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, Stale
+from pliant.core.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TOKEN_PREFIX, TokenSettings
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, iterate_nouns
 
@@ -134,7 +134,7 @@ class CredentialStore:
         noun = LogonSession(name=opaque.id, owner=owner, digest=opaque.digest, expires_at=now + SESSION_S)
         return Issued(kept=self._registry.add(noun, at=now), text=opaque.text)
 
-    def make_token(self, owner: str, request: TokenRequest) -> Issued[PersonalToken]:
+    def make_token(self, owner: str, asked: TokenSettings) -> Issued[PersonalToken]:
         """Make a token of a user.
 
         Raises:
@@ -142,7 +142,7 @@ class CredentialStore:
             Conflict: the user has too many.
         """
         now = self._clock.now()
-        expires_at = now + DEFAULT_TOKEN_S if request.expires_at is None else request.expires_at
+        expires_at = now + DEFAULT_TOKEN_S if asked.expires_at is None else asked.expires_at
         _check_expiry(expires_at, now)
         if sum(1 for kept in self.list_tokens(owner) if kept.noun.expires_at > now) >= MAX_TOKENS:
             raise Conflict(
@@ -152,9 +152,9 @@ class CredentialStore:
         noun = PersonalToken(
             name=opaque.id,
             owner=owner,
-            label=request.label,
+            label=asked.label,
             digest=opaque.digest,
-            scopes=None if request.scopes is None else tuple(sorted(request.scopes)),
+            scopes=None if asked.scopes is None else tuple(sorted(asked.scopes)),
             expires_at=expires_at,
         )
         return Issued(kept=self._registry.add(noun, at=now), text=opaque.text)

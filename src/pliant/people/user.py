@@ -4,23 +4,19 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from pliant.api.people import USER_NAME
-from pliant.core.access import Permission, Principal, Role
+from pliant.core.access import Permission, Principal
+from pliant.core.people import USER_NAME, UserSettings
 
 ADMIN: Final = "admin"
 """The administrator that a server has from its first start; the token in its state folder stands for them."""
 
-_NAME: Final = re.compile(USER_NAME)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class User(UserSettings):
     """Somebody who can log on."""
 
     KIND: ClassVar[str] = "user"
 
-    name: str
-    role: Role
     password_hash: str = field(repr=False)
     """argon2id, with its parameters and its salt."""
     password_changed_at: float
@@ -38,4 +34,4 @@ class User:
 
 def is_name(text: str) -> bool:
     """Tell whether a user can be called that."""
-    return _NAME.fullmatch(text) is not None
+    return re.fullmatch(USER_NAME, text) is not None

@@ -16,15 +16,15 @@ from tests.catalog.environments.world import ADA, BOB, PATIENCE_S, World, a_buil
 from tests.catalog.waiting import until
 
 from pliant import __version__
-from pliant.api.environments import EnvironmentRequest
 from pliant.catalog.children.child import Child
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildSpec, MaskedLog, note_installed, secrets_of
 from pliant.catalog.environments.builder import EnvironmentBuilder, builder_env
 from pliant.catalog.environments.builds import BuildRequest
-from pliant.catalog.environments.environment import Build, BuildState, Environment, EnvironmentKind
+from pliant.catalog.environments.environment import Build, BuildState
 from pliant.cluster import process
 from pliant.core.access import Sight
+from pliant.core.environment import Environment, EnvironmentKind
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from pliant.core.job import JobId
 from pliant.core.preparation import Prepared, Preparing, Unpreparable
@@ -95,13 +95,13 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
 
     third = world.job(world.requirements(f"torch\n\ntinything>=1.0\n./{own.name}", "again.txt"))
     assert world.status(third) == ready, "what means the same is the same"
-    (view,) = world.environments.page(ADA, "", 10).environments
+    ((view,), _) = world.environments.page(ADA, "", 10)
     assert (view.owner, view.state, view.python, view.why) == ("ada", "ready", ready.python, "")
     assert view.name == f"requirements-{view.key[:12]}-ada"
     assert view.builder == f"uv {metadata.version('uv')}"
     assert view.num_bytes > 1000
     assert view.last_used_at is not None
-    assert [v.name for v in world.environments.page(BOB, "", 10).environments] == [f"requirements-{view.key[:12]}-bob"]
+    assert [v.name for v in world.environments.page(BOB, "", 10)[0]] == [f"requirements-{view.key[:12]}-bob"]
     assert "the environment is built" in world.environments.log(view.name, ADA)
 
     with pytest.raises(Conflict, match="is used by job-1, job-2"):
@@ -127,7 +127,7 @@ def test_what_requirements_replace_is_replaced_for_this_environment_alone(world:
 
     assert isinstance(ready, Prepared), ready
     assert output_of(ready.python, PROGRAM) == f"1.0 3 99 2.0rc1 {servers_torch.origin}"
-    (view,) = [v for v in world.environments.page(ADA, "", 10).environments if v.python == ready.python]
+    (view,) = [v for v in world.environments.page(ADA, "", 10)[0] if v.python == ready.python]
     assert "Installed 5 packages" in world.environments.log(view.name, ADA), "torch is there"
     assert output_of(sys.executable, "import iniconfig; print(iniconfig.__file__)") == servers_own
 
@@ -215,9 +215,13 @@ def test_an_environment_of_others_is_tried(world: World, tmp_path: Path) -> None
     assert isinstance(world.until_known(world.job(str(tmp_path / "old"))), Prepared), "mended, and tried again"
 
 
+def environment(name: str, kind: EnvironmentKind, source: str) -> Environment:
+    return Environment(name=name, owner="", kind=kind, source=source, key="")
+
+
 def test_names_are_registered_shared_used_and_removed(world: World, tmp_path: Path) -> None:
     python = able_python(tmp_path)
-    asked = EnvironmentRequest(name="mine", venv=str(tmp_path))
+    asked = environment("mine", EnvironmentKind.VENV, str(tmp_path))
     view = world.environments.add(asked, ADA)
     assert (view.shared_with, view.kind) == ((), "venv")
     with pytest.raises(Conflict):
@@ -251,13 +255,12 @@ def test_names_are_registered_shared_used_and_removed(world: World, tmp_path: Pa
 
 
 def test_everything_wrong_with_a_registration_is_told_at_once(world: World) -> None:
+    wrong = environment("wrong", EnvironmentKind.REQUIREMENTS, "-e .\n--index-url x\n")
     with pytest.raises(InvalidInput) as error:
-        world.environments.add(
-            EnvironmentRequest(name="wrong", requirements="-e .\n--index-url x\n", shared_with=("nobody",)), ADA
-        )
+        world.environments.add(replace(wrong, shared_with=("nobody",)), ADA)
     assert [problem.field for problem in error.value.problems] == ["shared_with.0", "requirements", "requirements"]
     with pytest.raises(InvalidInput, match="is not there"):
-        world.environments.add(EnvironmentRequest(name="wrong", venv="/nowhere"), ADA)
+        world.environments.add(environment("wrong", EnvironmentKind.VENV, "/nowhere"), ADA)
     assert world.store.registry.get(Environment, "wrong") is None
 
 

@@ -3,11 +3,11 @@
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from pliant.catalog.datasets.imports import Imports, ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads
@@ -15,9 +15,8 @@ from pliant.catalog.sharing import is_visible, require_owner, require_visible, t
 from pliant.core.access import Principal, Sight
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
-from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.core.registry import NAME, Kept, Registry, iterate_nouns
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_SHOWN: Final = 8
 
 
@@ -71,7 +70,7 @@ class DatasetCatalog:
         if upload_id is not None:
             self.uploads.get(upload_id, caller)
         now = self._now()
-        kept = self._registry.add(replace(dataset, owner=caller.name, created_at=now), at=now)
+        kept = self._registry.add(_changed(dataset, {"owner": caller.name, "created_at": now}), at=now)
         if upload_id is not None:
             try:
                 self.uploads.take(upload_id, caller, dataset.name)
@@ -102,29 +101,19 @@ class DatasetCatalog:
         return self._with_progress(self._require_visible(name, caller))
 
     def change(
-        self,
-        name: str,
-        caller: Principal,
-        *,
-        description: str | None = None,
-        shared_with: Sequence[str] | None = None,
-        revision: int | None = None,
+        self, name: str, caller: Principal, changes: Mapping[str, Any], *, revision: int | None = None
     ) -> Dataset:
-        """Change what is said of a data set, or who may use it.
+        """Change what is said of a data set, or who may use it; `changes` are fields with their new values.
 
         Raises:
             NotFound, Forbidden: it is not there for them, or not theirs.
             Stale: it is not at `revision` any more.
         """
         kept = self._require_own(name, caller)
-        noun = kept.noun
-        if description is not None:
-            noun = replace(noun, description=description)
-        if shared_with is not None:
-            noun = replace(noun, shared_with=tuple(dict.fromkeys(shared_with)))
         # without a revision of the caller's, what is replaced is at least what was just read
         expected = kept.revision if revision is None else revision
-        return self._with_progress(self._registry.replace(noun, at=self._now(), revision=expected))
+        changed = _changed(kept.noun, changes)
+        return self._with_progress(self._registry.replace(changed, at=self._now(), revision=expected))
 
     def stop(self, name: str, caller: Principal) -> Dataset:
         """End an import; what it has written is removed.
@@ -191,7 +180,7 @@ class DatasetCatalog:
 
     def _check(self, dataset: Dataset) -> None:
         problems = []
-        if not _NAME.fullmatch(dataset.name):
+        if not re.fullmatch(NAME, dataset.name):
             message = f"{dataset.name!r:.120} cannot be a name; take letters, digits, '.', '_' and '-', 100 at most"
             problems.append(Problem(field="name", message=message))
         if dataset.source.path is not None and (message := self._path_problem(dataset.source.path)):
@@ -217,7 +206,7 @@ class DatasetCatalog:
         return require_visible(caller, self._find(name), "data set", name)
 
     def _find(self, name: str) -> Kept[Dataset] | None:
-        return self._registry.get(Dataset, name) if _NAME.fullmatch(name) else None
+        return self._registry.get(Dataset, name) if re.fullmatch(NAME, name) else None
 
     def _require_own(self, name: str, caller: Principal) -> Kept[Dataset]:
         kept = self._require_visible(name, caller)
@@ -227,6 +216,12 @@ class DatasetCatalog:
     def _with_progress(self, kept: Kept[Dataset]) -> Dataset:
         progress = self.imports.progress(kept.noun.name) if kept.noun.state is DatasetState.IMPORTING else None
         return replace(kept.noun, progress=progress, revision=kept.revision)
+
+
+def _changed(dataset: Dataset, changes: Mapping[str, Any]) -> Dataset:
+    """Return a data set with these changes; it names nobody twice that it is shared with."""
+    dataset = replace(dataset, **changes)
+    return replace(dataset, shared_with=tuple(dict.fromkeys(dataset.shared_with)))
 
 
 def _place(dataset: Dataset | None, name: str) -> DataPlace | Problem:

@@ -17,8 +17,9 @@ from typing import Final
 from pliant.catalog.children.child import Child
 from pliant.catalog.children.queue import ChildQueue
 from pliant.catalog.environments.builder import BuildOutcome, EnvironmentBuilder
-from pliant.catalog.environments.environment import Build, BuildState, EnvironmentKind
+from pliant.catalog.environments.environment import Build, BuildState
 from pliant.catalog.environments.requirements import Requirements
+from pliant.core.environment import EnvironmentKind
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry, iterate_nouns

@@ -1,4 +1,4 @@
-"""EnvironmentCatalog: what people register under a name (`Environment`), and what was made of it (`Build`).
+"""What was made of environments that people register under names (`Build`).
 
 Several names may stand for one build: a build is known by the digest of all that decides what comes out of it. Knows
 no process and no folder.
@@ -8,19 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from pliant.core.environment import EnvironmentKind
+
 NUM_LINES: Final = 100
 """Lines of the builder's output that are kept with a build."""
-
-
-class EnvironmentKind(StrEnum):
-    """Where an environment comes from."""
-
-    VENV = "venv"
-    """A virtual environment that somebody made; `source` is the whole path of it, or of its Python."""
-    CONDA = "conda"
-    """A conda environment that somebody made; `source` is its name or its whole path."""
-    REQUIREMENTS = "requirements"
-    """Built by the server; `source` is the text of a requirements file."""
 
 
 class BuildState(StrEnum):
@@ -30,21 +21,6 @@ class BuildState(StrEnum):
     """Waits for a builder, is being built, or, made by somebody else, is being tried."""
     READY = "ready"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """A named environment."""
-
-    KIND: ClassVar[str] = "environment"
-
-    name: str
-    owner: str
-    kind: EnvironmentKind
-    source: str
-    key: str
-    """Of its build."""
-    shared_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

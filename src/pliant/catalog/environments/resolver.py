@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from pliant.catalog.environments.builds import BuildRequest, Builds
-from pliant.catalog.environments.environment import Environment, EnvironmentKind
 from pliant.catalog.environments.interpreters import EnvironmentNotFound, find_conda_python, find_venv_python
 from pliant.catalog.environments.requirements import Requirements, parse_requirements, read_requirements
 from pliant.catalog.environments.source import Conda, Named, RequirementsFile, Source, Venv
+from pliant.core.environment import Environment, EnvironmentKind
 from pliant.core.errors import InvalidInput
 from pliant.core.registry import Registry
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pliant.core.errors import Problem
+from pliant.core.registry import NAME
 
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""Of an environment that people register."""
 REQUIREMENTS: Final = "requirements:"
 CONDA: Final = "conda:"
 
@@ -50,12 +49,12 @@ def parse_source(text: str) -> Source | Problem:
         return RequirementsFile(file) if file else _wrong(f"{text!r} names no file; give `requirements:FILE`")
     if text.startswith(CONDA):
         which = text.removeprefix(CONDA)
-        if which.startswith("/") or NAME.fullmatch(which):
+        if which.startswith("/") or re.fullmatch(NAME, which):
             return Conda(which)
         return _wrong(f"{text!r} names no conda environment; give `conda:NAME` or `conda:/path`")
     if text.startswith("/"):
         return Venv(text)
-    if NAME.fullmatch(text):
+    if re.fullmatch(NAME, text):
         return Named(text)
     return _wrong(
         f"{text!r:.200} is no environment; give the name of a registered one, the whole path of a virtual environment, "

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentView
 from pliant.catalog.environments.builds import BuildRequest, Builds
-from pliant.catalog.environments.environment import Build, BuildState, Environment, EnvironmentKind
+from pliant.catalog.environments.environment import Build, BuildState
 from pliant.catalog.environments.interpreters import EnvironmentNotFound
 from pliant.catalog.environments.resolver import EnvironmentResolver
 from pliant.catalog.environments.source import Named, RequirementsFile, parse_source
@@ -22,7 +21,9 @@ from pliant.catalog.sharing import (
     visible_page,
 )
 from pliant.core.access import Principal, Sight
+from pliant.core.environment import Environment, EnvironmentSettings, EnvironmentView
 from pliant.core.errors import Conflict, InvalidInput, Problem, Unavailable
+from pliant.core.input import values_of
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
@@ -133,10 +134,10 @@ class EnvironmentCatalog:
 
     # What people ask
 
-    def page(self, caller: Principal, after: str, limit: int) -> EnvironmentPage:
-        """Return a page of the environments that somebody may use."""
+    def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[EnvironmentView, ...], str | None]:
+        """Return the environments that somebody may use, in order of name, and where the next page begins."""
         page, following = visible_page(self._registry, Environment, caller, after, limit)
-        return EnvironmentPage(environments=tuple(self._view(kept) for kept in page), next=following)
+        return tuple(self._view(kept) for kept in page), following
 
     def show(self, name: str, caller: Principal) -> EnvironmentView:
         """Return one of them.
@@ -154,8 +155,8 @@ class EnvironmentCatalog:
         """
         return self._builds.log(self._require_visible(name, caller).noun.key)
 
-    def add(self, asked: EnvironmentRequest, caller: Principal) -> EnvironmentView:
-        """Register an environment, and begin to build or to try it.
+    def add(self, asked: Environment, caller: Principal) -> EnvironmentView:
+        """Register an environment of somebody's, and begin to build or to try it.
 
         Raises:
             InvalidInput: with everything that is wrong with it.
@@ -163,19 +164,15 @@ class EnvironmentCatalog:
             Unavailable: there is no room for it.
         """
         problems = list(problems_of_shares(asked.shared_with, caller.name, self._unknown_users))
-        kind, source = _asked_for(asked)
         try:
-            work = self._resolver.resolve_new(kind, source)
+            work = self._resolver.resolve_new(asked.kind, asked.source)
         except EnvironmentNotFound as error:
-            problems.append(Problem(field=kind.value, message=str(error)))
+            problems.append(Problem(field=asked.kind.value, message=str(error)))
         except InvalidInput as error:
-            problems += [replace(problem, field=kind.value) for problem in error.problems]
+            problems += [replace(problem, field=asked.kind.value) for problem in error.problems]
         if problems:
             raise InvalidInput(*problems)
-        noun = Environment(
-            name=asked.name, owner=caller.name, kind=kind, source=source, key=work.key, shared_with=asked.shared_with
-        )
-        kept = self._registry.add(noun, at=self._clock.now())
+        kept = self._registry.add(replace(asked, owner=caller.name, key=work.key), at=self._clock.now())
         _begin(lambda: self._builds.ask(work, first=True))
         return self._view(kept)
 
@@ -253,7 +250,7 @@ class EnvironmentCatalog:
         if build is not None:
             why = self._builds.progress(build) if build.state is BuildState.BUILDING else build.reason
         return EnvironmentView(
-            name=noun.name,
+            **values_of(EnvironmentSettings, noun),
             owner=noun.owner,
             kind=noun.kind.value,
             source=noun.source,
@@ -267,15 +264,8 @@ class EnvironmentCatalog:
             built_at=None if build is None else build.ended_at,
             last_used_at=None if build is None else build.last_used_at,
             created_at=kept.created_at,
-            shared_with=noun.shared_with,
             revision=kept.revision,
         )
-
-
-def _asked_for(asked: EnvironmentRequest) -> tuple[EnvironmentKind, str]:
-    given = {kind: source for kind in EnvironmentKind if (source := getattr(asked, kind.value)) is not None}
-    (kind_and_source,) = given.items()
-    return kind_and_source
 
 
 def _begin(begin: Callable[[], Build]) -> None:

@@ -8,17 +8,18 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest
+from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, SourceRequest
 from pliant.cli import formatting
 from pliant.cli.catalog.progress import Bar
 from pliant.cli.catalog.share import NamesArgument, RemoveOption, shared_after, who
-from pliant.cli.options import JsonOption, filled, option
+from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
 from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.client.data_source import source_of
-from pliant.core.dataset import Dataset, DatasetState
+from pliant.core.dataset import CsvRule, Dataset, DatasetSettings, DatasetState, ImageRule, SplitRule
 from pliant.core.errors import InvalidInput, Problem
 
 app = typer.Typer(name="data", help="Data sets: what trainings read.", no_args_is_help=True, rich_markup_mode=None)
@@ -42,6 +43,46 @@ _COLUMNS: Final = (
     TableColumn(title="TEST", right=True, optional=True),
     TableColumn(title="WHAT", cut=True),
 )
+
+
+_DATASET: Final[Table] = {
+    "root": worded("Instead: a path below the server's data root.", metavar="PATH", type=str),
+    "kind": worded("any, images or csv; default: any, csv for a CSV.", metavar="KIND"),
+    "name": worded("Default: the last part of PATH."),
+    "source": None,
+    "description": worded("For people."),
+    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER"),
+}
+_RULES: Final = {
+    "split": options_of(
+        SplitRule,
+        {
+            "validation_percent": worded("Percent for validation; default: 10.", "--validation", metavar="PERCENT"),
+            "test_percent": worded("Percent for test; default: 10.", "--test", metavar="PERCENT"),
+            "seed": worded("The same deals out in the same way."),
+        },
+    ),
+    "images": options_of(
+        ImageRule,
+        {
+            "size": worded("Of images, such as 64x64.", metavar="WxH", type=str),
+            "width": None,
+            "height": None,
+            "resizing": worded("squash, crop or fill.", metavar="HOW"),
+            "colour": worded("rgb or grey.", metavar="COLOUR"),
+        },
+    ),
+    "csv": options_of(
+        CsvRule,
+        {
+            "delimiter": worded(
+                "Of a CSV; default: found out.", metavar="SIGN", read=lambda sign: "\t" if sign == "\\t" else sign
+            ),
+            "header": worded("A CSV whose first row is data.", "--no-header", read=lambda _: False),
+        },
+    ),
+}
+"""The options of each kind of rule."""
 
 
 @app.command("list")
@@ -68,25 +109,15 @@ def show_dataset(context: typer.Context, name: NameArgument, as_json: JsonOption
 
 
 @app.command("add")
-def add(  # noqa: PLR0913 (one parameter per option)
+@takes(options_of(DatasetSettings, _DATASET) | _RULES["split"] | _RULES["images"] | _RULES["csv"])
+def add(
     context: typer.Context,
     path: Annotated[
         Path | None,
         typer.Argument(metavar="[PATH]", help="A folder, an archive (tar, tar.gz, zip) or a CSV.", show_default=False),
     ] = None,
-    root: Annotated[str | None, option("Instead: a path below the server's data root.", metavar="PATH")] = None,
-    kind: Annotated[str | None, option("any, images or csv; default: any, csv for a CSV.", metavar="KIND")] = None,
-    name: Annotated[str | None, option("Default: the last part of PATH.")] = None,
-    description: Annotated[str | None, option("For people.")] = None,
-    share: Annotated[list[str] | None, option("Who else may use it; repeatable.", metavar="USER")] = None,
-    validation: Annotated[float | None, option("Percent for validation; default: 10.", metavar="PERCENT")] = None,
-    test: Annotated[float | None, option("Percent for test; default: 10.", metavar="PERCENT")] = None,
-    seed: Annotated[int | None, option("The same deals out in the same way.", metavar="N")] = None,
-    size: Annotated[str | None, option("Of images, such as 64x64.", metavar="WxH")] = None,
-    resizing: Annotated[str | None, option("squash, crop or fill.", metavar="HOW")] = None,
-    colour: Annotated[str | None, option("rgb or grey.", metavar="COLOUR")] = None,
-    delimiter: Annotated[str | None, option("Of a CSV; default: found out.", metavar="SIGN")] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="A CSV whose first row is data.")] = False,
+    *,
+    given: Given,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return when all is sent.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,17 +131,7 @@ def add(  # noqa: PLR0913 (one parameter per option)
     pliant data add --root shared/imagenet --share '*'
     pliant data add houses.csv --validation 15 --test 15 --seed 7
     """
-    given: dict[str, object] = {
-        "kind": kind or ("csv" if str(root or path).lower().endswith(".csv") else "any"),
-        "name": name or _name_of(path, root),
-        "description": description,
-        "shared_with": share,
-        "source": {"path": root} if root is not None else {"upload_id": "0" * 32},
-        "split": filled({"validation_percent": validation, "test_percent": test, "seed": seed}),
-        "images": filled({**_size(size), "resizing": resizing, "colour": colour}),
-        "csv": filled({"delimiter": "\t" if delimiter == "\\t" else delimiter, "header": False if no_header else None}),
-    }
-    request = _request(given)
+    request = checked(DatasetRequest, _asked_for(path, given))
     with open_client(context) as client:
         dataset = client.datasets.add(request if path is None else _uploaded(client, path, request))
         if not no_wait:
@@ -157,13 +178,20 @@ def share(
     with open_client(context) as client:
         dataset = client.datasets.get(name)
         if names:
-            patch = DatasetPatch(shared_with=shared_after(dataset.shared_with, names, remove=remove))
+            patch = checked(DatasetPatch, {"shared_with": shared_after(dataset.shared_with, names, remove=remove)})
             dataset = client.datasets.change(name, patch, revision=dataset.revision)
     tell(dataset, f"{name} is {dataset.owner}'s and shared with {who(dataset.shared_with)}", as_json=as_json)
 
 
-def _request(given: dict[str, object]) -> DatasetRequest:
-    return checked(DatasetRequest, {name: value for name, value in given.items() if value})
+def _asked_for(path: Path | None, given: Given) -> dict[str, object]:
+    """Return the fields of a request; what is to be uploaded has no id yet."""
+    root = given.pop("root", None)
+    rules = {rule: {name: given.pop(name) for name in options if name in given} for rule, options in _RULES.items()}
+    given["kind"] = given.get("kind") or ("csv" if str(root or path).lower().endswith(".csv") else "any")
+    given["name"] = given.get("name") or _name_of(path, root)
+    given["source"] = {"path": root} if root is not None else {"upload_id": "0" * 32}
+    rules["images"] |= _size(rules["images"].pop("size", None))
+    return given | {rule: values for rule, values in rules.items() if values}
 
 
 def _name_of(path: Path | None, root: str | None) -> str:
@@ -196,8 +224,7 @@ def _uploaded(client: Client, path: Path, request: DatasetRequest) -> DatasetReq
     source = source_of(path.expanduser())
     with Bar(f"sending {request.name}", unit_is_bytes=True) as bar:
         sent = client.datasets.upload(source, bar.at)
-    given = request.model_dump(exclude_unset=True)
-    return _request({**given, "source": {"upload_id": sent.upload_id, "sha256": sent.sha256}})
+    return request.model_copy(update={"source": SourceRequest(upload_id=sent.upload_id, sha256=sent.sha256)})
 
 
 def _waited(client: Client, dataset: Dataset) -> Dataset:

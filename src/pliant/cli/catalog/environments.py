@@ -3,17 +3,19 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentView
+from pliant.api.environments import EnvironmentPage, EnvironmentRequest
 from pliant.cli import formatting
-from pliant.cli.options import JsonOption, filled, whole_path
+from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, tell
 from pliant.cli.session import open_client
 from pliant.client.environments import REQUIREMENTS
+from pliant.core.environment import EnvironmentSettings, EnvironmentView
 from pliant.core.errors import InvalidInput, Problem
 
 env = typer.Typer(
@@ -45,30 +47,39 @@ def list_environments(context: typer.Context, as_json: JsonOption = False) -> No
     show_list(EnvironmentPage(environments=found, next=None), _COLUMNS, map(_row, found), nothing, as_json=as_json)
 
 
+def _text_of(file: Path) -> str:
+    try:
+        return file.expanduser().read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _wrong("--requirements", f"{str(file)!r} cannot be read ({error}); give a text file") from error
+
+
+def _conda(given: str) -> str | None:
+    return whole_path(given) if os.sep in given else given
+
+
+def _wrong(option: str, message: str) -> InvalidInput:
+    return InvalidInput(Problem(field=option, message=message))
+
+
+_ENVIRONMENT: Final[Table] = {
+    "requirements": worded("The server builds it from these.", metavar="FILE", type=Path, read=_text_of),
+    "venv": worded("A virtual environment on its machine.", metavar="DIR", type=str, read=whole_path),
+    "conda": worded("A conda environment on its machine.", metavar="NAME|DIR", type=str, read=_conda),
+    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER"),
+}
+
+
 @env.command("add")
-def add(
-    context: typer.Context,
-    name: NameArgument,
-    requirements: Annotated[Path | None, typer.Option(metavar="FILE", help="The server builds it from these.")] = None,
-    venv: Annotated[str | None, typer.Option(metavar="DIR", help="A virtual environment on its machine.")] = None,
-    conda: Annotated[str | None, typer.Option(metavar="NAME|DIR", help="A conda environment on its machine.")] = None,
-    share: Annotated[list[str] | None, typer.Option(metavar="USER", help="Who else may use it; repeatable.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+@takes(options_of(EnvironmentSettings, _ENVIRONMENT, but=("name",)))
+def add(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
     """Register an environment under a name.
 
     \b
     pliant env add nlp --requirements requirements.txt
     pliant env add mine --venv ~/venvs/mine
     """
-    given = {
-        "name": name,
-        "requirements": None if requirements is None else _text_of(requirements),
-        "venv": whole_path(venv),
-        "conda": whole_path(conda) if conda is not None and os.sep in conda else conda,
-        "shared_with": tuple(share or ()),
-    }
-    request = checked(EnvironmentRequest, filled(given))
+    request = checked(EnvironmentRequest, {"name": name, **given})
     with open_client(context) as client:
         view = client.environments.add(request)
     tell(view, f"{view.name} is registered; `pliant env show {view.name}` tells how far it is", as_json=as_json)
@@ -171,14 +182,3 @@ def _facts(view: EnvironmentView) -> Iterator[tuple[str, str]]:
     yield "shared with", ", ".join(view.shared_with) or "nobody"
     if view.output:
         yield "output", "\n".join(view.output)
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _wrong("--requirements", f"{str(file)!r} cannot be read ({error}); give a text file") from error
-
-
-def _wrong(option: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=option, message=message))

@@ -7,11 +7,13 @@ import typer
 
 from pliant.api.people import TokenPage, TokenRequest, TokenView
 from pliant.cli import formatting
+from pliant.cli.fields import Given, options_of, takes, worded
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show_list, tell
 from pliant.cli.session import open_client
 from pliant.core.access import Permission
+from pliant.core.people import TokenSettings
 
 app = typer.Typer(help="Personal tokens: list, add, revoke.", invoke_without_command=True, rich_markup_mode=None)
 
@@ -20,6 +22,16 @@ OwnerOption = Annotated[
 ]
 
 _DAY_S: Final = 86400.0
+_TOKEN: Final = {
+    "scopes": worded("All it may do; repeatable.", "--scope", type=list[Permission]),
+    "expires_at": worded(
+        "How long it works.  [default: (90)]",
+        "--days",
+        metavar="N",
+        type=float,
+        read=lambda days: time.time() + days * _DAY_S,
+    ),
+}
 _COLUMNS: Final = (
     TableColumn(title="TOKEN"),
     TableColumn(title="LABEL", cut=True),
@@ -50,13 +62,11 @@ def list_tokens(context: typer.Context, owner: OwnerOption = None, as_json: Json
 
 
 @app.command("add")
+@takes(options_of(TokenSettings, _TOKEN, but=("label",)))
 def add_token(
     context: typer.Context,
     label: Annotated[str, typer.Argument(metavar="LABEL", help="What it is for.", show_default=False)],
-    scope: Annotated[
-        list[Permission] | None, typer.Option(help="All it may do; repeatable.", show_default=False)
-    ] = None,
-    days: Annotated[float | None, typer.Option(metavar="N", help="How long it works.", show_default="90")] = None,
+    given: Given,
     as_json: JsonOption = False,
 ) -> None:
     """Make a token; it is shown this once.
@@ -65,10 +75,7 @@ def add_token(
     pliant tokens add "nightly run"
     pliant tokens add dashboard --scope jobs:read --scope pool:read --days 30
     """
-    given: dict[str, object] = {"label": label}
-    given |= {"scopes": scope} if scope else {}
-    given |= {} if days is None else {"expires_at": time.time() + days * _DAY_S}
-    request = checked(TokenRequest, given)
+    request = checked(TokenRequest, {"label": label, **given})
     with open_client(context) as client:
         made = client.people.make_token(request)
     if as_json:

@@ -1,23 +1,28 @@
 """The commands `users …`: accounts, for administrators."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from pliant.api.people import UserPage, UserPatch, UserRequest
 from pliant.cli import formatting
-from pliant.cli.options import JsonOption, filled
+from pliant.cli.fields import Given, options_of, takes, worded
+from pliant.cli.options import JsonOption
 from pliant.cli.people.secret import ask_new
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show, table, tell
 from pliant.cli.session import open_client
 from pliant.core.access import Role
+from pliant.core.people import UserSettings
 
 app = typer.Typer(help="Users: list, add, set, remove.", invoke_without_command=True, rich_markup_mode=None)
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
-RoleOption = Annotated[Role | None, typer.Option(help="What they may do.", show_default=False)]
 AskOption = Annotated[bool, typer.Option("--password", "-p", help="Ask for the password, or take a line on stdin.")]
+_USER: Final = {
+    "role": worded("What they may do.", type=Role),
+    "active": worded("Whether they can log in.", "--enable/--disable", type=bool),
+}
 
 
 @app.callback()
@@ -50,12 +55,9 @@ def list_users(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 @app.command("add")
+@takes(options_of(UserSettings, _USER, but=("name", "active")))
 def add_user(
-    context: typer.Context,
-    name: NameArgument,
-    role: RoleOption = None,
-    ask: AskOption = False,
-    as_json: JsonOption = False,
+    context: typer.Context, name: NameArgument, given: Given, ask: AskOption = False, as_json: JsonOption = False
 ) -> None:
     """Make a user.
 
@@ -66,7 +68,7 @@ def add_user(
     pliant users add eve --role viewer -p
     """
     password = {"password": ask_new(f"Password of {name}")} if ask else {}
-    request = checked(UserRequest, {"name": name, "role": role or Role.USER, **password})
+    request = checked(UserRequest, {"name": name, "role": Role.USER, **given, **password})
     with open_client(context) as client:
         made = client.people.add_user(request)
         url = client.url
@@ -79,15 +81,9 @@ def add_user(
 
 
 @app.command("set")
+@takes(options_of(UserSettings, _USER, but=("name",)))
 def set_user(
-    context: typer.Context,
-    name: NameArgument,
-    role: RoleOption = None,
-    active: Annotated[
-        bool | None, typer.Option("--enable/--disable", help="Whether they can log in.", show_default=False)
-    ] = None,
-    ask: AskOption = False,
-    as_json: JsonOption = False,
+    context: typer.Context, name: NameArgument, given: Given, ask: AskOption = False, as_json: JsonOption = False
 ) -> None:
     """Change a user: role, password, enabled or disabled.
 
@@ -97,8 +93,8 @@ def set_user(
     pliant users set ann --role operator
     pliant users set ann --disable
     """
-    given = {"role": role, "active": active, "password": ask_new(f"New password of {name}") if ask else None}
-    patch = checked(UserPatch, filled(given))
+    password = {"password": ask_new(f"New password of {name}")} if ask else {}
+    patch = checked(UserPatch, {**given, **password})
     with open_client(context) as client:
         changed = client.people.change_user(name, patch)
     said = f"{changed.name}: {changed.role.value}, {'active' if changed.active else 'disabled'}"

@@ -75,13 +75,7 @@ def change(
     if_match: IfMatch = None,
 ) -> Dataset:
     """Change what is said of a data set, or who may use it."""
-    changed = context.datasets.change(
-        name,
-        caller,
-        description=patch.description,
-        shared_with=patch.shared_with,
-        revision=revision_of(if_match),
-    )
+    changed = context.datasets.change(name, caller, patch.changes(), revision=revision_of(if_match))
     return with_etag(changed, response)
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 from fastapi import Query, Response
 from fastapi.responses import PlainTextResponse
 
-from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares, EnvironmentView
+from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares
 from pliant.core.access import Permission
+from pliant.core.environment import EnvironmentView
 from pliant.core.job import Job
 from pliant.server.context import Context, InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
@@ -25,13 +26,14 @@ def environments(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> EnvironmentPage:
     """Return the environments that the caller may use, in the order of their names."""
-    return context.environments.page(caller, after, limit)
+    page, following = context.environments.page(caller, after, limit)
+    return EnvironmentPage(environments=page, next=following)
 
 
 @routes.post("/environments", Permission.MODELS_WRITE, "Register an environment", 409, 413, 503, status_code=201)
 def register(context: InContext, caller: Caller, request: EnvironmentRequest, response: Response) -> EnvironmentView:
     """Register requirements, a virtual environment or one of conda's under a name, and begin to build or to try it."""
-    return with_etag(context.environments.add(request, caller), response)
+    return with_etag(context.environments.add(request.noun(caller.name), caller), response)
 
 
 @routes.get("/environments/{name}", Permission.MODELS_READ, "Show an environment", 404)

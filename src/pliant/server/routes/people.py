@@ -22,6 +22,8 @@ from pliant.api.people import (
 )
 from pliant.core.access import ALLOWED, Permission
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem
+from pliant.core.input import values_of
+from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.registry import Kept
 from pliant.people.credentials import PersonalToken
 from pliant.people.user import User
@@ -94,7 +96,7 @@ def users(context: InContext, after: After = "", limit: Annotated[int, Query(ge=
 @routes.post("/users", Permission.USERS_WRITE, "Make a user", 409, status_code=201)
 def add_user(context: InContext, body: UserRequest, response: Response) -> NewUser:
     """Make a user; a password that is not given is made up, and shown in this answer only."""
-    made = context.people.accounts.add(body)
+    made = context.people.accounts.add(body.noun(), body.password)
     return NewUser(user=with_etag(_user(made.kept), response), password=made.password)
 
 
@@ -111,8 +113,12 @@ def change_user(
     """Change role or password, disable or enable; whoever is disabled is refused at once."""
     if body.password is not None and name == identity.principal.name and identity.by != "file":
         raise Conflict("change your own password with PUT /v1/me/password, which asks for the old one")
-    kept = context.people.accounts.change(name, body, by=identity.principal.name, revision=revision_of(if_match))
-    if body.password is not None:
+    changes = dict(body.changes())
+    password = changes.pop("password", None)
+    kept = context.people.accounts.change(
+        name, changes, password=password, by=identity.principal.name, revision=revision_of(if_match)
+    )
+    if password is not None:
         context.people.authenticator.forgive(name)
     return with_etag(_user(kept), response)
 
@@ -125,8 +131,7 @@ def remove_user(context: InContext, name: str, identity: InIdentity, if_match: I
 
 def _user(kept: Kept[User]) -> UserView:
     return UserView(
-        name=kept.noun.name,
-        role=kept.noun.role,
+        **values_of(UserSettings, kept.noun),
         active=kept.noun.active,
         created_at=kept.created_at,
         changed_at=kept.changed_at,
@@ -153,7 +158,7 @@ def make_token(context: InContext, body: TokenRequest, identity: InIdentity) -> 
     """Make a token of one's own, which is shown in this answer only."""
     _refuse_tokens(identity.by, "makes no other tokens")
     owner = context.people.accounts.get(identity.principal.name).noun.name
-    made = context.people.credentials.make_token(owner, body)
+    made = context.people.credentials.make_token(owner, TokenSettings(**body.given()))
     return NewToken(token=made.text, info=_token(made.kept))
 
 
