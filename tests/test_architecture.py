@@ -54,6 +54,8 @@ PLANTED = [
     ("cluster", "cluster/zygote/planted.py", "import pliant.cluster.agent"),
     ("cluster", "cluster/agent/planted.py", "import pliant.cluster.channel"),
     ("catalog", "catalog/models/planted.py", "import pliant.catalog.datasets"),
+    ("nouns", "people/planted.py", "import pliant.api.people"),
+    ("nouns", "catalog/environments/planted.py", "import pliant.api.environments"),
     ("policy", "policy/schedule/planted.py", "import pliant.policy.elastic"),
 ]
 COMPANIONS = {

@@ -1,4 +1,4 @@
-"""A field that is added to a queue or to a training is one edit of one file; all else follows.
+"""A field that is added to a queue, training, data set, environment or user is one edit of one file; all else follows.
 
 The edit is made in a copy of the sources, and a program looks at every place where the field has to turn up.
 """
@@ -19,7 +19,17 @@ ROOT = Path(__file__).parents[2]
 FIELD = '''    patience_s: Annotated[float, Input(Ge(0), Le(900))] = 30.0
     """Seconds before somebody looks at it. They come by bicycle."""
 '''
-EDITS = {"core/queue.py": "    open: bool = True\n", "core/job.py": "    audit: bool = False\n"}
+IMPORTS = """from typing import Annotated
+from annotated_types import Ge, Le
+from pliant.core.input import Input
+"""
+EDITS = {
+    "core/queue.py": "    open: bool = True\n",
+    "core/job.py": "    audit: bool = False\n",
+    "core/dataset.py": "    shared_with: SharedWith = ()\n",
+    "core/environment.py": "    shared_with: SharedWith = ()\n",
+    "core/people.py": "    role: Role\n",
+}
 """The files with the noun, and the field that the new one is put before."""
 PROGRAM = """
 import contextlib, io, json, os, sys
@@ -27,6 +37,9 @@ from pathlib import Path
 import httpx
 from tests.server.conftest import TOKEN, Served
 from pliant.cli.app import main
+from pliant.core.dataset import Dataset
+from pliant.core.environment import Environment
+from pliant.people.user import User
 
 home = Path(sys.argv[1])
 served = Served(home)
@@ -38,13 +51,19 @@ def run(*args):
         main(args)
     return out.getvalue()
 
+def kept(kind, name):
+    return served.store.registry.get(kind, name).noun.patience_s
+
+(home / "data/flowers").mkdir()
 script = home / "train.py"
 script.write_text("print()\\n")
 schemas = httpx.get(f"http://{served.address}/openapi.json", timeout=60).json()["components"]["schemas"]
 print(json.dumps({
     "schemas": {name: schemas[name]["properties"].get("patience_s") for name in
-                ("QueueRequest", "QueuePatch", "Queue", "JobSpec", "JobPatch")},
-    "help": {verb: run(*verb.split(), "--help") for verb in ("queues add", "queues set", "submit")},
+                ("QueueRequest", "QueuePatch", "Queue", "JobSpec", "JobPatch", "DatasetRequest", "DatasetPatch",
+                 "Dataset", "EnvironmentRequest", "EnvironmentView", "UserRequest", "UserPatch", "UserView")},
+    "help": {verb: run(*verb.split(), "--help") for verb in
+             ("queues add", "queues set", "submit", "data add", "env add", "users add", "users set")},
     "usual queue": json.loads(run("queues", "add", "usual", "--json")),
     "made queue": json.loads(run("queues", "add", "calm", "--patience-s", "60", "--json")),
     "changed queue": json.loads(run("queues", "set", "calm", "--patience-s", "90", "--json")),
@@ -56,6 +75,20 @@ print(json.dumps({
     "refused job": run("submit", str(script), "--patience-s", "-1"),
     "shown job": json.loads(run("show", "2", "--json")),
     "kept job": served.store.job("job-2").spec.patience_s,
+    "made data set": json.loads(run("data", "add", "--root", "flowers", "--patience-s", "60", "--no-wait", "--json")),
+    "refused data set": run("data", "add", "--root", "flowers", "--patience-s", "901"),
+    "changed data set": served.http.patch("/datasets/flowers", json={"patience_s": 90}).json(),
+    "shown data set": json.loads(run("data", "show", "flowers", "--json")),
+    "kept data set": kept(Dataset, "flowers"),
+    "made environment": json.loads(run("env", "add", "own", "--venv", sys.prefix, "--patience-s", "60", "--json")),
+    "refused environment": run("env", "add", "other", "--venv", sys.prefix, "--patience-s", "901"),
+    "shown environment": json.loads(run("env", "show", "own", "--json")),
+    "kept environment": kept(Environment, "own"),
+    "usual user": json.loads(run("users", "add", "ann", "--json"))["user"],
+    "made user": json.loads(run("users", "add", "bob", "--patience-s", "60", "--json"))["user"],
+    "changed user": json.loads(run("users", "set", "bob", "--patience-s", "90", "--json")),
+    "refused user": run("users", "set", "bob", "--patience-s", "901"),
+    "kept user": kept(User, "bob"),
 }))
 served.close()
 """
@@ -70,7 +103,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         file = folder / "src/pliant" / name
         source = file.read_text()
         assert source.count(before) == 1
-        file.write_text(source.replace(before, FIELD + before))
+        begin = source.index("from ")
+        file.write_text(source[:begin] + IMPORTS + source[begin:].replace(before, FIELD + before))
     (folder / "home").mkdir()
     env = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
     done = subprocess.run(
@@ -91,9 +125,12 @@ def test_the_openapi_document_says_its_rules_where_it_is_given_and_its_default(f
 
     number = {"type": "number", "minimum": 0.0, "maximum": 900.0}
     described = {"description": "Seconds before somebody looks at it. They come by bicycle.", "title": "Patience S"}
-    assert schemas["QueueRequest"] == {**number, **described, "default": 30.0}
-    assert schemas["QueuePatch"] == {"anyOf": [number, {"type": "null"}], "title": "Patience S"}
-    assert schemas["Queue"] == schemas["JobSpec"] == {"type": "number", "title": "Patience S", "default": 30.0}
+    for name in ("QueueRequest", "DatasetRequest", "EnvironmentRequest", "UserRequest"):
+        assert schemas[name] == {**number, **described, "default": 30.0}
+    for name in ("QueuePatch", "DatasetPatch", "UserPatch"):
+        assert schemas[name] == {"anyOf": [number, {"type": "null"}], "title": "Patience S"}
+    for name in ("Queue", "JobSpec", "Dataset", "EnvironmentView", "UserView"):
+        assert schemas[name] == {"type": "number", "title": "Patience S", "default": 30.0}
     assert schemas["JobPatch"] is None, "what was submitted stays as it is"
 
 
@@ -105,7 +142,8 @@ def test_the_commands_have_an_option_for_it(found: dict[str, Any]) -> None:
     assert [line.split() for line in lines["queues add"]] == [
         ["--patience-s", "N", "Seconds", "before", "somebody", "looks", "at", "it"]
     ]
-    assert lines["queues set"] == lines["queues add"]
+    for verb in ("queues set", "data add", "env add", "users add", "users set"):
+        assert [line.split() for line in lines[verb]] == [line.split() for line in lines["queues add"]]
     assert [line.split()[-2:] for line in lines["submit"]] == [["[default:", "30.0]"]]
 
 
@@ -128,3 +166,26 @@ def test_a_training_is_submitted_shown_and_kept_with_it(found: dict[str, Any]) -
     assert found["shown job"]["job"]["spec"]["patience_s"] == 12.5
     assert found["kept job"] == 12.5
     assert "greater than or equal to 0" in found["refused job"]
+
+
+def test_a_data_set_is_added_changed_shown_and_kept_with_it(found: dict[str, Any]) -> None:
+    assert found["made data set"]["patience_s"] == 60.0
+    assert found["changed data set"]["patience_s"] == 90.0
+    assert found["shown data set"]["patience_s"] == 90.0
+    assert found["kept data set"] == 90.0
+    assert "less than or equal to 900" in found["refused data set"]
+
+
+def test_an_environment_is_registered_shown_and_kept_with_it(found: dict[str, Any]) -> None:
+    assert found["made environment"]["patience_s"] == 60.0
+    assert found["shown environment"]["patience_s"] == 60.0
+    assert found["kept environment"] == 60.0
+    assert "less than or equal to 900" in found["refused environment"]
+
+
+def test_a_user_is_made_changed_shown_and_kept_with_it(found: dict[str, Any]) -> None:
+    assert found["usual user"]["patience_s"] == 30.0
+    assert found["made user"]["patience_s"] == 60.0
+    assert found["changed user"]["patience_s"] == 90.0
+    assert found["kept user"] == 90.0
+    assert "less than or equal to 900" in found["refused user"]
