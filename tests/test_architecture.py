@@ -56,6 +56,7 @@ PLANTED = [
     ("catalog", "catalog/models/planted.py", "import pliant.catalog.datasets"),
     ("nouns", "people/planted.py", "import pliant.api.people"),
     ("nouns", "catalog/environments/planted.py", "import pliant.api.environments"),
+    ("nouns", "catalog/models/planted.py", "import pliant.api"),
     ("policy", "policy/schedule/planted.py", "import pliant.policy.elastic"),
 ]
 COMPANIONS = {

@@ -1,4 +1,4 @@
-"""A field that is added to a queue, training, data set, environment or user is one edit of one file; all else follows.
+"""A field that is added to a queue, a job, a model, a data set or a user is one edit of one file; all else follows.
 
 The edit is made in a copy of the sources, and a program looks at every place where the field has to turn up.
 """
@@ -24,18 +24,21 @@ from annotated_types import Ge, Le
 from pliant.core.input import Input
 """
 EDITS = {
-    "core/queue.py": "    open: bool = True\n",
-    "core/job.py": "    audit: bool = False\n",
-    "core/dataset.py": "    shared_with: SharedWith = ()\n",
-    "core/environment.py": "    shared_with: SharedWith = ()\n",
-    "core/people.py": "    role: Role\n",
+    "core/queue.py": ["    open: bool = True\n"],
+    "core/job.py": ["    audit: bool = False\n"],
+    "core/model.py": ['    description: Text = ""\n    parameters: ', "    engine: Engine | None = None\n"],
+    "core/dataset.py": ["    shared_with: SharedWith = ()\n"],
+    "core/environment.py": ["    shared_with: SharedWith = ()\n"],
+    "core/people.py": ["    role: Role\n"],
 }
-"""The files with the noun, and the field that the new one is put before."""
+"""The files with nouns, and the fields that the new ones are put before."""
 PROGRAM = """
 import contextlib, io, json, os, sys
 from pathlib import Path
 import httpx
 from tests.server.conftest import TOKEN, Served
+from pliant.catalog.models.model import Model, Template
+from pliant.catalog.models.training import Training
 from pliant.cli.app import main
 from pliant.core.dataset import Dataset
 from pliant.core.environment import Environment
@@ -52,18 +55,33 @@ def run(*args):
     return out.getvalue()
 
 def kept(kind, name):
-    return served.store.registry.get(kind, name).noun.patience_s
+    return served.store.registry.get(kind, name).noun
 
 (home / "data/flowers").mkdir()
 script = home / "train.py"
 script.write_text("print()\\n")
-schemas = httpx.get(f"http://{served.address}/openapi.json", timeout=60).json()["components"]["schemas"]
+folder = home / "code"
+folder.mkdir()
+(folder / "main.py").write_text("print()\\n")
+document = httpx.get(f"http://{served.address}/openapi.json", timeout=60).json()
+schemas = document["components"]["schemas"]
+
+def part(path, media_type, *names):
+    schema = document["paths"][path]["post"]["requestBody"]["content"][media_type]["schema"]
+    for name in names:
+        schema = schema["properties"][name]
+    return schema
+
 print(json.dumps({
     "schemas": {name: schemas[name]["properties"].get("patience_s") for name in
                 ("QueueRequest", "QueuePatch", "Queue", "JobSpec", "JobPatch", "DatasetRequest", "DatasetPatch",
-                 "Dataset", "EnvironmentRequest", "EnvironmentView", "UserRequest", "UserPatch", "UserView")},
+                 "Dataset", "EnvironmentRequest", "EnvironmentView", "UserRequest", "UserPatch", "UserView",
+                 "TemplateView", "ModelRequest", "ModelPatch", "ModelSettings")}
+    | {"TemplateRequest": part("/v1/templates", "multipart/form-data", "template", "patience_s"),
+       "TrainingRequest": part("/v1/models/{name}/trainings", "application/json", "patience_s")},
     "help": {verb: run(*verb.split(), "--help") for verb in
-             ("queues add", "queues set", "submit", "data add", "env add", "users add", "users set")},
+             ("queues add", "queues set", "submit", "data add", "env add", "users add", "users set",
+              "templates add", "models add", "models set", "train")},
     "usual queue": json.loads(run("queues", "add", "usual", "--json")),
     "made queue": json.loads(run("queues", "add", "calm", "--patience-s", "60", "--json")),
     "changed queue": json.loads(run("queues", "set", "calm", "--patience-s", "90", "--json")),
@@ -79,16 +97,30 @@ print(json.dumps({
     "refused data set": run("data", "add", "--root", "flowers", "--patience-s", "901"),
     "changed data set": served.http.patch("/datasets/flowers", json={"patience_s": 90}).json(),
     "shown data set": json.loads(run("data", "show", "flowers", "--json")),
-    "kept data set": kept(Dataset, "flowers"),
+    "kept data set": kept(Dataset, "flowers").patience_s,
     "made environment": json.loads(run("env", "add", "own", "--venv", sys.prefix, "--patience-s", "60", "--json")),
     "refused environment": run("env", "add", "other", "--venv", sys.prefix, "--patience-s", "901"),
     "shown environment": json.loads(run("env", "show", "own", "--json")),
-    "kept environment": kept(Environment, "own"),
+    "kept environment": kept(Environment, "own").patience_s,
     "usual user": json.loads(run("users", "add", "ann", "--json"))["user"],
     "made user": json.loads(run("users", "add", "bob", "--patience-s", "60", "--json"))["user"],
     "changed user": json.loads(run("users", "set", "bob", "--patience-s", "90", "--json")),
     "refused user": run("users", "set", "bob", "--patience-s", "901"),
-    "kept user": kept(User, "bob"),
+    "kept user": kept(User, "bob").patience_s,
+    "usual template": json.loads(run("templates", "add", str(folder), "--name", "usual", "--json")),
+    "made template": json.loads(run("templates", "add", str(folder), "--name", "calm", "--patience-s", "60", "--json")),
+    "kept template": kept(Template, "calm").patience_s,
+    "changed template": json.loads(
+        run("templates", "add", str(folder), "--name", "calm", "--patience-s", "90", "--replace", "--json")),
+    "refused template": run("templates", "add", str(folder), "--name", "hasty", "--patience-s", "901"),
+    "usual model": json.loads(run("models", "add", "usual", "--template", "usual", "--json")),
+    "made model": json.loads(run("models", "add", "calm", "--template", "calm", "--patience-s", "60", "--json")),
+    "changed model": json.loads(run("models", "set", "calm", "--patience-s", "90", "--json")),
+    "refused model": run("models", "set", "calm", "--patience-s", "901"),
+    "kept model": kept(Model, "calm").patience_s,
+    "training of it": json.loads(run("train", "calm", "--name", "usual", "--json")),
+    "another training": json.loads(run("train", "calm", "--name", "other", "--patience-s", "12.5", "--json")),
+    "kept training": kept(Training, "calm/other").ran.patience_s,
 }))
 served.close()
 """
@@ -99,12 +131,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return what the program finds in sources with the edit."""
     folder = tmp_path_factory.mktemp("edited")
     shutil.copytree(ROOT / "src/pliant", folder / "src/pliant", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, before in EDITS.items():
+    for name, places in EDITS.items():
         file = folder / "src/pliant" / name
         source = file.read_text()
-        assert source.count(before) == 1
+        for before in places:
+            assert source.count(before) == 1
+            source = source.replace(before, FIELD + before)
         begin = source.index("from ")
-        file.write_text(source[:begin] + IMPORTS + source[begin:].replace(before, FIELD + before))
+        file.write_text(source[:begin] + IMPORTS + source[begin:])
     (folder / "home").mkdir()
     env = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
     done = subprocess.run(
@@ -132,6 +166,9 @@ def test_the_openapi_document_says_its_rules_where_it_is_given_and_its_default(f
     for name in ("Queue", "JobSpec", "Dataset", "EnvironmentView", "UserView"):
         assert schemas[name] == {"type": "number", "title": "Patience S", "default": 30.0}
     assert schemas["JobPatch"] is None, "what was submitted stays as it is"
+    assert schemas["TemplateRequest"] == schemas["ModelRequest"] == schemas["QueueRequest"]
+    assert schemas["ModelPatch"] == schemas["TrainingRequest"] == schemas["QueuePatch"]
+    assert schemas["TemplateView"] == schemas["ModelSettings"] == {"type": "number", "title": "Patience S"}
 
 
 def test_the_commands_have_an_option_for_it(found: dict[str, Any]) -> None:
@@ -139,11 +176,11 @@ def test_the_commands_have_an_option_for_it(found: dict[str, Any]) -> None:
         verb: [line for line in page.splitlines() if "--patience-s" in line] for verb, page in found["help"].items()
     }
 
-    assert [line.split() for line in lines["queues add"]] == [
-        ["--patience-s", "N", "Seconds", "before", "somebody", "looks", "at", "it"]
-    ]
-    for verb in ("queues set", "data add", "env add", "users add", "users set"):
-        assert [line.split() for line in lines[verb]] == [line.split() for line in lines["queues add"]]
+    assert {verb: [line.split() for line in found] for verb, found in lines.items() if verb != "submit"} == {
+        verb: [["--patience-s", "N", "Seconds", "before", "somebody", "looks", "at", "it"]]
+        for verb in lines
+        if verb != "submit"
+    }
     assert [line.split()[-2:] for line in lines["submit"]] == [["[default:", "30.0]"]]
 
 
@@ -189,3 +226,19 @@ def test_a_user_is_made_changed_shown_and_kept_with_it(found: dict[str, Any]) ->
     assert found["changed user"]["patience_s"] == 90.0
     assert found["kept user"] == 90.0
     assert "less than or equal to 900" in found["refused user"]
+
+
+def test_a_template_is_made_replaced_and_kept_with_it(found: dict[str, Any]) -> None:
+    assert found["usual template"]["patience_s"] == 30.0
+    assert found["made template"]["patience_s"] == found["kept template"] == 60.0
+    assert found["changed template"]["patience_s"] == 90.0
+    assert "less than or equal to 900" in found["refused template"]
+
+
+def test_a_model_is_made_changed_trained_and_kept_with_it(found: dict[str, Any]) -> None:
+    assert found["usual model"]["settings"]["patience_s"] == 30.0
+    assert found["made model"]["settings"]["patience_s"] == 60.0
+    assert found["changed model"]["settings"]["patience_s"] == found["kept model"] == 90.0
+    assert found["training of it"]["settings"]["patience_s"] == 90.0
+    assert found["another training"]["settings"]["patience_s"] == found["kept training"] == 12.5
+    assert "less than or equal to 900" in found["refused model"]

@@ -25,12 +25,13 @@ from typing import (
 from pydantic import (
     AfterValidator,
     AllowInfNan,
+    Field,
     Strict,
     StringConstraints,
 )
 
 from pliant.core.errors import InvalidInput
-from pliant.core.input import Check, Finite, Input, Pattern
+from pliant.core.input import Check, Finite, Input, Number, Pattern
 
 
 class Settable:
@@ -50,12 +51,8 @@ class Settable:
         return next((one for one in self._types() if one is not NoneType), NoneType)
 
     @property
-    def can_be_none(self) -> bool:
-        return NoneType in self._types()
-
-    @property
     def none(self) -> str:
-        """What None means; empty if nobody has said it."""
+        """What None means to who changes it; empty if it means nothing."""
         return next((one.none for one in getattr(self.hint, "__metadata__", ()) if isinstance(one, Input)), "")
 
     def _types(self) -> tuple[Any, ...]:
@@ -114,8 +111,12 @@ def _checks(given: Input) -> Iterator[Any]:
                 yield AfterValidator(_value_check(rule))
             case Finite():
                 yield AllowInfNan(False)
+            case Number():
+                yield Strict()
             case _:
                 yield rule
+    if given.doc:
+        yield Field(description=given.doc)
 
 
 def _value_check(rule: Check) -> Any:

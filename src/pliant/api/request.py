@@ -14,13 +14,16 @@ such only: neither "1" nor 1.0 is 1.
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
-from typing import Annotated, Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, dataclass_transform
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pliant.api.derive import settable, with_checks
 
 B = TypeVar("B")
+
+_MAX_NAMED: Final = 12
+"""A patch that has more fields does not name them all to who gives none."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
@@ -36,7 +39,7 @@ class Request(BaseModel, frozen=True):
         inherited = [one for base in cls.__bases__ if not issubclass(base, BaseModel) for one in settable(base)]
         hints: dict[str, Any] = {}
         for one in inherited:
-            hints[one.name] = own.get(one.name, Annotated[one.hint, Field(description=one.doc or None)])
+            hints[one.name] = own.get(one.name, _described(one.hint, one.doc))
             if one.name not in own and one.field.default_factory is not MISSING:
                 setattr(cls, one.name, Field(default_factory=one.field.default_factory))
         cls.__annotations__ = {name: with_checks(hint) for name, hint in (hints | own).items()}
@@ -46,33 +49,51 @@ class Request(BaseModel, frozen=True):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
-class Patch(Request):
-    """Base of bodies that change something: what is left out stays as it is; at least one field is given."""
+class Changes(Request):
+    """Base of bodies that say something else for fields of a noun; what is left out stays as it is."""
 
     can_be_none: ClassVar[frozenset[str]] = frozenset()
     """Fields that have None as a value; for all others null changes nothing."""
+    described_by: ClassVar[Literal["doc", "none"] | None] = None
+    """What describes a field of the noun: its own description, or what null means."""
 
     def __init_subclass__(cls, of: type | None = None, but: Iterable[str] = (), **options: Any) -> None:
         """Declare the fields of a noun, but for some, as ones that may be left out."""
         own = inspect.get_annotations(cls)
         noun = [one for one in settable(of) if one.name not in {*but, *own}] if of is not None else []
-        cls.can_be_none = cls.can_be_none | {one.name for one in noun if one.can_be_none}
+        cls.can_be_none = cls.can_be_none | {one.name for one in noun if one.none}
         for one in noun:
-            own[one.name] = Annotated[one.hint | None, Field(description=f"null: {one.none}." if one.none else None)]
+            own[one.name] = _described(one.hint | None, getattr(one, cls.described_by) if cls.described_by else "")
             setattr(cls, one.name, None)
         cls.__annotations__ = own
         super().__init_subclass__(**options)
 
     def changes(self) -> Mapping[str, Any]:
-        """Return the fields that change, with their new values."""
+        """Return the fields that change, with their new values; of a body within this one its changes."""
         given = {name: value for name, value in self.given().items() if name in self.model_fields_set}
-        return {name: value for name, value in given.items() if value is not None or name in self.can_be_none}
+        return {
+            name: value.changes() if isinstance(value, Changes) else value
+            for name, value in given.items()
+            if value is not None or name in self.can_be_none
+        }
+
+
+class Patch(Changes):
+    """Base of bodies that change something that is kept: at least one field is given."""
+
+    described_by = "none"
 
     @model_validator(mode="after")
     def _something(self) -> Self:
         if not self.model_fields_set:
-            raise ValueError(f"nothing to change: give one of {', '.join(type(self).model_fields)}")
+            names = list(type(self).model_fields)
+            which = f"one of {', '.join(names)}" if len(names) <= _MAX_NAMED else "at least one field"
+            raise ValueError(f"nothing to change: give {which}")
         return self
+
+
+def _described(hint: Any, doc: str) -> Any:
+    return Annotated[hint, Field(description=doc)] if doc else hint
 
 
 def refuse(body: B, faults: Iterable[str]) -> B:

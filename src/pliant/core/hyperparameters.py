@@ -5,60 +5,62 @@ Whoever checks what was entered and whoever builds an optimizer from it read the
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Final, Literal
+
+from annotated_types import Ge, Le, MaxLen
 
 from pliant.core.errors import Problem
+from pliant.core.input import Input
+from pliant.core.parameter import Real
 
 Engine = Literal["single", "distributed", "elastic"]
 """One task; so many processes as an ordinary `torch.distributed` script has them; a job that grows and shrinks."""
 ENGINES: Final[tuple[Engine, ...]] = ("single", "distributed", "elastic")
 
 
+Count = Annotated[int, Input(Ge(1), Le(2**31 - 1))]
+_Word = Annotated[str, Input(MaxLen(60))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyperparameters:
     """The numbers of a training. None leaves a parameter of an optimizer at torch's own default."""
 
-    learning_rate: float = 0.01
-    """At the beginning."""
-    batch_size: int = 32
+    learning_rate: Real = 0.01  # at the beginning
+    batch_size: Count = 32
     """Samples of one optimizer step, over all workers together."""
-    test_batch_size: int = 64
-    """Samples that are evaluated at once."""
-    epochs: int = 10
-    optimizer: str = "SGD"
-    """One of `OPTIMIZERS`."""
-    momentum: float | None = None
-    dampening: float | None = None
-    weight_decay: float | None = None
+    test_batch_size: Count = 64  # samples that are evaluated at once
+    epochs: Count = 10
+    optimizer: _Word = "SGD"
+    """SGD, Momentum, Nesterov, GradientDescent, Adam, AdamW, NAdam, RAdam, Adamax, SparseAdam, Adagrad, Adadelta,
+    RMSprop, ASGD or Rprop, in letters of any case."""
+    momentum: Real | None = None
+    dampening: Real | None = None
+    weight_decay: Real | None = None
     nesterov: bool | None = None
-    beta1: float | None = None
-    beta2: float | None = None
-    epsilon: float | None = None
+    beta1: Real | None = None
+    beta2: Real | None = None
+    epsilon: Real | None = None
     amsgrad: bool | None = None
-    rho: float | None = None
-    alpha: float | None = None
+    rho: Real | None = None
+    alpha: Real | None = None
     centered: bool | None = None
-    lambd: float | None = None
-    lr_decay: float | None = None
-    """Adagrad's own; not the policy's."""
-    lr_policy: str = "fixed"
-    """One of `LR_POLICIES`; the learning rate changes once an epoch."""
-    lr_gamma: float | None = None
-    """What the learning rate is multiplied by (a policy's gamma, decay rate or factor)."""
-    lr_step_size: int | None = None
-    """Epochs between two changes (a policy's step size, decay steps or period)."""
-    lr_power: float | None = None
-    lr_milestones: tuple[int, ...] = ()
-    """Epochs at which it changes, growing."""
-    lr_values: tuple[float, ...] = ()
-    """The learning rates before, between and after the milestones; one more than those."""
-    lr_end: float | None = None
-    """The lowest learning rate."""
-    lr_staircase: bool | None = None
-    """It changes at whole multiples of `lr_step_size` only."""
-    lr_patience: int | None = None
-    """Epochs without a better loss before it changes."""
+    lambd: Real | None = None
+    lr_decay: Real | None = None  # Adagrad's own; not the policy's
+    lr_policy: _Word = "fixed"  # the learning rate changes once an epoch
+    """fixed, step, multistep, exp, inv, poly, sigmoid, exponential, inversetime, naturalexp, piecewise, polynomial,
+    cosineannealing or reducelronplateau."""
+    lr_gamma: Real | None = None  # what the learning rate is multiplied by (a policy's gamma, decay rate or factor)
+    lr_step_size: Count | None = None  # epochs between two changes (a policy's step size, decay steps or period)
+    lr_power: Real | None = None
+    lr_milestones: Annotated[tuple[Count, ...], Input(MaxLen(1000))] = ()  # epochs at which it changes, growing
+    lr_values: Annotated[tuple[Real, ...], Input(MaxLen(1000))] = ()
+    # the learning rates before, between and after the milestones; one more than those
+    lr_end: Real | None = None  # the lowest learning rate
+    lr_staircase: bool | None = None  # it changes at whole multiples of `lr_step_size` only
+    lr_patience: Annotated[int, Input(Ge(0), Le(2**31 - 1))] | None = None
+    # epochs without a better loss before it changes
 
 
 _BETAS: Final = frozenset({"beta1", "beta2", "epsilon"})
@@ -137,6 +139,16 @@ _MAX_SHOWN: Final = 80
 def optimizer_named(name: str) -> str | None:
     """Return the optimizer as `OPTIMIZERS` writes it, whatever the case of its letters; None if there is none."""
     return next((known for known in OPTIMIZERS if known.lower() == name.lower()), None)
+
+
+def with_changes(before: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
+    """Return the numbers with these changes; None goes back to the default. Whether they fit is not looked at."""
+    fresh = Hyperparameters()
+    given = {name: getattr(fresh, name) if value is None else value for name, value in changes.items()}
+    after = replace(before, **given)
+    return replace(
+        after, optimizer=optimizer_named(after.optimizer) or after.optimizer, lr_policy=after.lr_policy.lower()
+    )
 
 
 def problems_of(chosen: Hyperparameters) -> tuple[Problem, ...]:

@@ -33,25 +33,32 @@ class Finite:
     """A number has to be finite."""
 
 
-FINITE: Final = Finite()
+class Number:
+    """A number has to be given as one: the text "1.5" is none."""
 
-Rule = BaseMetadata | GroupedMetadata | Pattern | Check | Finite
+
+FINITE: Final = Finite()
+NUMBER: Final = Number()
+
+Rule = BaseMetadata | GroupedMetadata | Pattern | Check | Finite | Number
 
 
 class Input:
     """The rules for a field that a person gives."""
 
-    __slots__ = ("none", "rules")
+    __slots__ = ("doc", "none", "rules")
 
-    def __init__(self, *rules: Rule, none: str = "") -> None:
+    def __init__(self, *rules: Rule, none: str = "", doc: str = "") -> None:
         """Say the rules.
 
         Args:
             rules: all of which the value has to keep.
-            none: what None means where it can be given, such as "no limit".
+            none: what None means to who changes the field, such as "null: no limit."; without it None changes nothing.
+            doc: what every value of this type is, whichever field it is given for.
         """
         self.rules = rules
         self.none = none
+        self.doc = doc
 
 
 def values_of(shape: type, noun: object) -> dict[str, Any]:

@@ -4,35 +4,41 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from annotated_types import Ge, Le, Len, MaxLen
 
 from pliant.core.errors import Problem
-
-ParameterKind = Literal["int", "float", "bool", "text", "choice"]
-Value = bool | int | float | str
-"""What a parameter can be."""
+from pliant.core.input import FINITE, NUMBER, Input, Pattern
 
 MAX_TEXT: Final = 4000
 """Characters of a text."""
 MAX_PARAMETERS: Final = 200
+
+ParameterKind = Literal["int", "float", "bool", "text", "choice"]
+Real = Annotated[float, Input(NUMBER, FINITE)]
+Text = Annotated[str, Input(MaxLen(MAX_TEXT), Pattern(r"^[^\x00]*$"))]
+Value = bool | Annotated[int, Input(Ge(-(2**63)), Le(2**63 - 1))] | Real | Annotated[str, Input(MaxLen(MAX_TEXT))]
+"""What a parameter can be."""
+ParameterName = Annotated[str, Input(MaxLen(100))]
+"""As it is given with a value; whether there is such a parameter is seen later."""
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
 _MAX_SHOWN: Final = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Parameter:
     """A value that a template's code asks for by name."""
 
-    name: str
+    name: Annotated[str, Input(Len(1, 60))]
     kind: ParameterKind
     default: Value | None = None
-    """None: every model has to give it."""
-    minimum: float | None = None
-    """Of a number."""
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
-    """Of a choice."""
-    description: str = ""
+    """Left out: every model has to give it."""
+    minimum: Real | None = None  # of a number
+    maximum: Real | None = None
+    choices: Annotated[tuple[Annotated[str, Input(Len(1, 200))], ...], Input(MaxLen(100))] = ()  # of a choice
+    description: Text = ""
 
 
 def problems_of(parameters: Sequence[Parameter]) -> tuple[Problem, ...]:

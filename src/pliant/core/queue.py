@@ -47,7 +47,9 @@ class GroupSettings:
     """What people say of a resource group, but for its hosts."""
 
     name: Name
-    slots_per_host: Annotated[NumSlots | Formula | None, Input(Check(_check_slots), none="all that a host has")] = None
+    slots_per_host: Annotated[
+        NumSlots | Formula | None, Input(Check(_check_slots), none="null: all that a host has.")
+    ] = None
     """A number, or a formula over `ngpus` and `ncpus` such as `min(ngpus, 4)`; null: all that a host has."""
     description: Description = ""
 
@@ -95,11 +97,11 @@ class QueueSettings:
     """Whether its jobs can be shrunk and paused for others; if not they keep what they have."""
     weight: Annotated[int, Input(Ge(1), Le(MAX_WEIGHT))] = 1
     """Queues whose groups overlap share those slots in the ratio of their weights."""
-    default_environment: Annotated[Annotated[str, Input(Len(1, 200))] | None, Input(none="none")] = None
+    default_environment: Annotated[Annotated[str, Input(Len(1, 200))] | None, Input(none="null: none.")] = None
     """Of its jobs that name none."""
-    run_as: Annotated[SystemUser | None, Input(none="the server's own user")] = None
+    run_as: Annotated[SystemUser | None, Input(none="null: the server's own user.")] = None
     """The user of the operating system that its jobs run as; the server has to run as root."""
-    max_tasks_per_job: Annotated[NumTasks | None, Input(none="no limit")] = None
+    max_tasks_per_job: Annotated[NumTasks | None, Input(none="null: no limit.")] = None
     open: bool = True
     """Whether it takes new jobs."""
     description: Description = ""

@@ -1,65 +1,53 @@
 """Templates and models: code with its parameters, and what it is trained on and how; and whether all of that fits."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pliant.core import parameter
 from pliant.core.errors import Problem
-from pliant.core.hyperparameters import ENGINES, Engine, Hyperparameters, problems_of
-from pliant.core.parameter import Parameter, Value
+from pliant.core.hyperparameters import Engine, problems_of
+from pliant.core.input import values_of
+from pliant.core.model import ModelDefinition, TemplateSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(TemplateSettings):
     """Code with what has to be known to run it."""
 
     KIND: ClassVar[str] = "template"
 
-    name: str
     owner: str
-    framework: str
-    main_file: str
-    """Relative to the code."""
-    description: str = ""
-    parameters: tuple[Parameter, ...] = ()
-    engines: tuple[Engine, ...] = ENGINES
-    """That the main file is written for; the first is a model's if it names none."""
     code: str
     """Where its files lie: a folder of `CodeFolders`, named after it and the revision that brought them."""
     checksum: str
     """SHA-256 over the names and contents of the files, in hex."""
     num_files: int
     num_bytes: int
-    shared_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(ModelDefinition):
     """What trainings are made of."""
 
     KIND: ClassVar[str] = "model"
 
-    name: str
     owner: str
     template: Template
     """As it was at `template_revision`; a later change of the template is taken over only when somebody asks for it."""
     template_revision: int
-    description: str = ""
-    dataset: str | None = None
-    """The name of a data set."""
-    data_dir: str | None = None
-    """Or the whole path of a folder."""
-    hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    """Of the template's own, those that were given."""
-    engine: Engine
-    max_workers: int = 1
-    slots_per_worker: int = 1
-    priority: int
-    queue: str
-    environment: str | None = None
-    shared_with: tuple[str, ...] = ()
+    engine: Engine = field()  # `field()`: without a default, which the inherited one has
+
+
+def said_of(kind: type[TemplateSettings | ModelDefinition], settings: object) -> dict[str, Any]:
+    """Return the fields of a template or of a model that a person writes, every user of `shared_with` once."""
+    values = values_of(kind, settings)
+    return {**values, "shared_with": name_once(values["shared_with"])}
+
+
+def name_once(users: Iterable[str]) -> tuple[str, ...]:
+    """Return these users, each of them once."""
+    return tuple(dict.fromkeys(users))
 
 
 def problems_of_model(model: Model) -> tuple[Problem, ...]:

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final
+from typing import Any
 
-from pliant.api.models import ModelPatch, ModelRequest, TrainingRequest
-from pliant.catalog.models.model import Model, Template, problems_of_model
+from pliant.catalog.models.model import Model, Template, name_once, problems_of_model, said_of
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.templates import TemplateCatalog
 from pliant.catalog.models.training import SEPARATOR, Training
@@ -16,23 +15,9 @@ from pliant.catalog.sharing import problems_of_shares, require_owner, require_vi
 from pliant.core.access import Principal
 from pliant.core.dataset import Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
-from pliant.core.hyperparameters import Hyperparameters
+from pliant.core.hyperparameters import with_changes
+from pliant.core.model import ModelDefinition
 from pliant.core.registry import Kept, Registry, iterate_nouns
-
-_AS_THEY_ARE: Final = (
-    "engine",
-    "max_workers",
-    "slots_per_worker",
-    "priority",
-    "queue",
-    "environment",
-    "dataset",
-    "data_dir",
-    "description",
-    "shared_with",
-)
-"""Fields that a change sets as it gives them."""
-_CAN_BE_NONE: Final = frozenset({"environment", "dataset", "data_dir"})
 
 
 class ModelCatalog:
@@ -60,38 +45,37 @@ class ModelCatalog:
         """Return how many trainings of a model are kept."""
         return sum(1 for _ in self._trainings(name))
 
-    def add(self, caller: Principal, asked: ModelRequest) -> Kept[Model]:
-        """Keep a new model.
+    def add(self, caller: Principal, template: str, asked: ModelDefinition) -> Kept[Model]:
+        """Keep a new model of a template.
 
         Raises:
             InvalidInput: with everything that does not fit.
             Conflict: the name is taken.
         """
         with self._lock:
-            template = self._template(caller, asked.template)
+            made_from = self._template(caller, template)
             model = Model(
-                name=asked.name,
                 owner=caller.name,
-                template=template.noun,
-                template_revision=template.revision,
-                description=asked.description,
-                dataset=asked.dataset,
-                data_dir=asked.data_dir,
-                hyperparameters=asked.hyperparameters.applied(Hyperparameters()),
-                parameters=dict(asked.parameters),
-                engine=asked.engine or template.noun.engines[0],
-                max_workers=asked.max_workers,
-                slots_per_worker=asked.slots_per_worker,
-                priority=asked.priority,
-                queue=asked.queue,
-                environment=asked.environment,
-                shared_with=tuple(dict.fromkeys(asked.shared_with)),
+                template=made_from.noun,
+                template_revision=made_from.revision,
+                **said_of(ModelDefinition, asked) | {"engine": asked.engine or made_from.noun.engines[0]},
             )
             self._check(caller, model)
             return self._registry.add(model, at=self._ports.now())
 
-    def change(self, caller: Principal, name: str, patch: ModelPatch, revision: int | None) -> Kept[Model]:
-        """Change a model; trainings that were started stay as they are.
+    def change(
+        self,
+        caller: Principal,
+        name: str,
+        changes: Mapping[str, Any],
+        revision: int | None = None,
+        *,
+        newest_template: bool = False,
+    ) -> Kept[Model]:
+        """Change a model, as `apply_changes` does; trainings that were started stay as they are.
+
+        Args:
+            newest_template: go over to the newest revision of its template.
 
         Raises:
             NotFound, Forbidden: there is none that they see, or it is somebody else's.
@@ -101,8 +85,8 @@ class ModelCatalog:
         with self._lock:
             kept = self.get(caller, name)
             require_owner(caller, kept.noun, f"the model {name!r}")
-            model = apply_change(kept.noun, patch)
-            if patch.newest_template:
+            model = apply_changes(kept.noun, changes)
+            if newest_template:
                 newest = self._template(caller, model.template.name)
                 model = replace(model, template=newest.noun, template_revision=newest.revision)
             self._check(caller, model)
@@ -127,14 +111,14 @@ class ModelCatalog:
             self._registry.remove(Model, name, revision=revision)
             self._templates.release(model.template.name)
 
-    def for_training(self, caller: Principal, name: str, asked: TrainingRequest) -> tuple[Model, str]:
+    def for_training(self, caller: Principal, name: str, changes: Mapping[str, Any]) -> tuple[Model, str]:
         """Return a model as one training of it shall be, and the checksum of its data set.
 
         Raises:
             NotFound: there is none that they see.
             InvalidInput: with everything that does not fit.
         """
-        model = apply_change(self.get(caller, name).noun, asked)
+        model = apply_changes(self.get(caller, name).noun, changes)
         self._check(caller, model, ready=True)
         return model, _checksum_of_data(self._registry, model)
 
@@ -163,24 +147,25 @@ class ModelCatalog:
         return job is not None and not job.ended
 
 
-def apply_change(model: Model, asked: ModelPatch | TrainingRequest) -> Model:
-    """Return a model with what was asked for; whether it fits is not looked at."""
-    names = asked.model_fields_set.intersection(_AS_THEY_ARE)
-    changes: dict[str, Any] = {name: getattr(asked, name) for name in names}
-    changes = {name: value for name, value in changes.items() if value is not None or name in _CAN_BE_NONE}
-    if changes.get("dataset") is not None:
-        changes.setdefault("data_dir", None)
-    if changes.get("data_dir") is not None:
-        changes.setdefault("dataset", None)
-    if changes.get("engine") == "single":
-        changes.setdefault("max_workers", 1)
-    if "shared_with" in changes:
-        changes["shared_with"] = tuple(dict.fromkeys(changes["shared_with"]))
-    if asked.hyperparameters is not None:
-        changes["hyperparameters"] = asked.hyperparameters.applied(model.hyperparameters)
-    if asked.parameters is not None:
-        changes["parameters"] = _merge(model.parameters, asked.parameters)
-    return replace(model, **changes)
+def apply_changes(model: Model, changes: Mapping[str, Any]) -> Model:
+    """Return a model with changes of its fields; whether they fit is not looked at.
+
+    Of `hyperparameters` and `parameters` only those change that are in the mapping; None goes back to the default.
+    """
+    after = dict(changes)
+    if after.get("dataset") is not None:
+        after.setdefault("data_dir", None)
+    if after.get("data_dir") is not None:
+        after.setdefault("dataset", None)
+    if after.get("engine") == "single":
+        after.setdefault("max_workers", 1)
+    if "hyperparameters" in after:
+        after["hyperparameters"] = with_changes(model.hyperparameters, after["hyperparameters"])
+    if "parameters" in after:
+        after["parameters"] = _merge(model.parameters, after["parameters"])
+    if "shared_with" in after:
+        after["shared_with"] = name_once(after["shared_with"])
+    return replace(model, **after)
 
 
 def _merge(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,15 +9,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Any
 
-from pliant.api.models import TemplateRequest
 from pliant.catalog.models.code_folders import CodeFolders, check_main_file, folder_name
-from pliant.catalog.models.model import Model, Template
+from pliant.catalog.models.model import Model, Template, said_of
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.core.model import TemplateSettings
 from pliant.core.parameter import problems_of
 from pliant.core.registry import Kept, Registry, iterate_nouns
 
@@ -53,7 +52,7 @@ class TemplateCatalog:
         """Return the folder with the files of a template as it is, or as a model was made from it."""
         return self._folders.path(template.code)
 
-    def add(self, caller: Principal, asked: TemplateRequest, archive: Path) -> Kept[Template]:
+    def add(self, caller: Principal, asked: TemplateSettings, archive: Path) -> Kept[Template]:
         """Keep a new template.
 
         Raises:
@@ -72,13 +71,13 @@ class TemplateCatalog:
                 checksum=code.checksum,
                 num_files=code.num_files,
                 num_bytes=code.num_bytes,
-                **_fields_of(asked),
+                **said_of(TemplateSettings, asked),
             )
             self._folders.keep(draft, noun.code)
             return self._registry.add(noun, at=self._ports.now())
 
     def replace(
-        self, caller: Principal, name: str, asked: TemplateRequest, archive: Path | None, revision: int | None
+        self, caller: Principal, name: str, asked: TemplateSettings, archive: Path | None, revision: int | None
     ) -> Kept[Template]:
         """Replace a template; without an archive its files stay.
 
@@ -96,7 +95,7 @@ class TemplateCatalog:
         drafting = nullcontext((None, None)) if archive is None else self._folders.draft(archive, asked.main_file)
         with drafting as (draft, code), self._lock:
             kept = self.get(caller, name)
-            noun = replace(kept.noun, **_fields_of(asked))
+            noun = replace(kept.noun, **said_of(TemplateSettings, asked))
             if draft is None or code is None:
                 check_main_file(self._folders.path(noun.code), asked.main_file)
             else:
@@ -126,8 +125,8 @@ class TemplateCatalog:
             self._registry.remove(Template, name, revision=revision)
             self._sweep(name)
 
-    def _check(self, asked: TemplateRequest, owner: str) -> None:
-        problems = [*problems_of([one.noun() for one in asked.parameters])]
+    def _check(self, asked: TemplateSettings, owner: str) -> None:
+        problems = [*problems_of(asked.parameters)]
         if len(set(asked.engines)) != len(asked.engines):
             problems.append(Problem(field="engines", message="one is given twice; give each once"))
         problems += problems_of_shares(asked.shared_with, owner, self._ports.unknown_users)
@@ -146,19 +145,6 @@ class TemplateCatalog:
         """Remove the files of former revisions of a template that no model needs any more."""
         with self._lock:
             self._sweep(name)
-
-
-def _fields_of(asked: TemplateRequest) -> dict[str, Any]:
-    """Return the fields of a template that a person writes."""
-    return {
-        "name": asked.name,
-        "framework": asked.framework,
-        "main_file": asked.main_file,
-        "description": asked.description,
-        "parameters": tuple(one.noun() for one in asked.parameters),
-        "engines": asked.engines,
-        "shared_with": tuple(dict.fromkeys(asked.shared_with)),
-    }
 
 
 def _list_models(caller: Principal, models: Collection[Model]) -> str:

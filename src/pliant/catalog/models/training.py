@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from pliant.api.models import Origin
 from pliant.catalog.models.model import Model
+from pliant.core.model import Origin
 
 SEPARATOR: Final = "/"
 

@@ -4,12 +4,12 @@ A training is named before its job is submitted, so that a name stands for one j
 with is copied then: nothing that happens to the template, the model or another job later changes it.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import RLock
-from typing import Final
+from typing import Any, Final
 
-from pliant.api.models import Origin, TrainingRequest
 from pliant.catalog.models.code_archive import CodeArchives
 from pliant.catalog.models.content_store import CODE, WEIGHTS, ContentStore
 from pliant.catalog.models.model import Model
@@ -21,6 +21,7 @@ from pliant.catalog.sharing import name_not_found, require_owner, take_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.job import Job, JobSpec, default_virtual_workers
+from pliant.core.model import Origin, WeightsSource
 from pliant.core.registry import Kept, Registry, iterate_nouns
 
 _PREFIX: Final = "training-"
@@ -80,9 +81,21 @@ class Trainings:
         return self._ports.jobs.find(training.job_id) if training.job_id else None
 
     def start(
-        self, caller: Principal, model: str, asked: TrainingRequest, uploaded: Path | None = None
+        self,
+        caller: Principal,
+        model: str,
+        changes: Mapping[str, Any],
+        *,
+        name: str | None = None,
+        weights: WeightsSource | None = None,
+        uploaded: Path | None = None,
     ) -> Kept[Training]:
-        """Start a training; `uploaded` is a file with the weights to start from.
+        """Start a training of a model as it is with some changes, which count for this training only.
+
+        Args:
+            name: the first of `training-1`, `training-2`, … that is above all others if left out.
+            weights: those to start from.
+            uploaded: or a file with them.
 
         Raises:
             NotFound: there is no such model that they see.
@@ -91,9 +104,9 @@ class Trainings:
             Unavailable: the server is going down, or its disk cannot take the files.
         """
         with self._lock:
-            ran, checksum, found = self._check(caller, model, asked, uploaded)
+            ran, checksum, found = self._check(caller, model, changes, weights, uploaded)
             training = Training(
-                name=key_of(model, asked.name or ""),
+                name=key_of(model, name or ""),
                 owner=caller.name,
                 ran=ran,
                 code_hash="",
@@ -103,8 +116,8 @@ class Trainings:
             kept = self._reserve(training, found)
         try:
             origin = kept.noun.origin
-            weights = None if origin is None else self._contents.path(origin.checksum, WEIGHTS)
-            spec = job_spec(ran, kept.noun.title, weights)
+            first = None if origin is None else self._contents.path(origin.checksum, WEIGHTS)
+            spec = job_spec(ran, kept.noun.title, first)
             job = self._ports.jobs.submit(spec, self._archives.path(kept.noun.code_hash), caller)
         except BaseException:
             with self._lock:
@@ -170,17 +183,22 @@ class Trainings:
         self._contents.sweep(used)
 
     def _check(
-        self, caller: Principal, model: str, asked: TrainingRequest, uploaded: Path | None
+        self,
+        caller: Principal,
+        model: str,
+        changes: Mapping[str, Any],
+        weights: WeightsSource | None,
+        uploaded: Path | None,
     ) -> tuple[Model, str, WeightsFile | None]:
         """Return the model as it shall be trained, the checksum of its data and the weights that it starts from."""
         problems: list[Problem] = []
         found: WeightsFile | None = None
         try:
-            found = self._initial_weights.find(caller, model, asked.weights, uploaded)
+            found = self._initial_weights.find(caller, model, weights, uploaded)
         except InvalidInput as error:
             problems += error.problems
         try:
-            ran, checksum = self._models.for_training(caller, model, asked)
+            ran, checksum = self._models.for_training(caller, model, changes)
         except InvalidInput as error:
             raise InvalidInput(*error.problems, *problems) from error
         if problems:

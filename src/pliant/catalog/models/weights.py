@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pliant.api.models import WeightsFrom
 from pliant.catalog.models.ports import Jobs
 from pliant.catalog.models.training import Training
 from pliant.core.access import Principal
 from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.core.model import WeightsSource
 from pliant.files.members import ArchiveLimits, Inspection
 from pliant.files.zipped import member_of
 
@@ -40,7 +40,7 @@ class InitialWeights:
         self._get = get
 
     def find(
-        self, caller: Principal, model: str, asked: WeightsFrom | None, uploaded: Path | None
+        self, caller: Principal, model: str, asked: WeightsSource | None, uploaded: Path | None
     ) -> WeightsFile | None:
         """Return the weights for a training of a model; None if it starts from its own.
 

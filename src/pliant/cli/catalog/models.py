@@ -1,7 +1,6 @@
 """The commands `models …`: templates with data, numbers and an engine."""
-# ruff: noqa: ARG001 (a parameter declares an option; those that are fields of a request are taken from the context)
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Final
 
@@ -11,11 +10,14 @@ from rich.text import Text
 from pliant.api.models import ModelPage, ModelPatch, ModelRequest, ModelSettings, ModelView
 from pliant.cli import formatting
 from pliant.cli.catalog.assignments import assigned
-from pliant.cli.options import JsonOption, filled, option, whole_path
+from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, show_facts, show_list, tell
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
+from pliant.core.model import ModelDefinition
+from pliant.core.parameter import Value
 
 app = typer.Typer(
     name="models",
@@ -25,20 +27,26 @@ app = typer.Typer(
 )
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the model.", show_default=False)]
-DatasetOption = Annotated[str | None, option("A data set, by name.", "--dataset")]
-DataDirOption = Annotated[str | None, option("Instead: a folder of the server's.", "--data-dir", metavar="DIR")]
-EngineOption = Annotated[str | None, option("How it is trained.", "--engine", metavar="single|distributed|elastic")]
-MaxOption = Annotated[int | None, option("Workers, at most.", "--max", metavar="N")]
-SlotsOption = Annotated[int | None, option("GPUs (or CPU slots) of every worker.", "--slots-per-worker", metavar="N")]
-PriorityOption = Annotated[int | None, option("1 to 10000.", "--priority", metavar="N")]
-QueueOption = Annotated[str | None, option("Where its jobs wait.", "--queue")]
-EnvironmentOption = Annotated[str | None, option("What its tasks run in.", "--environment")]
-DescriptionOption = Annotated[str | None, option("For people.", "--description")]
-SetOption = Annotated[list[str] | None, option("A number or parameter; repeatable.", "--set", metavar="NAME=VALUE")]
-ShareOption = Annotated[list[str] | None, option("Who else may use it; repeatable.", "--share", metavar="USER")]
-
-GIVEN: Final = ("dataset", "engine", "max_workers", "slots_per_worker", "priority", "queue", "environment")
-"""Options that are fields of a request as they are."""
+ASSIGNMENTS: Final = worded("A number or parameter; repeatable.", "--set", metavar="NAME=VALUE", type=list[str])
+TRAINING: Final[Table] = {
+    "dataset": worded("A data set, by name."),
+    "data_dir": worded("Instead: a folder of the server's.", metavar="DIR", read=whole_path),
+    "engine": worded("How it is trained."),
+    "max_workers": worded("Workers, at most.", "--max"),
+    "slots_per_worker": worded("GPUs (or CPU slots) of every worker."),
+    "priority": worded("1 to 10000."),
+    "queue": worded("Where its jobs wait."),
+    "environment": worded("What its tasks run in."),
+    "hyperparameters": None,
+    "parameters": None,
+}
+"""How the fields are asked for that say how a model is trained, but for what `--set` takes."""
+_MODEL: Final[Table] = {
+    **TRAINING,
+    "description": worded("For people."),
+    "assignments": ASSIGNMENTS,
+    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER", type=list[str]),
+}
 
 _COLUMNS = (
     TableColumn(title="NAME"),
@@ -62,21 +70,12 @@ def list_models(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 @app.command("add")
-def add(  # noqa: PLR0913 (one parameter per option)
+@takes(options_of(ModelDefinition, _MODEL, but=("name",)))
+def add(
     context: typer.Context,
     name: NameArgument,
     template: Annotated[str, typer.Option(metavar="NAME", help="What it is made from.", show_default=False)],
-    dataset: DatasetOption = None,
-    data_dir: DataDirOption = None,
-    engine: EngineOption = None,
-    max_workers: MaxOption = None,
-    slots_per_worker: SlotsOption = None,
-    priority: PriorityOption = None,
-    queue: QueueOption = None,
-    environment: EnvironmentOption = None,
-    description: DescriptionOption = None,
-    assignments: SetOption = None,
-    share: ShareOption = None,
+    given: Given,
     as_json: JsonOption = False,
 ) -> None:
     """Make a model of a template.
@@ -89,10 +88,10 @@ def add(  # noqa: PLR0913 (one parameter per option)
         --set optimizer=Adam --set learning_rate=0.001 --set width=64
     """
     with open_client(context) as client:
-        parameters = {one.name: one.default for one in client.templates.get(template).parameters if assignments}
-        texts = {key: value for key, value in parameters.items() if value is not None}
-        given = {"name": name, "template": template, **_given(context), **assigned(assignments or (), texts)}
-        view = client.models.add(checked(ModelRequest, given))
+        asked = client.templates.get(template).parameters if "assignments" in given else ()
+        texts = {one.name: one.default for one in asked if one.default is not None}
+        request = {"name": name, "template": template, **with_assignments(given, texts)}
+        view = client.models.add(checked(ModelRequest, request))
     tell(view, f"{view.name} is a model; `pliant train {view.name}` trains it", as_json=as_json)
 
 
@@ -115,20 +114,11 @@ def show_model(context: typer.Context, name: NameArgument, as_json: JsonOption =
 
 
 @app.command("set")
-def set_model(  # noqa: PLR0913 (one parameter per option)
+@takes(options_of(ModelDefinition, _MODEL, but=("name",)))
+def set_model(
     context: typer.Context,
     name: NameArgument,
-    dataset: DatasetOption = None,
-    data_dir: DataDirOption = None,
-    engine: EngineOption = None,
-    max_workers: MaxOption = None,
-    slots_per_worker: SlotsOption = None,
-    priority: PriorityOption = None,
-    queue: QueueOption = None,
-    environment: EnvironmentOption = None,
-    description: DescriptionOption = None,
-    assignments: SetOption = None,
-    share: ShareOption = None,
+    given: Given,
     newest_template: Annotated[
         bool, typer.Option("--newest-template", help="Go over to the newest revision of its template.")
     ] = False,
@@ -143,12 +133,9 @@ def set_model(  # noqa: PLR0913 (one parameter per option)
     """
     with open_client(context) as client:
         view = client.models.get(name)
-        given = {
-            **_given(context),
-            **assigned(assignments or (), view.settings.parameters),
-            **({"newest_template": True} if newest_template else {}),
-        }
-        view = client.models.change(name, checked(ModelPatch, given), revision=view.revision)
+        asked = with_assignments(given, view.settings.parameters)
+        asked |= {"newest_template": True} if newest_template else {}
+        view = client.models.change(name, checked(ModelPatch, asked), revision=view.revision)
     tell(view, f"{view.name} is changed; it is at revision {view.revision}", as_json=as_json)
 
 
@@ -161,15 +148,10 @@ def remove(context: typer.Context, name: NameArgument, as_json: JsonOption = Fal
     tell({"removed": name}, said, as_json=as_json)
 
 
-def _given(context: typer.Context) -> dict[str, object]:
-    """Return the fields of a request that its options say as they are, or nearly so."""
-    params = context.params
-    nearly = {
-        "data_dir": whole_path(params["data_dir"]),
-        "description": params["description"],
-        "shared_with": tuple(params["share"] or ()) or None,
-    }
-    return filled({field: params[field] for field in GIVEN} | nearly)
+def with_assignments(given: Given, present: Mapping[str, Value]) -> Given:
+    """Return the fields of a request: those that have options, and those that `--set` says; see `assigned`."""
+    with_options = {name: value for name, value in given.items() if name != "assignments"}
+    return with_options | assigned(given.get("assignments", ()), present)
 
 
 def facts_of(settings: ModelSettings) -> Iterator[tuple[str, str]]:

@@ -9,12 +9,14 @@ from rich.text import Text
 
 from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
 from pliant.cli import formatting
-from pliant.cli.options import JsonOption, filled
+from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.model import TemplateSettings
 from pliant.core.parameter import Parameter
 
 app = typer.Typer(
@@ -25,9 +27,19 @@ app = typer.Typer(
 )
 
 DESCRIPTION: Final = "template.toml"
-"""In the folder of a template: what else has to be known, as the fields of `TemplateRequest`."""
+"""In the folder of a template: what else has to be known, as the fields of `TemplateSettings`."""
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the template.", show_default=False)]
+
+_TEMPLATE: Final[Table] = {
+    "name": worded("Instead of the name in template.toml."),
+    "main_file": worded("The file to run.", "--main", metavar="FILE"),
+    "framework": worded("For people."),
+    "description": worded("For people."),
+    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER", type=list[str]),
+    "parameters": None,
+    "engines": None,
+}
 
 _COLUMNS = (
     TableColumn(title="NAME"),
@@ -50,14 +62,11 @@ def list_templates(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 @app.command("add")
-def add(  # noqa: PLR0913 (one parameter per option)
+@takes(options_of(TemplateSettings, _TEMPLATE))
+def add(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="FOLDER", help="Its code and template.toml.", show_default=False)],
-    name: Annotated[str | None, typer.Option(metavar="TEXT", help="Instead of the name in template.toml.")] = None,
-    main_file: Annotated[str | None, typer.Option("--main", metavar="FILE", help="The file to run.")] = None,
-    framework: Annotated[str | None, typer.Option(metavar="TEXT", help="For people.")] = None,
-    description: Annotated[str | None, typer.Option(metavar="TEXT", help="For people.")] = None,
-    share: Annotated[list[str] | None, typer.Option(metavar="USER", help="Who else may use it; repeatable.")] = None,
+    given: Given,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the one of this name.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,8 +79,7 @@ def add(  # noqa: PLR0913 (one parameter per option)
     pliant templates add my-code --name mine --main train.py
     """
     folder = path.expanduser()
-    given = {"name": name, "main_file": main_file, "framework": framework, "description": description}
-    request = request_of(folder, {**filled(given), **({"shared_with": tuple(share)} if share else {})})
+    request = request_of(folder, given)
     with open_client(context) as client:
         view = (client.templates.replace if replace else client.templates.add)(folder, request)
     said = f"{view.name} is a template; `pliant models add NAME --template {view.name}` makes a model of it"
@@ -120,7 +128,7 @@ def remove(context: typer.Context, name: NameArgument, as_json: JsonOption = Fal
     tell({"removed": name}, f"{name} is removed", as_json=as_json)
 
 
-def request_of(folder: Path, given: dict[str, Any]) -> TemplateRequest:
+def request_of(folder: Path, given: Given) -> TemplateRequest:
     """Return what to ask for: what was given, else what `template.toml` in the folder says.
 
     Raises:

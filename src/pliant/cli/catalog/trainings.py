@@ -1,37 +1,37 @@
 """The commands `train` and `trainings`: start a training of a model, list them, show one, fetch what it left."""
-# ruff: noqa: ARG001 (a parameter declares an option; those that are fields of a request are taken from the context)
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.text import Text
 
 from pliant.api.models import TrainingPage, TrainingRequest, TrainingView, WeightsFrom
 from pliant.cli import formatting
-from pliant.cli.catalog.assignments import assigned
-from pliant.cli.catalog.models import (
-    GIVEN,
-    DatasetOption,
-    EngineOption,
-    EnvironmentOption,
-    MaxOption,
-    PriorityOption,
-    QueueOption,
-    SetOption,
-    SlotsOption,
-    facts_of,
-)
+from pliant.cli.catalog.models import ASSIGNMENTS, TRAINING, facts_of, with_assignments
+from pliant.cli.fields import Given, Table, options_of, takes, worded
 from pliant.cli.follow import see_through, tell_end
-from pliant.cli.options import FollowOption, JsonOption, WaitOption, filled
+from pliant.cli.options import FollowOption, JsonOption, WaitOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, state_text
 from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.client.pages import pages
 from pliant.core.lifecycle import JobState
+from pliant.core.model import TrainingSettings
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", show_default=False)]
+
+_TRAINING: Final[Table] = {
+    "name": worded("Of the training.", type=str),
+    "assignments": ASSIGNMENTS,
+    "weights": worded(
+        "Start from a training's weights (MODEL/TRAINING: another model's), a job's or a file's.",
+        metavar="TRAINING|JOB|FILE",
+        type=str,
+    ),
+    **TRAINING,
+}
 
 _COLUMNS = (
     TableColumn(title="TRAINING"),
@@ -46,26 +46,11 @@ _COLUMNS = (
 )
 
 
-def train(  # noqa: PLR0913 (one parameter per option)
+@takes(options_of(TrainingSettings, _TRAINING, but=("data_dir",)))
+def train(
     context: typer.Context,
     model: ModelArgument,
-    name: Annotated[str | None, typer.Option(metavar="TEXT", help="Of the training.", show_default=False)] = None,
-    assignments: SetOption = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TRAINING|JOB|FILE",
-            help="Start from a training's weights (MODEL/TRAINING: another model's), a job's or a file's.",
-            show_default=False,
-        ),
-    ] = None,
-    dataset: DatasetOption = None,
-    engine: EngineOption = None,
-    max_workers: MaxOption = None,
-    slots_per_worker: SlotsOption = None,
-    priority: PriorityOption = None,
-    queue: QueueOption = None,
-    environment: EnvironmentOption = None,
+    given: Given,
     follow: FollowOption = False,
     wait: WaitOption = False,
     as_json: JsonOption = False,
@@ -79,15 +64,10 @@ def train(  # noqa: PLR0913 (one parameter per option)
     pliant train flowers --name fine --weights training-1 --set learning_rate=0.0001
     """
     with open_client(context) as client:
-        present = client.models.get(model).settings.parameters if assignments else {}
-        file, origin = _weights_of(weights)
-        given = {
-            "name": name,
-            **{field: context.params[field] for field in GIVEN},
-            **assigned(assignments or (), present),
-            "weights": origin,
-        }
-        view = client.models.train(model, checked(TrainingRequest, filled(given)), weights=file)
+        present = client.models.get(model).settings.parameters if "assignments" in given else {}
+        file, origin = _weights_of(given.pop("weights", None))
+        asked = with_assignments(given, present) | ({} if origin is None else {"weights": origin})
+        view = client.models.train(model, checked(TrainingRequest, asked), weights=file)
         _tell(client, view, follow=follow, wait=wait, as_json=as_json)
 
 

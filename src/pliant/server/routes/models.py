@@ -94,7 +94,7 @@ def models(context: InContext, caller: Caller, after: After = "", limit: Limit =
 @routes.post("/models", Permission.MODELS_WRITE, "Make a model", 409, status_code=201)
 def add(context: InContext, caller: Caller, body: ModelRequest, response: Response) -> ModelView:
     """Make a model of a template."""
-    kept = context.models.models.add(caller, body)
+    kept = context.models.models.add(caller, body.template, body.noun())
     return with_etag(model_view(context.models, kept), response)
 
 
@@ -110,7 +110,9 @@ def change(
     context: InContext, caller: Caller, name: Name, body: ModelPatch, response: Response, if_match: IfMatch = None
 ) -> ModelView:
     """Change what later trainings run with; those that were started stay as they are."""
-    kept = context.models.models.change(caller, name, body, revision_of(if_match))
+    kept = context.models.models.change(
+        caller, name, body.changes(), revision_of(if_match), newest_template=body.newest_template
+    )
     return with_etag(model_view(context.models, kept), response)
 
 
@@ -152,7 +154,15 @@ async def start(request: Request, context: InContext, caller: Caller, name: Name
         else:
             text = await read_small(request.stream())
         asked = parse_body(TrainingRequest, text)
-        kept = await run_in_threadpool(context.models.trainings.start, caller, name, asked, uploaded)
+        kept = await run_in_threadpool(
+            context.models.trainings.start,
+            caller,
+            name,
+            asked.changes(),
+            name=asked.name,
+            weights=asked.source(),
+            uploaded=uploaded,
+        )
     return _show(context, kept, response)
 
 

@@ -68,7 +68,7 @@ async def add(request: Request, context: InContext, caller: Caller, response: Re
     with upload_file(context.uploads) as path:
         parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _NEW)
         asked = await parse_body_with_code(TemplateRequest, parts["template"], path)
-        kept = await run_in_threadpool(context.models.templates.add, caller, asked, path)
+        kept = await run_in_threadpool(context.models.templates.add, caller, asked.noun(), path)
     return with_etag(template_view(kept), response)
 
 
@@ -98,7 +98,7 @@ async def replace(
     revision = revision_of(if_match)
     with upload_file(context.uploads) as path:
         parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _CHANGED)
-        asked = parse_body(TemplateRequest, parts["template"])
+        asked = parse_body(TemplateRequest, parts["template"]).noun()
         code = path if "code" in parts else None
         kept = await run_in_threadpool(context.models.templates.replace, caller, name, asked, code, revision)
     return with_etag(template_view(kept), response)

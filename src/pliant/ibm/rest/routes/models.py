@@ -20,7 +20,6 @@ from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.groups import queue_names
 from pliant.ibm.rest.lookup import read_pages
-from pliant.ibm.rest.routes.templates import to_template_request
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.hyper import from_ibm_names, to_ibm_names
 from pliant.ibm.rest.translate.job_request import find_queue
@@ -121,8 +120,8 @@ def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[s
 def add(context: InContext, caller: Caller, body: ModelBody) -> dict[str, Any]:
     """Make a model of a template."""
     given, notes = _settings(context, body)
-    request = validate_body(ModelRequest, {"name": body.name, "template": body.templatename, **given})
-    return model_json(context, context.models.models.add(caller, request)) | {"notes": notes}
+    asked = validate_body(ModelRequest, {"name": body.name, "template": body.templatename, **given})
+    return model_json(context, context.models.models.add(caller, asked.template, asked.noun())) | {"notes": notes}
 
 
 @routes.post("/models/weightfile", Permission.MODELS_WRITE)
@@ -153,12 +152,13 @@ def show(context: InContext, caller: Caller, model: str) -> dict[str, Any]:
 def change(context: InContext, caller: Caller, model: str, body: ModelBody) -> dict[str, Any]:
     """Change how a model is trained; with a text for its main file its template, too."""
     given, notes = _settings(context, body)
-    if body.tfmainContent is not None:
-        _change_file(context, caller, model, body.tfmainpath, body.tfmainContent)
-        given["newest_template"] = True
+    text = body.tfmainContent
+    if text is not None:
+        _change_file(context, caller, model, body.tfmainpath, text)
     kept = context.models.models.get(caller, model)
-    if given:
-        kept = context.models.models.change(caller, model, validate_body(ModelPatch, given), None)
+    if given or text is not None:
+        changes = validate_body(ModelPatch, given).changes() if given else {}
+        kept = context.models.models.change(caller, model, changes, newest_template=text is not None)
     return model_json(context, kept) | {"notes": notes}
 
 
@@ -183,8 +183,7 @@ def save_file(context: InContext, caller: Caller, model: str, body: ModelBody) -
     if text is None:
         raise InvalidInput(Problem(field="tmpfileContent", message="it is missing; send the text of the file"))
     _change_file(context, caller, model, path, text)
-    patch = ModelPatch(newest_template=True)
-    return model_json(context, context.models.models.change(caller, model, patch, None))
+    return model_json(context, context.models.models.change(caller, model, {}, newest_template=True))
 
 
 def _change_file(context: Context, caller: Principal, model: str, path: str | None, text: str) -> None:
@@ -193,7 +192,7 @@ def _change_file(context: Context, caller: Principal, model: str, path: str | No
     template = templates.get(caller, noun.template.name).noun
     name = (path or template.main_file).removeprefix(f"{model}/")
     with archive_of(templates.code(template), context.uploads, {name: text}) as archive:
-        templates.replace(caller, template.name, to_template_request(template), archive, None)
+        templates.replace(caller, template.name, template, archive, None)
 
 
 def validate_body(kind: Any, given: dict[str, Any]) -> Any:

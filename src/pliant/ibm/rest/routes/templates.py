@@ -1,5 +1,7 @@
 """Model templates: Pliant's templates, in IBM's words. What is sent is a folder of the server."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,18 +9,17 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import PlainTextResponse
 
-from pliant.api.link import problems_of
-from pliant.api.models import ParameterRequest, TemplateRequest
+from pliant.api.request import Changes
 from pliant.catalog.models.model import Template
 from pliant.core.access import Permission, Principal
 from pliant.core.errors import Forbidden, InvalidInput, Problem
-from pliant.core.hyperparameters import ENGINES
-from pliant.core.parameter import Parameter
+from pliant.core.model import TemplateSettings
 from pliant.core.registry import Kept
 from pliant.ibm.rest.code_files import archive_of, names_in, read_text, split_name
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
@@ -36,6 +37,10 @@ class TemplateBody(BaseModel):
     description: str | None = None
     tfmainpath: str | None = None
     tfmainContent: str | None = None
+
+
+class TemplateChanges(Changes, of=TemplateSettings, but=("parameters", "engines", "shared_with")):
+    """What they can say of a template, by Pliant's names."""
 
 
 def template_json(kept: Kept[Template], folder: Path) -> dict[str, Any]:
@@ -72,11 +77,20 @@ def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any
     if missing:
         raise InvalidInput(*(Problem(field=name, message="it is missing; send it") for name in missing))
     folder = server_folder(context, caller, body.path or "")
-    request = _request(
-        name=body.name, framework=body.framework, main_file=body.tfmainpath, description=body.description
-    )
+    asked = TemplateSettings(**_changes(body, body.tfmainpath))
     with archive_of(folder, context.uploads) as archive:
-        return _describe(context, caller, context.models.templates.add(caller, request, archive))
+        return _describe(context, caller, context.models.templates.add(caller, asked, archive))
+
+
+def _changes(body: TemplateBody, main_file: str | None) -> Mapping[str, Any]:
+    """Return what a body says of a template, by Pliant's names.
+
+    Raises:
+        InvalidInput: with everything that is wrong with it.
+    """
+    said = {"name": body.name, "framework": body.framework, "main_file": main_file, "description": body.description}
+    read: TemplateChanges = validate_body(TemplateChanges, said)
+    return read.changes()
 
 
 def server_folder(context: Context, caller: Principal, path: str) -> Path:
@@ -96,13 +110,6 @@ def server_folder(context: Context, caller: Principal, path: str) -> Path:
     if (found.is_relative_to(home) or home.is_relative_to(found)) and not found.is_relative_to(context.frameworks):
         raise Forbidden(f"{path} holds the server's own files; copy the code somewhere else")
     return folder
-
-
-def _request(**given: Any) -> TemplateRequest:
-    try:
-        return TemplateRequest.model_validate({name: value for name, value in given.items() if value is not None})
-    except ValueError as error:
-        raise InvalidInput(*problems_of(error)) from error  # type: ignore[arg-type]
 
 
 @routes.get("/modeltemplates/files/{name:path}", Permission.MODELS_READ, response_class=PlainTextResponse)
@@ -129,30 +136,9 @@ def change(context: InContext, caller: Caller, template: str, body: TemplateBody
         folder = server_folder(context, caller, body.path)
     main = body.tfmainpath or noun.main_file
     changes = {} if body.tfmainContent is None else {main: body.tfmainContent}
-    request = to_template_request(
-        noun, framework=body.framework, main_file=main, description=body.description, name=body.name
-    )
+    asked = replace(noun, **_changes(body, main))
     with archive_of(folder, context.uploads, changes) as archive:
-        return _describe(context, caller, context.models.templates.replace(caller, template, request, archive, None))
-
-
-def to_template_request(noun: Template, **changes: Any) -> TemplateRequest:
-    """Return the body that would make a template as it is, with some changes."""
-    parameters = [_parameter(one).model_dump() for one in noun.parameters]
-    kept = {
-        "name": noun.name,
-        "framework": noun.framework,
-        "main_file": noun.main_file,
-        "description": noun.description,
-        "parameters": parameters,
-        "engines": [engine for engine in ENGINES if engine in noun.engines],
-        "shared_with": noun.shared_with,
-    }
-    return _request(**kept | {name: value for name, value in changes.items() if value is not None})
-
-
-def _parameter(one: Parameter) -> ParameterRequest:
-    return ParameterRequest(**{name: getattr(one, name) for name in ParameterRequest.model_fields})
+        return _describe(context, caller, context.models.templates.replace(caller, template, asked, archive, None))
 
 
 @routes.delete("/modeltemplates/{template}", Permission.MODELS_WRITE)

@@ -116,7 +116,10 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
         "engine": _engine(body),
         "weights": weights,
     }
-    kept = context.models.trainings.start(caller, model, validate_body(TrainingRequest, asked), uploaded)
+    read = validate_body(TrainingRequest, asked)
+    kept = context.models.trainings.start(
+        caller, model, read.changes(), name=read.name, weights=read.source(), uploaded=uploaded
+    )
     return training_json(context, kept) | {"notes": _notes(body)}
 
 
