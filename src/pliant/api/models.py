@@ -14,6 +14,7 @@ from pliant.core.hyperparameters import Engine, Hyperparameters, with_changes
 from pliant.core.job import Progress
 from pliant.core.model import ModelDefinition, ModelName, Origin, TemplateSettings, TrainingSettings, WeightsSource
 from pliant.core.parameter import MAX_PARAMETERS, Parameter, ParameterName, Value
+from pliant.core.registry import Owned
 
 
 class ParameterRequest(Request, Parameter):
@@ -106,14 +107,6 @@ class TrainingRequest(Changes, of=TrainingSettings, but=("data_dir",)):
     def source(self) -> WeightsSource | None:
         """Return where the weights are that it starts from."""
         return None if self.weights is None else self.weights.noun()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Owned:
-    """What somebody owns."""
-
-    name: str
-    owner: str
 
 
 @view
