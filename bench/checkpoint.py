@@ -75,13 +75,13 @@ class Nobody:
     def __init__(self) -> None:
         self.last: tuple[Path, CommittedStep, int, float] | None = None
 
-    def saved(self, path: Path, position: CommittedStep, *, num_bytes: int, seconds: float) -> None:
+    def on_saved(self, path: Path, position: CommittedStep, *, num_bytes: int, seconds: float) -> None:
         self.last = (path, position, num_bytes, seconds)
 
-    def failed(self, position: CommittedStep, error: str) -> None:
+    def on_failed(self, position: CommittedStep, error: str) -> None:
         raise SystemExit(f"step {position.step} could not be saved: {error}")
 
-    def no_room(self, reason: str) -> None:
+    def on_no_room(self, reason: str) -> None:
         raise SystemExit(reason)
 
 

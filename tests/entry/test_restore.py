@@ -16,7 +16,7 @@ from pliant.core.errors import Conflict, InvalidInput
 from pliant.core.job import JobId
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.registry import AuditEntry
-from pliant.entry.restore import main, restored
+from pliant.entry.restore import main, restore_backup
 from pliant.sim.clock import VirtualClock
 from pliant.store.sql import SqlStore
 
@@ -110,9 +110,9 @@ def test_results_and_data_can_be_left_out(store: SqlStore, home: Path, tmp_path:
 def test_nothing_is_overwritten(store: SqlStore, home: Path, tmp_path: Path) -> None:
     archive = backed_up(store, home, tmp_path / "b.tar.gz")
     with pytest.raises(Conflict, match="is not empty"):
-        restored(archive, home, None)
+        restore_backup(archive, home, None)
     with pytest.raises(Conflict, match="is not empty"):
-        restored(archive, tmp_path / "new", f"sqlite:///{home / 'pliant.db'}")
+        restore_backup(archive, tmp_path / "new", f"sqlite:///{home / 'pliant.db'}")
     assert not (tmp_path / "new").exists()
 
 
@@ -135,7 +135,7 @@ def test_what_is_no_whole_backup_is_refused_and_leaves_nothing(store: SqlStore, 
                 out.addfile(member, content)
     for broken, message in ((cut, "not a whole"), (other, "no backup of Pliant"), (changed, "not as it was written")):
         with pytest.raises(InvalidInput, match=message):
-            restored(broken, new, None)
+            restore_backup(broken, new, None)
         assert not new.exists()
 
 
@@ -153,4 +153,4 @@ def test_a_backup_of_a_newer_server_is_refused(store: SqlStore, home: Path, tmp_
             else:
                 out.addfile(member, content)
     with pytest.raises(InvalidInput, match="a newer one made it"):
-        restored(newer, tmp_path / "new", None)
+        restore_backup(newer, tmp_path / "new", None)

@@ -54,7 +54,7 @@ def test_one_leads_at_a_time_and_the_next_has_a_new_term(leaders: list[Leadershi
     assert first.take()
     assert not second.take()
     assert (first.term, second.term) == (1, None)
-    first.let_go()
+    first.release()
     assert second.take()
     assert second.term == 2
 

@@ -53,7 +53,7 @@ class FieldOption:
     read: Callable[[Any], Any] | None
 
 
-def worded(
+def ask(
     text: str, *names: str, metavar: str = "", type: Any = None, read: Callable[[Any], Any] | None = None
 ) -> Wording:
     """Return how a field is asked for."""
@@ -117,7 +117,7 @@ def option_names(table: Table) -> dict[str, str]:
 
 
 def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bool) -> FieldOption:
-    kind, metavar = (wording.type, "TEXT") if field is None or wording.type is not None else _typed(field)
+    kind, metavar = (wording.type, "TEXT") if field is None or wording.type is not None else _type_of(field)
     named_by_type = kind is bool or any(isinstance(one, EnumType) for one in (kind, *get_args(kind)))
     default = None
     if defaults and field is not None and wording.type is None and field.field.default is not MISSING:
@@ -137,7 +137,7 @@ def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bo
     return FieldOption(parameter=parameter, read=wording.read)
 
 
-def _typed(field: Settable) -> tuple[Any, str]:
+def _type_of(field: Settable) -> tuple[Any, str]:
     """Return the type that is typed for a field, and what stands for it in the help page."""
     kind = field.type
     if get_origin(kind) is Literal:

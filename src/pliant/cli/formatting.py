@@ -92,7 +92,7 @@ def bounds(job: Job) -> str:
     return str(job.min_tasks) if job.min_tasks == job.max_tasks else f"{job.min_tasks}-{job.max_tasks}"
 
 
-def left(job: Job, write: Callable[[float], str] = duration) -> str:
+def time_left(job: Job, write: Callable[[float], str] = duration) -> str:
     """Return the time left for a job that runs, or how long an ended one took."""
     if job.ended:
         return NOTHING if job.started_at is None or job.ended_at is None else write(job.ended_at - job.started_at)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pliant.cli.fields import Table, worded
+from pliant.cli.fields import Table, ask
 from pliant.cli.formatting import num_bytes_of
 from pliant.cli.session import complete_job
 from pliant.core.errors import InvalidInput, Problem
@@ -60,31 +60,31 @@ def variables_of(given: Sequence[str]) -> dict[str, str]:
 
 
 JOB: Final[Table] = {
-    "script": worded("The file to run, relative to PATH, if it is not clear."),
+    "script": ask("The file to run, relative to PATH, if it is not clear."),
     "args": None,
-    "name": worded("For people; default: the script's name."),
-    "max_tasks": worded("Grow up to this many tasks.", "--max"),
-    "min_tasks": worded("Start with, and pause below, this many tasks.", "--min"),
-    "priority": worded("1 to 10000; twice the priority gets twice the slots."),
-    "queue": worded("Where it waits; `pliant queues` lists them.", metavar="NAME"),
-    "slots_per_task": worded("GPUs (or CPU slots) that every task holds."),
-    "virtual_workers": worded("Parts of the batch; default: 8, or --max."),
-    "python": worded("Another Python interpreter, with Pliant installed.", read=whole_path),
-    "environment": worded("Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME"),
-    "requirements": worded("Run with these; the server builds it once.", metavar="FILE", type=str),
-    "env": worded("Environment variable; repeatable.", metavar="K=V", type=list[str], read=variables_of),
-    "data_dir": worded("A folder of the server's, given as DATA_DIR.", metavar="DIR", read=whole_path),
-    "dataset": worded("A data set, given as DATA_DIR and kin.", metavar="NAME"),
-    "mode": worded("exact: the same bits for any number of workers; fast: stock sums."),
-    "weights": worded("Start from these weights: a state_dict's path, or a job.", metavar="PATH|JOB"),
-    "resume_from": worded("Start from a job's newest checkpoint.", metavar="JOB"),
-    "checkpoint_freq": worded("Epochs between checkpoints; 0: only when paused."),
-    "checkpoint_every_s": worded(
+    "name": ask("For people; default: the script's name."),
+    "max_tasks": ask("Grow up to this many tasks.", "--max"),
+    "min_tasks": ask("Start with, and pause below, this many tasks.", "--min"),
+    "priority": ask("1 to 10000; twice the priority gets twice the slots."),
+    "queue": ask("Where it waits; `pliant queues` lists them.", metavar="NAME"),
+    "slots_per_task": ask("GPUs (or CPU slots) that every task holds."),
+    "virtual_workers": ask("Parts of the batch; default: 8, or --max."),
+    "python": ask("Another Python interpreter, with Pliant installed.", read=whole_path),
+    "environment": ask("Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME"),
+    "requirements": ask("Run with these; the server builds it once.", metavar="FILE", type=str),
+    "env": ask("Environment variable; repeatable.", metavar="K=V", type=list[str], read=variables_of),
+    "data_dir": ask("A folder of the server's, given as DATA_DIR.", metavar="DIR", read=whole_path),
+    "dataset": ask("A data set, given as DATA_DIR and kin.", metavar="NAME"),
+    "mode": ask("exact: the same bits for any number of workers; fast: stock sums."),
+    "weights": ask("Start from these weights: a state_dict's path, or a job.", metavar="PATH|JOB"),
+    "resume_from": ask("Start from a job's newest checkpoint.", metavar="JOB"),
+    "checkpoint_freq": ask("Epochs between checkpoints; 0: only when paused."),
+    "checkpoint_every_s": ask(
         "Seconds between them inside an epoch; 0: none.", "--checkpoint-every", metavar="SECONDS"
     ),
-    "fixed": worded("A torchrun-style script of N processes; never resized.", metavar="N", type=int),
-    "max_restarts": worded("With --fixed: start again so often after a failure; default: 3.", metavar="N", type=int),
-    "memory_bytes": worded(
+    "fixed": ask("A torchrun-style script of N processes; never resized.", metavar="N", type=int),
+    "max_restarts": ask("With --fixed: start again so often after a failure; default: 3.", metavar="N", type=int),
+    "memory_bytes": ask(
         "End a task that uses more memory, such as 4GB.",
         "--memory",
         metavar="SIZE",
@@ -92,6 +92,6 @@ JOB: Final[Table] = {
         read=partial(num_bytes_of, field="--memory"),
     ),
     "start_timeout_s": None,
-    "audit": worded("Record which samples every step used."),
+    "audit": ask("Record which samples every step used."),
 }
 """How `submit` asks for the fields of a training."""

@@ -69,7 +69,7 @@ def table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str | Text]], 
     """Return a table without borders for a terminal of this width (of our own, if none is given)."""
     cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
     widths = [max([len(c.title), *(row[i].cell_len for row in cells)]) for i, c in enumerate(columns)]
-    kept = _fitted(columns, widths, console().width if width is None else width)
+    kept = _fit(columns, widths, console().width if width is None else width)
     drawn = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_edge=False)
     for i, fitted in kept.items():
         drawn.add_column(
@@ -84,7 +84,7 @@ def table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str | Text]], 
     return drawn
 
 
-def _fitted(columns: Sequence[TableColumn], widths: Sequence[int], width: int) -> dict[int, int]:
+def _fit(columns: Sequence[TableColumn], widths: Sequence[int], width: int) -> dict[int, int]:
     """Return the columns that stay, by number, and how wide each is."""
     least = [_least(column, natural) for column, natural in zip(columns, widths, strict=True)]
     kept = list(range(len(columns)))

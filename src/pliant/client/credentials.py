@@ -67,7 +67,7 @@ class Credentials:
 
     def _change(self, changed: Callable[[Sequence[Login]], Sequence[Login]]) -> None:
         try:
-            with self._locked():
+            with self._lock_file():
                 logins = tuple(changed(self._read()))
                 draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
                 draft.unlink(missing_ok=True)
@@ -79,7 +79,7 @@ class Credentials:
             raise Unavailable(f"{self._path} cannot be written: {error.strerror}") from error
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_file(self) -> Iterator[None]:
         """Keep other commands of the same person from writing at the same time."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self._path.with_name(f".{self._path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -79,7 +79,7 @@ class FolderSource:
 
     @property
     def num_bytes(self) -> int:
-        return sum(len(entry.header) + _padded(entry.num_bytes) for entry in self.entries) + len(_END)
+        return sum(len(entry.header) + _pad(entry.num_bytes) for entry in self.entries) + len(_END)
 
     @property
     def fingerprint(self) -> str:
@@ -95,7 +95,7 @@ class FolderSource:
                 if len(gathered) >= PIECE_BYTES:
                     yield bytes(gathered)
                     gathered.clear()
-            gathered += bytes(_padded(entry.num_bytes) - entry.num_bytes)
+            gathered += bytes(_pad(entry.num_bytes) - entry.num_bytes)
         yield bytes(gathered) + _END
 
 
@@ -173,7 +173,7 @@ def _fingerprint(kind: str, entries: Sequence[_Entry]) -> str:
     return digest.hexdigest()
 
 
-def _padded(num_bytes: int) -> int:
+def _pad(num_bytes: int) -> int:
     return -(-num_bytes // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
 
 

@@ -117,7 +117,7 @@ class DatasetClient:
             Unavailable: the server stayed away for longer than our patience.
         """
         page = self.uploads()
-        upload = self._begun(page, source)
+        upload = self._find_or_begin(page, source)
         size = min(CHUNK_BYTES, page.max_chunk_bytes)
         digest = hashlib.sha256()
         offset = 0
@@ -134,7 +134,7 @@ class DatasetClient:
         """Remove what was sent of an upload."""
         self._connection.call("DELETE", _upload_path(upload_id))
 
-    def _begun(self, page: UploadPage, source: DataSource) -> Upload:
+    def _find_or_begin(self, page: UploadPage, source: DataSource) -> Upload:
         for upload in page.uploads:
             same = upload.fingerprint == source.fingerprint and upload.num_bytes == source.num_bytes
             if same and not upload.taken_by:

@@ -103,7 +103,7 @@ class _Walk:
         above |= {folder.resolve()}
         for path in sorted(folder.iterdir()):
             name = f"{prefix}{path.name}"
-            if self._ignored(name, path) or self._refused(name, path, above):
+            if self._is_ignored(name, path) or self._refuse(name, path, above):
                 continue
             entry = _entry(path, name)
             self._count(entry)
@@ -111,7 +111,7 @@ class _Walk:
             if entry.is_folder:
                 yield from self.entries(path, f"{name}/", above)
 
-    def _ignored(self, name: str, path: Path) -> bool:
+    def _is_ignored(self, name: str, path: Path) -> bool:
         last = path.name
         for pattern in self._patterns:
             bare = pattern.rstrip("/")
@@ -121,7 +121,7 @@ class _Walk:
                 return True
         return False
 
-    def _refused(self, name: str, path: Path, above: frozenset[Path]) -> bool:
+    def _refuse(self, name: str, path: Path, above: frozenset[Path]) -> bool:
         message = self._refusal(path, above)
         if message:
             self.problems.append(Problem(field="code", message=f"{name}: {message}, or name it in {IGNORE_FILE}"))

@@ -44,13 +44,13 @@ def merged(buckets: Iterable[Bucket], max_buckets: int) -> tuple[Bucket, ...]:
     out: list[Bucket] = []
     for bucket in given:
         if out and (bucket.first_step - first) // width == (out[-1].first_step - first) // width:
-            out[-1] = _joined(out[-1], bucket)
+            out[-1] = _join(out[-1], bucket)
         else:
             out.append(bucket)
     return tuple(out)
 
 
-def _joined(one: Bucket, other: Bucket) -> Bucket:
+def _join(one: Bucket, other: Bucket) -> Bucket:
     lows = [low for low in (one.lowest, other.lowest) if low is not None]
     highs = [high for high in (one.highest, other.highest) if high is not None]
     return Bucket(

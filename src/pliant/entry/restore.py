@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--home", type=Path, required=True, help="a new or empty state folder")
     given = parser.parse_args(argv)
     try:
-        number = restored(given.file, given.home, os.environ.get("PLIANT_DATABASE") or None)
+        number = restore_backup(given.file, given.home, os.environ.get("PLIANT_DATABASE") or None)
     except PliantError as error:
         print(f"pliant: {error}", file=sys.stderr)
         return 2
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def restored(file: Path, home: Path, database: str | None) -> int:
+def restore_backup(file: Path, home: Path, database: str | None) -> int:
     """Make the state folder from a backup and fill the database; return how many rows it holds.
 
     Raises:
@@ -74,9 +74,9 @@ def _manifest(work: Path, file: Path) -> Mapping[str, Any]:
         manifest = json.loads((work / MANIFEST).read_text())
         known = manifest["format"] == FORMAT
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damaged(str(file), "it is no backup of Pliant; give a file that `pliant backup` wrote") from error
+        raise _damage(str(file), "it is no backup of Pliant; give a file that `pliant backup` wrote") from error
     if not known:
-        raise _damaged(str(file), f"it is of format {manifest['format']!r}, this Pliant reads {FORMAT}; upgrade Pliant")
+        raise _damage(str(file), f"it is of format {manifest['format']!r}, this Pliant reads {FORMAT}; upgrade Pliant")
     found: Mapping[str, Any] = manifest
     return found
 
@@ -88,7 +88,7 @@ def _tables(folder: Path, manifest: Mapping[str, Any], home: Path) -> dict[str, 
         path = folder / f"{Path(name).name}.jsonl"
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise _damaged(name, "the table is not as it was written; the backup is damaged")
+                raise _damage(name, "the table is not as it was written; the backup is damaged")
         paths[name] = path
     old, new = _inside(manifest["home"]), _inside(str(home))
     return {name: _lines(path, old, new) for name, path in paths.items()}
@@ -113,7 +113,7 @@ def _protect(home: Path) -> None:
     shutil.rmtree(home / "uploads", ignore_errors=True)
 
 
-def _damaged(field: str, message: str) -> InvalidInput:
+def _damage(field: str, message: str) -> InvalidInput:
     return InvalidInput(Problem(field=field, message=message))
 
 

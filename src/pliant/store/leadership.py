@@ -81,10 +81,10 @@ class Leadership:
                 with suppress(Unavailable), translate_database_errors(self._engine):
                     self._connection.execute(text("SELECT 1"))
                     return
-            self.let_go()
+            self.release()
             self._take_again()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Give up the lock, so that another server can take the lead at once."""
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -96,7 +96,7 @@ class Leadership:
 
     def close(self) -> None:
         """Give up the lock and close all connections."""
-        self.let_go()
+        self.release()
         self._engine.dispose()
 
     def _take_again(self) -> None:

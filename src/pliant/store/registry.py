@@ -33,7 +33,7 @@ class SqlRegistry:
         """Return a noun, or None if there is none of that name."""
         with read_transaction(self._engine) as connection:
             row = connection.execute(select(NOUNS).where(*_is(kind, name))).mappings().first()
-        return None if row is None else _kept(kind, row)
+        return None if row is None else _kept_of(kind, row)
 
     def list(self, kind: type[N], *, owner: str | None = None, after: str = "", limit: int = 1000) -> Sequence[Kept[N]]:
         """Return nouns in the order of their names."""
@@ -42,7 +42,7 @@ class SqlRegistry:
         if owner is not None:
             query = query.where(NOUNS.c.owner == owner)
         with read_transaction(self._engine) as connection:
-            return tuple(_kept(kind, row) for row in connection.execute(query).mappings())
+            return tuple(_kept_of(kind, row) for row in connection.execute(query).mappings())
 
     def add(self, noun: N, *, at: float) -> Kept[N]:
         """Keep a new noun.
@@ -137,6 +137,6 @@ def _body(noun: N) -> str:
     return _adapter(type(noun)).dump_json(noun).decode()
 
 
-def _kept(kind: type[N], row: RowMapping) -> Kept[N]:
+def _kept_of(kind: type[N], row: RowMapping) -> Kept[N]:
     noun = _adapter(kind).validate_json(row["body"])
     return Kept(noun=noun, revision=row["revision"], created_at=row["created_at"], changed_at=row["changed_at"])

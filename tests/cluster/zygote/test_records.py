@@ -54,7 +54,7 @@ def test_terms_count_up_and_none_begins_while_one_is_held(tmp_path: Path) -> Non
     began: list[int] = []
     thread = threading.Thread(target=lambda: began.append(records.new_term(tmp_path)))
 
-    with records.locked_term(tmp_path) as term:
+    with records.lock_term(tmp_path) as term:
         thread.start()
         assert term == 3
         assert began == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pliant.core.errors import InvalidInput
-from pliant.entry.server.database import database_url, is_server, refuse_secret, shown
+from pliant.entry.server.database import database_url, display_url, is_server, refuse_secret
 
 URL = "postgresql://ann@db.example.org:5432/pliant"
 SECRET_URL = "postgresql://ann:sesame@db.example.org/pliant"
@@ -73,8 +73,8 @@ def test_a_file_that_holds_no_url_is_refused_without_repeating_it(tmp_path: Path
 
 
 def test_what_is_shown_of_a_url_holds_no_secret() -> None:
-    assert shown("postgresql+psycopg://ann:ses%40me@h:1/x?password=sesame") == "postgresql://ann@h:1/x"
-    assert shown("postgresql://h/x") == "postgresql://h/x"
-    assert shown("sqlite:////home/pliant.db") == "sqlite in the home folder"
+    assert display_url("postgresql+psycopg://ann:ses%40me@h:1/x?password=sesame") == "postgresql://ann@h:1/x"
+    assert display_url("postgresql://h/x") == "postgresql://h/x"
+    assert display_url("sqlite:////home/pliant.db") == "sqlite in the home folder"
     assert is_server(URL)
     assert not is_server("sqlite:////home/pliant.db")

@@ -9,7 +9,7 @@ import pytest
 
 from pliant.core.errors import Conflict, Unavailable
 from pliant.core.plan import Policy
-from pliant.entry.server.home import SERVER_FILE, FolderLock, announced, opened
+from pliant.entry.server.home import SERVER_FILE, FolderLock, open_home, read_url
 from pliant.entry.server.lead import FolderLead, Keeper, lead_of, refusal
 from pliant.entry.server.settings import ServerSettings
 
@@ -56,24 +56,24 @@ def test_a_keeper_keeps_the_lead_until_it_is_closed(tmp_path: Path) -> None:
 
 
 def test_the_file_of_another_server_is_left_alone(tmp_path: Path) -> None:
-    home = opened(tmp_path)
+    home = open_home(tmp_path)
     home.announce("http://127.0.0.1:1", 2.0)
-    assert announced(tmp_path / SERVER_FILE) == "http://127.0.0.1:1"
+    assert read_url(tmp_path / SERVER_FILE) == "http://127.0.0.1:1"
     (tmp_path / SERVER_FILE).write_text(json.dumps({"url": "http://127.0.0.1:2", "pid": os.getpid() + 1}))
     home.withdraw()
-    assert announced(tmp_path / SERVER_FILE) == "http://127.0.0.1:2"
+    assert read_url(tmp_path / SERVER_FILE) == "http://127.0.0.1:2"
     home.announce("http://127.0.0.1:1", 2.0)
     home.withdraw()
-    assert announced(tmp_path / SERVER_FILE) is None
+    assert read_url(tmp_path / SERVER_FILE) is None
     home.withdraw()
 
 
 def test_clients_of_another_folder_find_the_server_too(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "other").mkdir()
-    home = opened(tmp_path / "own", also=tmp_path / "other")
+    home = open_home(tmp_path / "own", also=tmp_path / "other")
     home.announce("http://127.0.0.1:1", 2.0)
-    assert announced(tmp_path / "other" / SERVER_FILE) == "http://127.0.0.1:1"
+    assert read_url(tmp_path / "other" / SERVER_FILE) == "http://127.0.0.1:1"
     assert (tmp_path / "other" / "token").read_text() == home.token
     assert (tmp_path / "other" / "token").stat().st_mode & 0o777 == 0o600
 
@@ -81,4 +81,4 @@ def test_clients_of_another_folder_find_the_server_too(tmp_path: Path) -> None:
 def test_a_secret_that_is_empty_is_named(tmp_path: Path) -> None:
     (tmp_path / "token").touch()
     with pytest.raises(Unavailable, match="token is empty; remove it"):
-        opened(tmp_path)
+        open_home(tmp_path)

@@ -15,7 +15,7 @@ from pliant.api.queues import (
     QueueView,
 )
 from pliant.cli import formatting
-from pliant.cli.fields import Given, options_of, takes, worded
+from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, say, show_list
@@ -38,24 +38,24 @@ groups = typer.Typer(
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 _QUEUE: Final = {
-    "resource_group": worded("Its resource group.", "--group", metavar="NAME"),
-    "policy": worded("How its jobs share."),
-    "preemption": worded("Whether its jobs can be shrunk and paused."),
-    "weight": worded("Its share of slots that queues overlap on."),
-    "default_environment": worded("Of jobs that name none; `set`: '' for none.", "--env", metavar="NAME"),
-    "run_as": worded("The system user that its jobs run as; `set`: '' for the server's.", metavar="USER"),
-    "max_tasks_per_job": worded("Tasks that a job may have.", "--max-tasks"),
-    "open": worded("Whether it takes new jobs.", "--open/--closed"),
-    "description": worded("For people."),
+    "resource_group": ask("Its resource group.", "--group", metavar="NAME"),
+    "policy": ask("How its jobs share."),
+    "preemption": ask("Whether its jobs can be shrunk and paused."),
+    "weight": ask("Its share of slots that queues overlap on."),
+    "default_environment": ask("Of jobs that name none; `set`: '' for none.", "--env", metavar="NAME"),
+    "run_as": ask("The system user that its jobs run as; `set`: '' for the server's.", metavar="USER"),
+    "max_tasks_per_job": ask("Tasks that a job may have.", "--max-tasks"),
+    "open": ask("Whether it takes new jobs.", "--open/--closed"),
+    "description": ask("For people."),
 }
 _GROUP: Final = {
-    "host": worded("One of its hosts; repeatable.", metavar="NAME", type=list[str]),
-    "label": worded("Hosts that carry it; repeatable.", metavar="NAME=VALUE", type=list[str]),
-    "all": worded("All hosts.", "--all", type=bool),
-    "slots_per_host": worded(
+    "host": ask("One of its hosts; repeatable.", metavar="NAME", type=list[str]),
+    "label": ask("Hosts that carry it; repeatable.", metavar="NAME=VALUE", type=list[str]),
+    "all": ask("All hosts.", "--all", type=bool),
+    "slots_per_host": ask(
         "Slots per host: 4, ngpus, 'ncpus // 2'; all: all.", "--slots", metavar="N|FORMULA", type=str
     ),
-    "description": worded("For people."),
+    "description": ask("For people."),
 }
 
 _QUEUE_COLUMNS = (
@@ -231,14 +231,14 @@ def _group_row(view: GroupView) -> list[str]:
     per_host = view.group.slots_per_host
     return [
         view.group.name,
-        _chosen(view.group.hosts),
+        _describe_hosts(view.group.hosts),
         "all" if per_host is None else str(per_host),
         str(view.num_slots),
         ", ".join(view.queues) or formatting.NOTHING,
     ]
 
 
-def _chosen(hosts: Hosts) -> str:
+def _describe_hosts(hosts: Hosts) -> str:
     if hosts.names is not None:
         return ", ".join(hosts.names)
     if hosts.labels:

@@ -47,7 +47,7 @@ def retention(
         if keep:
             rules = {rule.material: _request(rule) for rule in view.rules}
             for text in keep:
-                material, rule = _parsed(text)
+                material, rule = _parse_rule(text)
                 rules.pop(material, None)
                 rules |= {material: rule} if rule else {}
             view = client.set_retention(RetentionRequest(rules=tuple(rules.values())), revision=view.revision)
@@ -139,7 +139,7 @@ def restore(
     os.execv(argv[0], argv)
 
 
-def _parsed(text: str) -> tuple[Material, RuleRequest | None]:
+def _parse_rule(text: str) -> tuple[Material, RuleRequest | None]:
     name, _, limits = text.partition("=")
     if name not in set(Material):
         known = ", ".join(Material)

@@ -79,7 +79,7 @@ def _job_row(job: Job, colour_of: Mapping[str, str]) -> list[str | Text]:
         formatting.epochs(job.progress),
         formatting.loss(job.progress),
         speed,
-        formatting.left(job, formatting.short_duration),
+        formatting.time_left(job, formatting.short_duration),
     ]
 
 

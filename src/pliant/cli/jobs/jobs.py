@@ -153,7 +153,7 @@ def _job_row(job: Job) -> list[str | Text]:
         formatting.epochs(job.progress),
         formatting.percent(job.progress),
         formatting.loss(job.progress),
-        formatting.left(job, formatting.short_duration),
+        formatting.time_left(job, formatting.short_duration),
     ]
 
 
@@ -218,8 +218,8 @@ def _progress_of(job: Job) -> Iterator[tuple[str, str]]:
             yield name, formatting.number(value)
     if job.num_redone_steps:
         yield "redone", f"{formatting.counted(job.num_redone_steps, 'step')} after losses"
-    if not job.ended and formatting.left(job) != formatting.NOTHING:
-        yield "left", formatting.left(job)
+    if not job.ended and formatting.time_left(job) != formatting.NOTHING:
+        yield "left", formatting.time_left(job)
 
 
 def _task_table(detail: JobDetail) -> Table:

@@ -65,7 +65,7 @@ def submit(
     _warn_of_parts(request)
     with open_client(context) as client:
         request = _from(client, request, **origins)
-        _tell(client, client.submit(code, request), follow=follow, wait=wait, as_json=as_json)
+        _report(client, client.submit(code, request), follow=follow, wait=wait, as_json=as_json)
 
 
 def _size(given: Given) -> dict[str, object]:
@@ -105,7 +105,7 @@ def _warn_of_parts(request: JobRequest) -> None:
         say(f"note: {said}", stderr=True)
 
 
-def _tell(client: Client, job: Job, *, follow: bool, wait: bool, as_json: bool) -> None:
+def _report(client: Client, job: Job, *, follow: bool, wait: bool, as_json: bool) -> None:
     said = f"{job.id} ({job.spec.name}) is submitted"
     ended = see_through(client, job.id, said, job, follow=follow, wait=wait, as_json=as_json)
     if ended is not None:

@@ -122,7 +122,7 @@ class Agent:
         """Serve until `Close` arrives; without an adapter until the last task has ended, or a later agent has begun."""
         while not self._closing and (self._channel is not None or (len(self._tasks) and not self._superseded)):
             try:
-                self.tick(self._patience())
+                self.tick(self._wait_s())
             except Exception:  # noqa: BLE001 - the top of the loop
                 _log.exception("the agent of node %s goes on after an error", self._node_id)
                 time.sleep(_PAUSE_AFTER_ERROR_S)
@@ -141,16 +141,16 @@ class Agent:
             time.sleep(_PAUSE_AFTER_ERROR_S)
             return
         while self._arrived:
-            self._obey(self._arrived.popleft())
+            self._execute(self._arrived.popleft())
         self._tasks.advance()
         self._update_ports()
         self._send()
 
-    def _patience(self) -> float:
+    def _wait_s(self) -> float:
         """Return how long a tick may wait for something to happen, seconds."""
-        return 0.0 if self._unsent else (self._tasks.patience() or _IDLE_S)
+        return 0.0 if self._unsent else (self._tasks.wait_s() or _IDLE_S)
 
-    def _obey(self, message: ToAgent) -> None:
+    def _execute(self, message: ToAgent) -> None:
         match message:
             case Start():
                 self._tasks.start(message.order)

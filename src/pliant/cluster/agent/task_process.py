@@ -53,7 +53,7 @@ class TaskProcess:
             os.close(self.pidfd)
             self.pidfd = None
 
-    def recorded_end(self, state_dir: Path) -> Record | None:
+    def read_end(self, state_dir: Path) -> Record | None:
         """Return the record that says how the task ended; None if nobody has written that down."""
         record = records.read(state_dir, self.record.task_id)
         return record if record is not None and record.ended_at is not None else None

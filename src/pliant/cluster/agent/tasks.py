@@ -134,7 +134,7 @@ class Tasks:
         self._finish_gone()
         self._enforce_memory_limits()
 
-    def patience(self) -> float | None:
+    def wait_s(self) -> float | None:
         """Return after how many seconds `advance` is to be called though no file is ready; None: whenever."""
         if any(task.gone_at is not None for task in self._tasks.values()):
             return _POLL_S
@@ -234,7 +234,7 @@ class Tasks:
         for record in found:
             if not record.reported:
                 task = self._tasks[record.task_id] = TaskProcess(record=record)
-                self._send(self._observed(record))
+                self._send(self._observation_of(record))
                 self._resolve(task, _NEVER_STARTED)
 
     def _resolve(self, task: TaskProcess, never_started: str) -> None:
@@ -254,7 +254,7 @@ class Tasks:
             task.gone_at = time.monotonic()
         else:
             self._selector.register(pidfd, selectors.EVENT_READ, partial(self._note_gone, task))
-        self._send(self._observed(record))
+        self._send(self._observation_of(record))
 
     def _note_gone(self, task: TaskProcess) -> None:
         if task.pidfd is not None:  # else the zygote reported its exit in the same moment, and was read first
@@ -265,7 +265,7 @@ class Tasks:
         """Finish the tasks whose processes are gone, as soon as their exit codes are known or will never be."""
         gone = [(task.gone_at, task) for task in self._tasks.values() if task.gone_at is not None]
         for gone_at, task in sorted(gone, key=itemgetter(0)):  # who died of another's death is reported after it
-            record = task.recorded_end(self._state_dir)
+            record = task.read_end(self._state_dir)
             if record is not None:
                 self._finish(task, record.exit_code, record.error)
             elif not task.is_zygote_alive() or time.monotonic() > gone_at + _EXIT_CODE_TIMEOUT_S:
@@ -298,7 +298,7 @@ class Tasks:
             self._selector.unregister(task.pidfd)
             task.close()
 
-    def _observed(self, record: Record) -> Observed:
+    def _observation_of(self, record: Record) -> Observed:
         node_id = self._settings.node_id
         return Observed(task=LiveTask(task_id=record.task_id, node_id=node_id, slots=record.slots, pid=record.pid))
 

@@ -37,15 +37,15 @@ def make_read_only(folders: Sequence[str]) -> None:
     if not folders:
         return
     if _libc.unshare(_NEW_NAMESPACE) != 0:
-        raise _refused("a mount namespace of its own")
+        raise _os_error("a mount namespace of its own")
     _mount("/", _RECURSIVE | _SLAVE)  # before anything else, or the machine would see what follows
     for folder in folders:
         _mount(folder, _BIND | _RECURSIVE)
-        for point in _mounted_within(os.path.realpath(folder)):
+        for point in _mounts_within(os.path.realpath(folder)):
             _mount(point, _REMOUNT | _BIND | _READ_ONLY | (os.statvfs(point).f_flag & _KEPT))
 
 
-def _mounted_within(folder: str) -> list[str]:
+def _mounts_within(folder: str) -> list[str]:
     """Return where something is mounted in a folder, and the folder itself if it is, from the outside in."""
     table = Path("/proc/self/mountinfo").read_bytes().splitlines()
     points = {_ESCAPE.sub(_character, os.fsdecode(line.split(b" ")[4])) for line in table}
@@ -59,9 +59,9 @@ def _character(escape: re.Match[str]) -> str:
 def _mount(folder: str, flags: int) -> None:
     name = os.fsencode(folder)
     if _libc.mount(name, name, None, ctypes.c_ulong(flags), None) != 0:
-        raise _refused(folder)
+        raise _os_error(folder)
 
 
-def _refused(what: str) -> OSError:
+def _os_error(what: str) -> OSError:
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number), what)

@@ -73,7 +73,7 @@ def begin(state_dir: Path, record: Record, *, term: int) -> bool:
     Raises:
         OSError: it could not be written; the record is as it was.
     """
-    with locked_term(state_dir) as newest:
+    with lock_term(state_dir) as newest:
         if newest <= term:
             write(state_dir, record)
         return newest <= term
@@ -103,7 +103,7 @@ def forget(state_dir: Path, *, reported_before: float) -> None:
 
 def new_term(state_dir: Path) -> int:
     """Begin the term of a new agent: from now on no zygote of an earlier one forks."""
-    with _locked(state_dir) as file:
+    with _lock_file(state_dir) as file:
         term = _number(file) + 1
         os.pwrite(file, str(term).encode(), 0)
         return term
@@ -118,14 +118,14 @@ def term(state_dir: Path) -> int | None:
 
 
 @contextmanager
-def locked_term(state_dir: Path) -> Iterator[int]:
+def lock_term(state_dir: Path) -> Iterator[int]:
     """Keep other agents from beginning while the block runs, and give the newest one's number."""
-    with _locked(state_dir) as file:
+    with _lock_file(state_dir) as file:
         yield _number(file)
 
 
 @contextmanager
-def _locked(state_dir: Path) -> Iterator[int]:
+def _lock_file(state_dir: Path) -> Iterator[int]:
     """Give the term's file under its lock. Nobody holds the lock longer than a fork or a write takes."""
     file = os.open(state_dir / "term", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -47,7 +47,7 @@ def refusal(user: str, home: str | Path) -> str:
     groups = {found.pw_gid, *os.getgrouplist(user, found.pw_gid)}
     needed = (Path(pliant.__file__).parent, Path(sys.prefix), Path(sys.base_prefix), Path(home).absolute().parent)
     for path in needed:
-        closed = _closed(path.resolve(), found.pw_uid, groups)
+        closed = _find_closed_folder(path.resolve(), found.pw_uid, groups)
         if closed is not None:
             return (
                 f"{user!r} cannot enter {closed}, which leads to {path}; open it (chmod o+x {closed}), or keep Pliant, "
@@ -56,7 +56,7 @@ def refusal(user: str, home: str | Path) -> str:
     return ""
 
 
-def _closed(path: Path, uid: int, groups: Collection[int]) -> Path | None:
+def _find_closed_folder(path: Path, uid: int, groups: Collection[int]) -> Path | None:
     """Return the first folder on the way to a path that somebody cannot pass through."""
     for folder in (*reversed(path.parents), path):
         facts = folder.stat()

@@ -122,7 +122,7 @@ class Zygote:
 
     def _launch(self, launch: Launch) -> None:
         try:
-            with records.locked_term(self._settings.state_dir) as term:
+            with records.lock_term(self._settings.state_dir) as term:
                 if term != self._settings.term:
                     return  # a later agent has reported already that the task was never started
                 started = self._fork(launch)

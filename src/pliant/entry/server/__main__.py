@@ -15,7 +15,7 @@ from pliant.api.link import MAX_FRAME_BYTES
 from pliant.core.errors import PliantError
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.composition import CLOSE_S, compose
-from pliant.entry.server.home import SERVER_FILE, FolderLock, Home, opened
+from pliant.entry.server.home import SERVER_FILE, FolderLock, Home, open_home
 from pliant.entry.server.lead import Keeper, lead_of, refusal
 from pliant.entry.server.listener import Listener, WebServer, open_listener, use_certificate_of
 from pliant.entry.server.pool import folder_of
@@ -66,7 +66,7 @@ def lead(settings: ServerSettings, keeper: Keeper, listener: Listener) -> None:
         now = SystemClock().now()
         folder = folder_of(store.registry, settings, now)
         listener = use_certificate_of(listener, settings, folder, now=now)
-        home = opened(folder, also=None if folder == settings.home else settings.home)
+        home = open_home(folder, also=None if folder == settings.home else settings.home)
         for place in {folder, settings.home}:
             (place / SERVER_FILE).unlink(missing_ok=True)
         serve(settings, home, listener, store)

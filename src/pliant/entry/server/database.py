@@ -26,9 +26,9 @@ def database_url(home: Path, given: str | None, env: Mapping[str, str]) -> str:
     """
     if given is not None:
         refuse_secret(given)
-        return _checked(given, "--database")
+        return _check_url(given, "--database")
     if env.get(VARIABLE):
-        return _checked(env[VARIABLE], VARIABLE)
+        return _check_url(env[VARIABLE], VARIABLE)
     return _from_file(home / FILE) or f"sqlite:///{home / 'pliant.db'}"
 
 
@@ -57,7 +57,7 @@ def is_server(url: str) -> bool:
     return not url.startswith("sqlite")
 
 
-def shown(url: str) -> str:
+def display_url(url: str) -> str:
     """Return the URL without what may be secret."""
     if not is_server(url):
         return "sqlite in the home folder"
@@ -76,10 +76,10 @@ def _from_file(path: Path) -> str | None:
         raise _problem(str(path), f"it cannot be read ({error}); it shall hold one line, the database's URL") from error
     if stat.S_IMODE(mode) & 0o077:
         raise _problem(str(path), f"others can read it (mode {stat.S_IMODE(mode):o}); run: chmod 600 {path}")
-    return _checked(content, str(path))
+    return _check_url(content, str(path))
 
 
-def _checked(url: str, field: str) -> str:
+def _check_url(url: str, field: str) -> str:
     if url.partition("://")[0] in _SCHEMES and "://" in url and len(url.splitlines()) == 1:
         return url
     message = "this is no database URL that can be used; give postgresql://user@host:5432/database"

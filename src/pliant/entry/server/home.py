@@ -87,7 +87,7 @@ class FolderLock:
         os.close(self._file)
 
 
-def opened(path: Path, *, also: Path | None = None) -> Home:
+def open_home(path: Path, *, also: Path | None = None) -> Home:
     """Return a state folder put in order; only the server that leads may do that.
 
     Raises:
@@ -95,8 +95,8 @@ def opened(path: Path, *, also: Path | None = None) -> Home:
     """
     home = Home(
         path=path,
-        token=_kept(path / "token", lambda: secrets.token_urlsafe(32).encode()).decode().strip(),
-        secret=_kept(path / "secret", lambda: secrets.token_bytes(32)),
+        token=_read_or_make(path / "token", lambda: secrets.token_urlsafe(32).encode()).decode().strip(),
+        secret=_read_or_make(path / "secret", lambda: secrets.token_bytes(32)),
         also=also,
     )
     if also is not None:
@@ -124,7 +124,7 @@ def withdraw(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def announced(path: Path) -> str | None:
+def read_url(path: Path) -> str | None:
     """Return the URL in such a file; None if there is none."""
     try:
         return str(json.loads(path.read_text())["url"])
@@ -144,7 +144,7 @@ def write_private(path: Path, content: bytes) -> None:
     draft.replace(path)
 
 
-def _kept(path: Path, make: Callable[[], bytes]) -> bytes:
+def _read_or_make(path: Path, make: Callable[[], bytes]) -> bytes:
     """Return what is in the file; make it at the first start."""
     if not path.exists():
         write_private(path, make())

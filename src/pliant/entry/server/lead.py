@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pliant.core.errors import Conflict, Deposed, Unavailable
-from pliant.entry.server.database import is_server, shown
+from pliant.entry.server.database import display_url, is_server
 from pliant.entry.server.home import FolderLock
 from pliant.entry.server.settings import ServerSettings
 from pliant.store.leadership import Leadership
@@ -94,7 +94,7 @@ class Keeper:
     def __init__(self, lead: Lead, database: str) -> None:
         self.stale: Callable[[], bool] = lambda: False
         self._lead = lead
-        self._database = shown(database)
+        self._database = display_url(database)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pliant-lead", daemon=True)
 

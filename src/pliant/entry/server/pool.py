@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from pliant.core.errors import Conflict
 from pliant.core.registry import Kept, Registry
-from pliant.entry.server.database import is_server, shown
+from pliant.entry.server.database import display_url, is_server
 from pliant.entry.server.home import write_private
 from pliant.entry.server.settings import ServerSettings
 
@@ -48,7 +48,7 @@ def folder_of(registry: Registry, settings: ServerSettings, now: float) -> Path:
         _note(own, made.id, settings)
         return own
     if here == kept.noun.id or (here is None and not is_server(settings.database)):
-        _moved(registry, kept, own, now)
+        _note_move(registry, kept, own, now)
         _note(own, kept.noun.id, settings)
         return own
     if here is not None:
@@ -56,26 +56,27 @@ def folder_of(registry: Registry, settings: ServerSettings, now: float) -> Path:
     theirs = Path(kept.noun.home)
     if _id_in(theirs) != kept.noun.id:
         raise Conflict(
-            f"the files of the jobs in {shown(settings.database)} are in {theirs}, which is not here; give --home with "
-            f"that folder, wherever it is now"
+            f"the files of the jobs in {display_url(settings.database)} are in {theirs}, which is not here; give "
+            f"--home with that folder, wherever it is now"
         )
     return theirs
 
 
-def _moved(registry: Registry, kept: Kept[Pool], own: Path, now: float) -> None:
+def _note_move(registry: Registry, kept: Kept[Pool], own: Path, now: float) -> None:
     if kept.noun.home != str(own):
         registry.replace(Pool(id=kept.noun.id, home=str(own)), at=now)
 
 
 def _other_database(own: Path, settings: ServerSettings) -> Conflict:
     return Conflict(
-        f"the jobs of {own} are in another database ({_described(own)}), not in {shown(settings.database)}; give that "
-        f"one, or another --home (remove {own / FILE} only if they shall be forgotten)"
+        f"the jobs of {own} are in another database ({_describe_database(own)}), not in "
+        f"{display_url(settings.database)}; give that one, or another --home (remove {own / FILE} only if they shall "
+        f"be forgotten)"
     )
 
 
 def _note(own: Path, pool_id: str, settings: ServerSettings) -> None:
-    text = json.dumps({"id": pool_id, "database": shown(settings.database)})
+    text = json.dumps({"id": pool_id, "database": display_url(settings.database)})
     if not (own / FILE).exists() or (own / FILE).read_text() != text:
         write_private(own / FILE, text.encode())
 
@@ -85,7 +86,7 @@ def _id_in(folder: Path) -> str | None:
     return found.get("id")
 
 
-def _described(folder: Path) -> str:
+def _describe_database(folder: Path) -> str:
     return _read(folder).get("database", "it does not say which")
 
 

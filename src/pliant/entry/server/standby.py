@@ -9,8 +9,8 @@ import time
 from typing import Final
 
 from pliant.core.errors import PliantError, Unavailable
-from pliant.entry.server.database import shown
-from pliant.entry.server.home import SERVER_FILE, STANDBY_FILE, announce, announced, withdraw
+from pliant.entry.server.database import display_url
+from pliant.entry.server.home import SERVER_FILE, STANDBY_FILE, announce, read_url, withdraw
 from pliant.entry.server.lead import Keeper
 from pliant.entry.server.listener import Listener, WebServer
 from pliant.entry.server.settings import ServerSettings
@@ -64,7 +64,7 @@ def stand_by(settings: ServerSettings, keeper: Keeper, listener: Listener) -> bo
         PliantError: the lead can never be taken, such as when a newer Pliant wrote the database.
     """
     note = settings.home / STANDBY_FILE
-    app = make_standby(lambda: announced(settings.home / SERVER_FILE))
+    app = make_standby(lambda: read_url(settings.home / SERVER_FILE))
     config = listener.config(app, lifespan="off", timeout_graceful_shutdown=_CLOSE_S)
 
     def end(signal_name: str) -> None:
@@ -77,7 +77,7 @@ def stand_by(settings: ServerSettings, keeper: Keeper, listener: Listener) -> bo
         on_signal=end,
     )
     waiting = _Waiting(keeper, web)
-    log.info("another server leads %s; this one stands by at %s", shown(settings.database), listener.url)
+    log.info("another server leads %s; this one stands by at %s", display_url(settings.database), listener.url)
     listener.sock.listen(config.backlog)
     waiting.start()
     try:

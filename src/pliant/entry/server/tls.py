@@ -81,10 +81,10 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
     at = datetime.fromtimestamp(now, UTC)
     if settings.certificate is not None and settings.key is not None:
         certificate, key = settings.certificate, settings.key
-        own = _checked(certificate, key, at)
+        own = _check_given(certificate, key, at)
     else:
         certificate, key = folder / "certificate.pem", folder / "key.pem"
-        own = _made(certificate, key, settings.names, at)
+        own = _read_or_make(certificate, key, settings.names, at)
     trusted = folder / "server.pem"
     write_private(trusted, own.public_bytes(Encoding.PEM))
     return Tls(
@@ -92,14 +92,14 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
     )
 
 
-def _checked(certificate: Path, key: Path, at: datetime) -> x509.Certificate:
+def _check_given(certificate: Path, key: Path, at: datetime) -> x509.Certificate:
     """Return the server's certificate out of a file that was given.
 
     Raises:
         InvalidInput: with everything that is wrong.
     """
     problems: list[Problem] = []
-    own, private = _loaded_certificate(certificate, problems), _loaded_key(key, problems)
+    own, private = _load_certificate(certificate, problems), _load_key(key, problems)
     if own is not None:
         problems += [Problem(field="--tls-cert", message=message) for message in _faults(own, certificate, at)]
         if private is not None and not _belong_together(own, private):
@@ -112,7 +112,7 @@ def _checked(certificate: Path, key: Path, at: datetime) -> x509.Certificate:
     return own
 
 
-def _loaded_certificate(path: Path, problems: list[Problem]) -> x509.Certificate | None:
+def _load_certificate(path: Path, problems: list[Problem]) -> x509.Certificate | None:
     try:
         return x509.load_pem_x509_certificates(path.read_bytes())[0]
     except (OSError, ValueError) as error:
@@ -120,7 +120,7 @@ def _loaded_certificate(path: Path, problems: list[Problem]) -> x509.Certificate
         return None
 
 
-def _loaded_key(path: Path, problems: list[Problem]) -> PrivateKeyTypes | None:
+def _load_key(path: Path, problems: list[Problem]) -> PrivateKeyTypes | None:
     try:
         return load_pem_private_key(path.read_bytes(), password=None)
     except TypeError:
@@ -140,15 +140,15 @@ def _faults(own: x509.Certificate, path: Path, at: datetime) -> Iterable[str]:
         yield f"the certificate {path} names no host (no subject alternative name); get one that does"
 
 
-def _made(certificate: Path, key: Path, names: Sequence[str], at: datetime) -> x509.Certificate:
+def _read_or_make(certificate: Path, key: Path, names: Sequence[str], at: datetime) -> x509.Certificate:
     """Return the certificate that was made before, or a new one if it ends soon or lacks a name."""
     wanted = tuple(dict.fromkeys((*_ALWAYS, socket.gethostname(), *names)))
     ignored: list[Problem] = []
-    own, private = _loaded_certificate(certificate, ignored), _loaded_key(key, ignored)
+    own, private = _load_certificate(certificate, ignored), _load_key(key, ignored)
     if own is not None and private is not None and _belong_together(own, private) and _lasts(own, wanted, at):
         return own
     new = ec.generate_private_key(ec.SECP256R1())
-    own = _signed(new, wanted, at)
+    own = _sign(new, wanted, at)
     write_private(key, new.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     write_private(certificate, own.public_bytes(Encoding.PEM))
     return own
@@ -159,7 +159,7 @@ def _lasts(own: x509.Certificate, wanted: Sequence[str], at: datetime) -> bool:
     return in_time and {name.lower() for name in wanted} <= {name.lower() for name in _names(own)}
 
 
-def _signed(key: ec.EllipticCurvePrivateKey, names: Sequence[str], at: datetime) -> x509.Certificate:
+def _sign(key: ec.EllipticCurvePrivateKey, names: Sequence[str], at: datetime) -> x509.Certificate:
     common = next((name for name in reversed(names) if len(name) <= _MAX_COMMON_NAME), "pliant")
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
     usage = x509.KeyUsage(

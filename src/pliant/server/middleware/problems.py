@@ -86,10 +86,10 @@ def _problem(found: Mapping[str, Any]) -> Problem:
     place = [str(part) for part in found["loc"] if part not in _PLACES]
     if found["type"] == "json_invalid":
         return Problem(field="", message=f"the body is not JSON ({found.get('ctx', {}).get('error', found['msg'])})")
-    return Problem(field=".".join(place), message=f"{found['msg']}{_given(place, found.get('input'))}")
+    return Problem(field=".".join(place), message=f"{found['msg']}{_show_value(place, found.get('input'))}")
 
 
-def _given(place: Sequence[str], value: object) -> str:
+def _show_value(place: Sequence[str], value: object) -> str:
     """Return the words that show a wrong value; none if a password is in it."""
     names = [*place, *(value if isinstance(value, Mapping) else ())]
     return "" if any("password" in str(name).lower() for name in names) else f" (got {value!r:.80})"

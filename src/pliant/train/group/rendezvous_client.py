@@ -53,7 +53,7 @@ class RendezvousClient:
         try:
             self._connection.sendall(pack([b"set", self._full(key), value]))
         except OSError as error:
-            raise self._gone(error) from None
+            raise self._rendezvous_error(error) from None
 
     def get(self, *keys: str) -> list[bytes]:
         """Return the values of keys once all of them are there.
@@ -70,7 +70,7 @@ class RendezvousClient:
                     raise ConnectionResetError
                 self._received += data
         except (OSError, ValueError) as error:
-            raise self._gone(error) from None
+            raise self._rendezvous_error(error) from None
         return unpack(body)
 
     def _full(self, key: str) -> bytes:
@@ -80,7 +80,7 @@ class RendezvousClient:
         try:
             family, kind, protocol, _, target = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
         except OSError as error:
-            raise self._gone(error) from None
+            raise self._rendezvous_error(error) from None
         self._connection = connection = socket.socket(family, kind, protocol)
         try:
             connection.setblocking(False)
@@ -93,7 +93,7 @@ class RendezvousClient:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             connection.close()
-            raise self._gone(error) from None
+            raise self._rendezvous_error(error) from None
         except GenerationLost:
             connection.close()
             raise
@@ -111,7 +111,7 @@ class RendezvousClient:
                         f"first member: all machines of a job must reach it, and each other)"
                     )
 
-    def _gone(self, error: OSError | ValueError) -> GenerationLost:
+    def _rendezvous_error(self, error: OSError | ValueError) -> GenerationLost:
         why: object = error
         if isinstance(error, ConnectionResetError | BrokenPipeError):  # which of the two depends on what was under way
             why = "it closed the connection"

@@ -73,7 +73,7 @@ class Channels:
             connection.sendall(data)
             _fill(connection, memoryview(bytearray(1)))
         except OSError as error:
-            raise self._lost(to, error) from None
+            raise self._peer_error(to, error) from None
 
     def receive(self, tensor: torch.Tensor, source: int) -> None:
         """Fill a contiguous CPU tensor with what `source` sends.
@@ -91,7 +91,7 @@ class Channels:
             _fill(connection, data)
             connection.sendall(_TAKEN)
         except OSError as error:
-            raise self._lost(source, error) from None
+            raise self._peer_error(source, error) from None
 
     def _connect(self, to: int) -> socket.socket:
         host, port, token = json.loads(self._peers[to])
@@ -129,7 +129,7 @@ class Channels:
             if self._aborted.is_set():
                 raise ConnectionError("aborted")
 
-    def _lost(self, peer: int, error: OSError) -> GenerationLost:
+    def _peer_error(self, peer: int, error: OSError) -> GenerationLost:
         if self._aborted.is_set():
             return GenerationLost("the coordinator gave this generation up")
         return GenerationLost(f"member {peer} is gone: {error.strerror or error}")

@@ -152,7 +152,7 @@ class Link:
                     self._serve(connection, url)
             except InvalidHandshake as error:
                 status = getattr(getattr(error, "response", None), "status_code", 0)
-                if status in _REFUSED and self._refused_for_long():
+                if status in _REFUSED and self._is_refused_for_long():
                     self._refuse(f"the server refuses this task (HTTP {status})")
                     return
                 delay_s = min(2 * delay_s, self._retry_most_s)
@@ -163,7 +163,7 @@ class Link:
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, delay_s)
 
-    def _refused_for_long(self) -> bool:
+    def _is_refused_for_long(self) -> bool:
         if self._refused_since is None:
             self._refused_since = time.monotonic()
         return time.monotonic() - self._refused_since >= _REFUSED_S

@@ -25,11 +25,11 @@ PAUSE_SHARE: Final = 20.0
 class CheckpointListener(Protocol):
     """Learns what became of checkpoints, in the writer's thread or in the training thread."""
 
-    def saved(self, path: Path, at: "CommittedStep", *, num_bytes: int, seconds: float) -> None: ...
+    def on_saved(self, path: Path, at: "CommittedStep", *, num_bytes: int, seconds: float) -> None: ...
 
-    def failed(self, at: "CommittedStep", error: str) -> None: ...
+    def on_failed(self, at: "CommittedStep", error: str) -> None: ...
 
-    def no_room(self, reason: str) -> None: ...
+    def on_no_room(self, reason: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class CheckpointWriter:
 
     def _copy(self, capture: Callable[[], Any], at: CommittedStep) -> bool:
         if missing := self.explain_shortage(self._buffer.num_bytes):
-            self._report_once(missing, lambda: self.listener.no_room(missing))
+            self._report_once(missing, lambda: self.listener.on_no_room(missing))
             return False
         try:
             snapshot = self._buffer.take(capture())
@@ -146,12 +146,12 @@ class CheckpointWriter:
             self._report(at, error)
             return False
         self._trouble = None
-        self.listener.saved(path, at, num_bytes=num_bytes, seconds=self.clock() - began_at)
+        self.listener.on_saved(path, at, num_bytes=num_bytes, seconds=self.clock() - began_at)
         return True
 
     def _report(self, at: CommittedStep, error: OSError | MemoryError) -> None:
         trouble = error.errno if isinstance(error, OSError) else type(error)
-        self._report_once(trouble, lambda: self.listener.failed(at, str(error)))
+        self._report_once(trouble, lambda: self.listener.on_failed(at, str(error)))
 
     def _report_once(self, trouble: object, report: Callable[[], None]) -> None:
         if trouble != self._trouble:

@@ -260,14 +260,14 @@ class _ServerListener:
     reports_files: bool
     """False for shared memory: nobody wants to read of a checkpoint every few seconds."""
 
-    def saved(self, path: Path, at: CommittedStep, *, num_bytes: int, seconds: float) -> None:
+    def on_saved(self, path: Path, at: CommittedStep, *, num_bytes: int, seconds: float) -> None:
         if self.reports_files:
             self.results.report_file("checkpoint", path, at, num_bytes, seconds)
 
-    def failed(self, at: CommittedStep, error: str) -> None:
+    def on_failed(self, at: CommittedStep, error: str) -> None:
         self.results.send(SaveFailed(step=at.step, error=error))
 
-    def no_room(self, reason: str) -> None:
+    def on_no_room(self, reason: str) -> None:
         self.results.send(Note(message=reason))
 
 

@@ -179,7 +179,7 @@ class Reducer:
         self._exchange.finish(is_lost=is_lost)
         if self._is_alone:
             return [float(value) for value in self.control]
-        tail = self._summed_tail()
+        tail = self._sum_tail()
         self._running.read(self._tail.running(tail))
         sums: list[float] = self._tail.control(tail).tolist()
         return self._add_idle_members(sums, is_lost) if self._some_idle else sums
@@ -199,7 +199,7 @@ class Reducer:
         """Give every parameter its summed gradient, and None to those that no virtual worker had a gradient of."""
         if self._is_alone:
             return
-        used: list[bool] = (self._tail.flags(self._summed_tail()) > 0).tolist()
+        used: list[bool] = (self._tail.flags(self._sum_tail()) > 0).tolist()
         buffer_sets = self._exchange.buffer_sets
         sums = buffer_sets[0].views if buffer_sets else self._sums.totals()[:-1]
         for parameter, total, is_used in zip(self.parameters, sums, used, strict=True):
@@ -288,7 +288,7 @@ class Reducer:
             self._exchange.start(self._next_exchange)
             self._next_exchange += 1
 
-    def _summed_tail(self) -> torch.Tensor:
+    def _sum_tail(self) -> torch.Tensor:
         if self._exchange.buffer_sets:
             return self._exchange.buffer_sets[0].tail
         tail = self._sums.total(len(self.parameters))
