@@ -10,8 +10,9 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, UploadPage, UploadRequest
-from pliant.client.connection import Connection, Params, Patience, if_match, parse
+from pliant.client.connection import Params, Patience, if_match, parse
 from pliant.client.data_source import DataSource
+from pliant.client.noun import NounClient
 from pliant.client.pages import pages
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import Conflict, NoSpace, PliantError, Unavailable
@@ -23,7 +24,6 @@ CHUNK_BYTES: Final = 8 << 20
 _PAGE: Final = 1000
 _TIMEOUT_S: Final = 120.0
 """Of what waits for a disk."""
-_DATASET: Final = TypeAdapter(Dataset)
 _DATASET_PAGE: Final = TypeAdapter(DatasetPage)
 _UPLOAD: Final = TypeAdapter(Upload)
 _UPLOAD_PAGE: Final = TypeAdapter(UploadPage)
@@ -41,25 +41,21 @@ class Sent:
     """Of all that was sent, in hex; the server compares."""
 
 
-class DatasetClient:
+class DatasetClient(NounClient[Dataset]):
     """The data sets of a server."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    _root = "/datasets"
+    _view = TypeAdapter(Dataset)
 
     def list(self, *, states: Iterable[DatasetState] = ()) -> tuple[Dataset, ...]:
         """Return all data sets that we see, in the order of their names."""
         params: Params = {"limit": _PAGE, "state": [state.value for state in states]}
-        asked = pages(lambda after: self._connection.get(_DATASET_PAGE, "/datasets", {**params, "after": after}))
+        asked = pages(lambda after: self._connection.get(_DATASET_PAGE, self._root, {**params, "after": after}))
         return tuple(dataset for page in asked for dataset in page.datasets)
-
-    def get(self, name: str) -> Dataset:
-        """Return a data set; while it is imported, with how far that is."""
-        return self._connection.get(_DATASET, _path(name))
 
     def add(self, request: DatasetRequest) -> Dataset:
         """Begin to import a data set."""
-        return parse(_DATASET, self._connection.send("POST", "/datasets", request))
+        return self._send("POST", self._root, request)
 
     def change(self, name: str, patch: DatasetPatch, *, revision: int | None = None) -> Dataset:
         """Change what is said of a data set, or who may use it.
@@ -67,15 +63,15 @@ class DatasetClient:
         Raises:
             Stale: it is not at this revision any more.
         """
-        return parse(_DATASET, self._connection.send("PATCH", _path(name), patch, revision))
+        return self._send("PATCH", self._path(name), patch, revision)
 
     def stop(self, name: str) -> Dataset:
         """End an import; nothing of it is left."""
-        return parse(_DATASET, self._connection.call("POST", f"{_path(name)}/stop", timeout_s=_TIMEOUT_S))
+        return parse(self._view, self._connection.call("POST", f"{self._path(name)}/stop", timeout_s=_TIMEOUT_S))
 
     def remove(self, name: str, *, revision: int | None = None) -> None:
         """Forget a data set and remove its files."""
-        self._connection.call("DELETE", _path(name), headers=if_match(revision), timeout_s=_TIMEOUT_S)
+        self._connection.call("DELETE", self._path(name), headers=if_match(revision), timeout_s=_TIMEOUT_S)
 
     def wait(
         self, name: str, *, timeout_s: float, on_poll: Callable[[Dataset], None] = lambda _: None, poll_s: float = 0.2
@@ -194,10 +190,6 @@ def _chunks(source: DataSource, size: int, begin: int) -> Iterator[bytes]:
             offset += limit
     if gathered:
         yield bytes(gathered)
-
-
-def _path(name: str) -> str:
-    return f"/datasets/{quote(name, safe='')}"
 
 
 def _upload_path(upload_id: str) -> str:

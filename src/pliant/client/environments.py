@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares
-from pliant.client.connection import Connection, parse
+from pliant.client.connection import parse
+from pliant.client.noun import NounClient
 from pliant.client.pages import pages
 from pliant.core.environment import EnvironmentView
 from pliant.core.errors import InvalidInput, Problem
@@ -17,45 +17,36 @@ REQUIREMENTS: Final = "requirements:"
 """Before the name of a file, in what a job gives as its environment."""
 
 _PAGE: Final = 1000
-_VIEW: Final = TypeAdapter(EnvironmentView)
 _VIEWS: Final = TypeAdapter(EnvironmentPage)
 
 
-class EnvironmentClient:
+class EnvironmentClient(NounClient[EnvironmentView]):
     """The environments of a server; errors as `Client` says."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    _root = "/environments"
+    _view = TypeAdapter(EnvironmentView)
 
     def list(self) -> tuple[EnvironmentView, ...]:
         """Return all that we may use, in the order of their names."""
-        asked = pages(lambda after: self._connection.get(_VIEWS, "/environments", {"after": after, "limit": _PAGE}))
+        asked = pages(lambda after: self._connection.get(_VIEWS, self._root, {"after": after, "limit": _PAGE}))
         return tuple(view for page in asked for view in page.environments)
-
-    def get(self, name: str) -> EnvironmentView:
-        """Return one."""
-        return self._connection.get(_VIEW, _path(name))
 
     def add(self, request: EnvironmentRequest) -> EnvironmentView:
         """Register one; the server begins to build or to try it."""
-        return parse(_VIEW, self._connection.send("POST", "/environments", request))
+        return self._send("POST", self._root, request)
 
     def share(self, name: str, shared_with: Sequence[str]) -> EnvironmentView:
         """Let these people use it, and nobody else."""
         body = EnvironmentShares(shared_with=tuple(shared_with))
-        return parse(_VIEW, self._connection.send("PUT", f"{_path(name)}/shares", body))
+        return self._send("PUT", f"{self._path(name)}/shares", body)
 
     def rebuild(self, name: str) -> EnvironmentView:
         """Build or try it anew."""
-        return parse(_VIEW, self._connection.call("POST", f"{_path(name)}/rebuild"))
-
-    def remove(self, name: str) -> None:
-        """Forget it, and what was built for it."""
-        self._connection.call("DELETE", _path(name))
+        return parse(self._view, self._connection.call("POST", f"{self._path(name)}/rebuild"))
 
     def log(self, name: str) -> str:
         """Return what the builder printed."""
-        return self._connection.call("GET", f"{_path(name)}/log").text
+        return self._connection.call("GET", f"{self._path(name)}/log").text
 
 
 def beside(code: Path, environment: str | None) -> tuple[Path, ...]:
@@ -74,7 +65,3 @@ def beside(code: Path, environment: str | None) -> tuple[Path, ...]:
         )
         raise InvalidInput(Problem(field="environment", message=message))
     return (file,)
-
-
-def _path(name: str) -> str:
-    return f"/environments/{quote(name, safe='')}"

@@ -19,7 +19,8 @@ from pliant.api.models import (
     TrainingRequest,
     TrainingView,
 )
-from pliant.client.connection import Connection, Params, if_match, parse
+from pliant.client.connection import Params, if_match, parse
+from pliant.client.noun import NounClient
 from pliant.client.pack import pack
 from pliant.client.result import fetch_folder
 
@@ -27,31 +28,25 @@ _TIMEOUT_S: Final = 300.0
 """Of what sends or fetches files."""
 _PAGE: Final = 1000
 
-_TEMPLATE: Final = TypeAdapter(TemplateView)
 _TEMPLATE_PAGE: Final = TypeAdapter(TemplatePage)
-_MODEL: Final = TypeAdapter(ModelView)
 _MODEL_PAGE: Final = TypeAdapter(ModelPage)
 _TRAINING: Final = TypeAdapter(TrainingView)
 _TRAINING_PAGE: Final = TypeAdapter(TrainingPage)
 
 
-class TemplateClient:
+class TemplateClient(NounClient[TemplateView]):
     """Code that models are made from."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    _root = "/templates"
+    _view = TypeAdapter(TemplateView)
 
     def list(self, *, after: str = "", limit: int = _PAGE) -> TemplatePage:
         """Return templates in the order of their names."""
-        return self._connection.get(_TEMPLATE_PAGE, "/templates", {"after": after, "limit": limit})
-
-    def get(self, name: str) -> TemplateView:
-        """Return a template."""
-        return self._connection.get(_TEMPLATE, _path(name))
+        return self._connection.get(_TEMPLATE_PAGE, self._root, {"after": after, "limit": limit})
 
     def add(self, folder: Path, request: TemplateRequest) -> TemplateView:
         """Pack a folder, upload it and keep it as a template."""
-        return self._send("POST", "/templates", folder, request, None)
+        return self._upload("POST", self._root, folder, request, None)
 
     def replace(self, folder: Path, request: TemplateRequest, *, revision: int | None = None) -> TemplateView:
         """Replace a template with what is in a folder.
@@ -59,17 +54,13 @@ class TemplateClient:
         Raises:
             Stale: it is not at this revision any more.
         """
-        return self._send("PUT", _path(request.name), folder, request, revision)
-
-    def remove(self, name: str) -> None:
-        """Remove a template."""
-        self._connection.call("DELETE", _path(name))
+        return self._upload("PUT", self._path(request.name), folder, request, revision)
 
     def files(self, name: str, to: Path) -> Path:
         """Fetch the files of a template into the new or empty folder `to`."""
-        return fetch_folder(self._connection, f"{_path(name)}/files", to)
+        return fetch_folder(self._connection, f"{self._path(name)}/files", to)
 
-    def _send(
+    def _upload(
         self, method: str, path: str, folder: Path, request: TemplateRequest, revision: int | None
     ) -> TemplateView:
         with tempfile.TemporaryFile() as archive:
@@ -83,26 +74,22 @@ class TemplateClient:
                 headers=if_match(revision),
                 timeout_s=max(_TIMEOUT_S, self._connection.timeout_s),
             )
-        return parse(_TEMPLATE, response)
+        return parse(self._view, response)
 
 
-class ModelClient:
-    """Models and their trainings."""
+class ModelClient(NounClient[ModelView]):
+    """Models and their trainings, which stay readable when a model is removed."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    _root = "/models"
+    _view = TypeAdapter(ModelView)
 
     def list(self, *, after: str = "", limit: int = _PAGE) -> ModelPage:
         """Return models in the order of their names."""
-        return self._connection.get(_MODEL_PAGE, "/models", {"after": after, "limit": limit})
-
-    def get(self, name: str) -> ModelView:
-        """Return a model."""
-        return self._connection.get(_MODEL, _model(name))
+        return self._connection.get(_MODEL_PAGE, self._root, {"after": after, "limit": limit})
 
     def add(self, request: ModelRequest) -> ModelView:
         """Make a model of a template."""
-        return parse(_MODEL, self._connection.send("POST", "/models", request))
+        return self._send("POST", self._root, request)
 
     def change(self, name: str, patch: ModelPatch, *, revision: int | None = None) -> ModelView:
         """Change what later trainings run with.
@@ -110,15 +97,11 @@ class ModelClient:
         Raises:
             Stale: it is not at this revision any more.
         """
-        return parse(_MODEL, self._connection.send("PATCH", _model(name), patch, revision))
-
-    def remove(self, name: str) -> None:
-        """Remove a model; its trainings stay readable."""
-        self._connection.call("DELETE", _model(name))
+        return self._send("PATCH", self._path(name), patch, revision)
 
     def train(self, name: str, request: TrainingRequest, *, weights: Path | None = None) -> TrainingView:
         """Start a training; `weights` is a file here with a `state_dict` to start from."""
-        path = f"{_model(name)}/trainings"
+        path = f"{self._path(name)}/trainings"
         if weights is None:
             return parse(_TRAINING, self._connection.send("POST", path, request))
         with weights.open("rb") as file:
@@ -134,45 +117,34 @@ class ModelClient:
     def trainings(self, name: str, *, after: str = "", limit: int = _PAGE) -> TrainingPage:
         """Return the trainings of a model in the order of their names."""
         params: Params = {"after": after, "limit": limit}
-        return self._connection.get(_TRAINING_PAGE, f"{_model(name)}/trainings", params)
+        return self._connection.get(_TRAINING_PAGE, f"{self._path(name)}/trainings", params)
 
     def training(self, name: str, training: str) -> TrainingView:
         """Return a training."""
-        return self._connection.get(_TRAINING, _training(name, training))
+        return self._connection.get(_TRAINING, self._training(name, training))
 
     def stop(self, name: str, training: str) -> TrainingView:
         """End a training at its next step boundary."""
-        return parse(_TRAINING, self._connection.call("POST", f"{_training(name, training)}/stop"))
+        return parse(_TRAINING, self._connection.call("POST", f"{self._training(name, training)}/stop"))
 
     def forget(self, name: str, training: str) -> None:
         """Forget a training that does not run."""
-        self._connection.call("DELETE", _training(name, training))
+        self._connection.call("DELETE", self._training(name, training))
 
     def weights(self, name: str, training: str, to: Path) -> Path:
         """Fetch the trained weights into the file `to`, which is whole then or not there."""
         to.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as folder:
             draft = Path(folder) / "weights"
-            with (
-                draft.open("wb") as out,
-                self._connection.stream(f"{_training(name, training)}/weights", {}, timeout_s=_TIMEOUT_S) as chunks,
-            ):
+            path = f"{self._training(name, training)}/weights"
+            with draft.open("wb") as out, self._connection.stream(path, {}, timeout_s=_TIMEOUT_S) as chunks:
                 out.writelines(chunks)
             draft.replace(to)
         return to
 
     def code(self, name: str, training: str, to: Path) -> Path:
         """Fetch the code and the parameters that a training ran into the new or empty folder `to`."""
-        return fetch_folder(self._connection, f"{_training(name, training)}/code", to)
+        return fetch_folder(self._connection, f"{self._training(name, training)}/code", to)
 
-
-def _path(template: str) -> str:
-    return f"/templates/{quote(template, safe='')}"
-
-
-def _model(name: str) -> str:
-    return f"/models/{quote(name, safe='')}"
-
-
-def _training(name: str, training: str) -> str:
-    return f"{_model(name)}/trainings/{quote(training, safe='')}"
+    def _training(self, name: str, training: str) -> str:
+        return f"{self._path(name)}/trainings/{quote(training, safe='')}"
