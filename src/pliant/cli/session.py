@@ -13,7 +13,7 @@ import typer
 from pliant.api.trust import Trust
 from pliant.client import Client
 from pliant.client.credentials import Credentials, Login, same_url
-from pliant.client.home import ServerRecord, read_record, read_token
+from pliant.client.home import SERVER_FILE, ServerRecord, read_record, read_token
 from pliant.client.pages import pages
 from pliant.core.errors import Conflict, NotFound, PliantError, Unauthorized, Unavailable
 from pliant.core.job import Job
@@ -84,7 +84,7 @@ def server_of(settings: Settings) -> Server:
     Raises:
         Unavailable: no server runs for the home folder, or the stored logins cannot be read.
     """
-    record = read_record(settings.home) if settings.url is None else _record_or_none(settings.home)
+    record = read_record(settings.home) if settings.url is None else find_record(settings.home)
     url = settings.url or (record.url if record is not None else "")
     ours = record if record is not None and same_url(record.url) == same_url(url) else None
     login = None if settings.token is not None else credentials().find(url)
@@ -98,9 +98,10 @@ def server_of(settings: Settings) -> Server:
     return Server(url=url, trust=trust, is_ours=ours is not None, login=login)
 
 
-def _record_or_none(home: Path) -> ServerRecord | None:
+def find_record(home: Path, file: str = SERVER_FILE) -> ServerRecord | None:
+    """Return what the server of a home says of itself; None if none has."""
     try:
-        return read_record(home)
+        return read_record(home, file)
     except Unavailable:
         return None
 

@@ -16,10 +16,10 @@ import typer
 from pliant import __version__
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
-from pliant.cli.screen import print_json, say
-from pliant.cli.session import client_of, settings_of
+from pliant.cli.screen import print_json, say, tell
+from pliant.cli.session import client_of, find_record, settings_of
 from pliant.client import Client
-from pliant.client.home import SERVER_FILE, ServerRecord, read_record
+from pliant.client.home import ServerRecord, read_record
 from pliant.core.errors import Conflict, PliantError, Unavailable
 from pliant.core.plan import PolicyName
 from pliant.entry.server.database import VARIABLE as DATABASE_VARIABLE
@@ -118,7 +118,7 @@ def up(  # noqa: PLR0913 (one parameter per option)
     pliant up -d --host 0.0.0.0 --tls --tls-name pool.example.org
     """
     folder = _home(context, home)
-    present = _record_of(folder)
+    present = find_record(folder)
     if present is not None and not standby and _answers(present):
         raise Conflict(f"a server runs for {folder} already, at {present.url}; end it with `pliant down`")
     argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", host]
@@ -145,7 +145,7 @@ def _paths(given: Mapping[str, Path | None]) -> list[str]:
 
 
 def _say_started(record: ServerRecord, folder: Path) -> None:
-    runs = "runs" if _record_of(folder) == record else "stands by"
+    runs = "runs" if find_record(folder) == record else "stands by"
     say(f"The server {runs} at {record.url} (process {record.pid}).")
     if record.fingerprint is not None:
         say(f"Its certificate is {record.certificate},")
@@ -177,18 +177,12 @@ def down(
         if time.monotonic() >= deadline:
             raise TimeoutError(f"the server at {client.url} still runs after {timeout_s:g} s; it saves its jobs")
         url = client.url
-    if as_json:
-        print_json({"url": url, "ended": True})
-    else:
-        say(f"The server at {url} has ended; its jobs are saved.")
+    tell({"url": url, "ended": True}, f"The server at {url} has ended; its jobs are saved.", as_json=as_json)
 
 
 def version(as_json: JsonOption = False) -> None:
     """Print the version."""
-    if as_json:
-        print_json({"version": __version__})
-    else:
-        say(f"pliant {__version__}")
+    tell({"version": __version__}, f"pliant {__version__}", as_json=as_json)
 
 
 def _view(record: ServerRecord, home: Path) -> dict[str, object]:
@@ -241,10 +235,10 @@ def _start(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerReco
                 raise Unavailable(
                     f"the server ended at once (code {child.returncode}); it said:\n{_end_of(log, start)}"
                 )
-            record = _record_of(home)
+            record = find_record(home)
             if record is not None and record.pid == child.pid and _answers(record):
                 return record, _read(first_words)
-            waiting = _record_of(home, STANDBY_FILE)
+            waiting = find_record(home, STANDBY_FILE)
             if waiting is not None and waiting.pid == child.pid:
                 return waiting, ""
             time.sleep(_LOOK_S)
@@ -285,13 +279,6 @@ def _launch(argv: list[str], log: Path, env: dict[str, str]) -> tuple[subprocess
     finally:
         os.close(writing)
     return child, pipe
-
-
-def _record_of(home: Path, file: str = SERVER_FILE) -> ServerRecord | None:
-    try:
-        return read_record(home, file)
-    except Unavailable:
-        return None
 
 
 def _answers(record: ServerRecord) -> bool:

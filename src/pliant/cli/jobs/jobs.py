@@ -97,11 +97,9 @@ def set_job(
     patch = checked(JobPatch, filled(given))
     with open_client(context) as client:
         changed = client.change(job_id_of(client, job), patch)
-    if as_json:
-        print_json(changed)
-        return
     moved = "" if queue is None else f", queue {changed.queue}"
-    say(f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.bounds(changed)} tasks{moved}")
+    said = f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.bounds(changed)} tasks{moved}"
+    tell(changed, said, as_json=as_json)
 
 
 def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
