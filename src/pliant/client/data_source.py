@@ -11,35 +11,13 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from pliant.core.errors import InvalidInput, Problem
 
 PIECE_BYTES: Final = 1 << 20
 _MAX_PROBLEMS: Final = 20
 _END: Final = bytes(2 * tarfile.BLOCKSIZE)
-
-
-class DataSource(Protocol):
-    """Bytes that can be read from the start as often as need be."""
-
-    @property
-    def num_bytes(self) -> int:
-        """All of them."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Another one as soon as names, lengths or times of the files are others."""
-        ...
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield all bytes in order.
-
-        Raises:
-            InvalidInput: a file changed since it was looked at.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +38,20 @@ class FileSource:
 
     @property
     def num_bytes(self) -> int:
+        """All of them."""
         return self.entry.num_bytes
 
     @property
     def fingerprint(self) -> str:
+        """Another one as soon as names, lengths or times of the files are others."""
         return _fingerprint("file", (self.entry,))
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield its content."""
+        """Yield all bytes in order.
+
+        Raises:
+            InvalidInput: a file changed since it was looked at.
+        """
         yield from _content(self.entry)
 
 
@@ -97,6 +81,9 @@ class FolderSource:
                     gathered.clear()
             gathered += bytes(_pad(entry.num_bytes) - entry.num_bytes)
         yield bytes(gathered) + _END
+
+
+DataSource = FileSource | FolderSource
 
 
 def source_of(path: Path) -> DataSource:

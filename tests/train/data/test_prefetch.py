@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
-from pliant.train.data.feed import Feed, open_feed
+from pliant.train.data.feed import Feed, MapFeed, open_feed
 from pliant.train.data.fetcher import BatchRequest, Fetcher
 from pliant.train.data.loader_process import LoaderError, LoaderProcesses
 from pliant.train.data.loading import LoadSettings
@@ -393,7 +393,9 @@ def test_a_lock_that_a_killed_loader_process_held_keeps_nobody_from_ending(
     monkeypatch.setattr("pliant.train.data.loader_process._LOCK_S", 0.2)
     feed, plan = opened(Recorded(tmp_path / "record"))
     victim = step_of(feed, plan, 0, Worker(1, 0))[0][1].tolist()[0]
-    lock = feed._prefetch._batches._workers_done_event._event._cond  # type: ignore[attr-defined]
+    assert isinstance(feed, MapFeed)
+    prefetch: Any = feed._prefetch
+    lock = prefetch._batches._workers_done_event._event._cond
     with lock:  # as held by a process that dies while it looks
         with contextlib.suppress(RuntimeError):  # torch's, wherever this thread is then
             os.kill(victim, signal.SIGKILL)

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from pliant.core.errors import Conflict, Deposed, Unavailable
 from pliant.entry.server.database import display_url, is_server
@@ -21,30 +21,6 @@ log = logging.getLogger("pliant")
 DEPOSED: Final = 3
 """Exit code of a server that was deposed."""
 _KEEP_S: Final = 1.0
-
-
-class Lead(Protocol):
-    """What one server at a time has."""
-
-    term: int | None
-    """Ours in the database; None if the folder's lock is the lead."""
-
-    def take(self) -> bool:
-        """Take the lead unless another server has it; tell whether we have it now."""
-        ...
-
-    def keep(self) -> None:
-        """Say that we live.
-
-        Raises:
-            Deposed: another server leads.
-            Unavailable: it is not known now who leads.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...
 
 
 class FolderLead:
@@ -62,6 +38,10 @@ class FolderLead:
 
     def close(self) -> None:
         return  # the lock is let go with the folder
+
+
+Lead = FolderLead | Leadership
+"""What one server at a time has."""
 
 
 def lead_of(settings: ServerSettings, lock: FolderLock) -> Lead:

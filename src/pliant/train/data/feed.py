@@ -5,7 +5,7 @@ worker processes, or on what was loaded before.
 """
 
 from collections.abc import Iterable, Iterator, Sized
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -21,45 +21,75 @@ from pliant.train.data.stream import StreamFeed
 from pliant.train.errors import TrainingError
 
 
-class Feed(Protocol):
-    """Gives one task the batches of its parts."""
+class MapFeed:
+    """Batches of a data set whose samples have indices; loaded in this process, or ahead by worker processes."""
 
-    @property
-    def num_samples(self) -> int:
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        order: SampleOrder,
+        *,
+        batch_size: int | None,
+        processes: LoaderProcesses | None,
+        pin: bool,
+    ) -> None:
+        self.num_samples = order.num_samples
         """Samples of an epoch."""
-        ...
-
-    @property
-    def batch_size(self) -> int | None:
+        self.batch_size = batch_size
         """The global batch that a DataLoader was made with; None if there was no DataLoader."""
-        ...
+        self._fetcher = fetcher
+        self._order = order
+        self._processes = processes
+        self._pin = pin
+        self._plan: ShardingPlan | None = None
+        self._prefetch: Prefetcher | None = None
 
     def bind(self, plan: ShardingPlan) -> None:
         """Take the plan of the training, once, and start worker processes if there are any.
 
         They see the data set as it is now; later changes of it do not reach them.
         """
-        ...
+        self._plan = plan
+        if self._processes is not None:
+            self._prefetch = Prefetcher(self._fetcher, self._processes, plan, self._request)
 
     def stop_at(self, step: int) -> None:
         """Set how many steps the whole training has, so that nothing is loaded for a later one."""
-        ...
+        if self._prefetch is not None:
+            self._prefetch.stop_at(step)
 
     def begin_step(self, step: int, worker: Worker, next_worker: Worker | None) -> None:
         """Prepare for a step that this task computes as `worker`; after it, it may go on as `next_worker`."""
-        ...
+        if self._prefetch is not None:
+            self._prefetch.begin_step(step, worker, next_worker)
 
     def indices(self, part: Part) -> list[int]:
         """Return the indices of a part's samples."""
-        ...
+        return self._request(part).indices
 
     def load(self, part: Part) -> Any:
-        """Return the batch of a part. Parts are asked for in the plan's order; a step may be asked for again."""
-        ...
+        """Return the batch of a part. Parts are asked for in the plan's order; a step may be asked for again.
+
+        The generators that data sets draw from are left in any state.
+        """
+        if self._prefetch is not None:
+            return self._prefetch.load(part)
+        batch = self._fetcher.fetch(self._request(part))
+        return pinned(batch) if self._pin else batch  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """End worker processes. It may be called again."""
-        ...
+        if self._prefetch is not None:
+            self._prefetch.close()
+
+    def _request(self, part: Part) -> BatchRequest:
+        assert self._plan is not None, "no plan was bound"
+        epoch = part.step // self._plan.steps_per_epoch
+        return BatchRequest(epoch, part.positions.start, self._order.indices(epoch, part.positions))
+
+
+Feed = MapFeed | StreamFeed
+"""Gives one task the batches of its parts."""
 
 
 def open_feed(given: LoadSettings, seed: int) -> Feed:
@@ -78,65 +108,6 @@ def open_feed(given: LoadSettings, seed: int) -> Feed:
     if _is_stream(settings.data):
         return _open_stream(settings, seed, loader_batch_size)
     return _open_map(settings, seed, loader_batch_size)
-
-
-class MapFeed:
-    """Batches of a data set whose samples have indices; loaded in this process, or ahead by worker processes."""
-
-    def __init__(
-        self,
-        fetcher: Fetcher,
-        order: SampleOrder,
-        *,
-        batch_size: int | None,
-        processes: LoaderProcesses | None,
-        pin: bool,
-    ) -> None:
-        self.num_samples = order.num_samples
-        self.batch_size = batch_size
-        self._fetcher = fetcher
-        self._order = order
-        self._processes = processes
-        self._pin = pin
-        self._plan: ShardingPlan | None = None
-        self._prefetch: Prefetcher | None = None
-
-    def bind(self, plan: ShardingPlan) -> None:
-        """Take the plan of the training, once, and start the worker processes."""
-        self._plan = plan
-        if self._processes is not None:
-            self._prefetch = Prefetcher(self._fetcher, self._processes, plan, self._request)
-
-    def stop_at(self, step: int) -> None:
-        """Load nothing of this step or a later one."""
-        if self._prefetch is not None:
-            self._prefetch.stop_at(step)
-
-    def begin_step(self, step: int, worker: Worker, next_worker: Worker | None) -> None:
-        """Load the parts of these workers from this step on."""
-        if self._prefetch is not None:
-            self._prefetch.begin_step(step, worker, next_worker)
-
-    def indices(self, part: Part) -> list[int]:
-        """Return the indices of a part's samples."""
-        return self._request(part).indices
-
-    def load(self, part: Part) -> Any:
-        """Return the batch of a part; the generators that data sets draw from are left in any state."""
-        if self._prefetch is not None:
-            return self._prefetch.load(part)
-        batch = self._fetcher.fetch(self._request(part))
-        return pinned(batch) if self._pin else batch  # type: ignore[no-untyped-call]
-
-    def close(self) -> None:
-        """End the worker processes."""
-        if self._prefetch is not None:
-            self._prefetch.close()
-
-    def _request(self, part: Part) -> BatchRequest:
-        assert self._plan is not None, "no plan was bound"
-        epoch = part.step // self._plan.steps_per_epoch
-        return BatchRequest(epoch, part.positions.start, self._order.indices(epoch, part.positions))
 
 
 def _is_stream(data: Any) -> bool:
