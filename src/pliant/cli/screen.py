@@ -149,7 +149,7 @@ def state_text(state: JobState | TaskState) -> Text:
 
 def print_json(noun: Any) -> None:
     """Print one JSON document."""
-    sys.stdout.write(TypeAdapter(type(noun)).dump_json(noun, indent=2).decode() + "\n")
+    sys.stdout.write(TypeAdapter(type(noun)).dump_json(noun, indent=2, by_alias=True).decode() + "\n")
 
 
 def print_json_line(noun: Any) -> None:

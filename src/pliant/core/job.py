@@ -196,8 +196,11 @@ class Task:
     """As a shell shows it; minus the number of the signal that killed it; None while it runs or if unknown."""
     reason: str = ""
     """Why it left or was lost."""
-    last_message: int = 0
-    """The number of its newest message that became an event; what comes with this one or a lower one is no news."""
+    last_message: int = field(default=0, metadata={"alias": "told"})
+    """The number of its newest message that became an event; what comes with this one or a lower one is no news.
+
+    JSON and the database call it by its alias.
+    """
 
     @property
     def ended(self) -> bool:

@@ -5,7 +5,7 @@ What comes out equals what went in, NaN included. Free text loses only what no d
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any, Final
 
 from sqlalchemy import RowMapping
@@ -45,21 +45,18 @@ def job_of(row: RowMapping) -> Job:
 
 def task_row(task: Task) -> Row:
     """Return the columns of a task, but for its ordinal."""
-    row = _columns(task) | {"slots": list(task.slots), "state": task.state.value, "reason": _clean(task.reason)}
-    row["told"] = row.pop("last_message")
-    return row
+    return _columns(task) | {"slots": list(task.slots), "state": task.state.value, "reason": _clean(task.reason)}
 
 
 def task_of(row: RowMapping) -> Task:
     """Return the task that a row holds."""
-    columns = {field.name: row[field.name] for field in fields(Task) if field.name != "last_message"}
+    columns = {field.name: row[_column(field)] for field in fields(Task)}
     columns.update(
         id=TaskId(row["id"]),
         job_id=JobId(row["job_id"]),
         node_id=NodeId(row["node_id"]),
         slots=tuple(row["slots"]),
         state=TaskState(row["state"]),
-        last_message=row["told"],
     )
     return Task(**columns)
 
@@ -119,7 +116,11 @@ def usage_of(row: RowMapping) -> Usage:
 
 
 def _columns(noun: Job | JobSpec | Progress | Task | Generation | Event | Metric | Usage) -> Row:
-    return {field.name: getattr(noun, field.name) for field in fields(noun)}
+    return {_column(field): getattr(noun, field.name) for field in fields(noun)}
+
+
+def _column(field: Field[Any]) -> str:
+    return str(field.metadata.get("alias", field.name))
 
 
 def _spec_json(spec: JobSpec) -> Row:
