@@ -1,16 +1,19 @@
 """Run the tests layer by layer: `python -m tests.layers`, with any arguments of pytest.
 
 The layer `unit` comes first, then the layer `slow`; the second runs whatever became of the first, and the run fails if
-either did. Real processes on a loaded machine fail once in fifty runs without being wrong, so a test of the slow layer
-that fails is run again, alone, after the others. If it passes then, the run passes, and shows its first failure whole
-under the heading `flaky`. More than two of them fail the run. The unit layer has no such grace, and neither has a run
-that was ended early (Ctrl-C, `--maxfail`, an error of usage or collection): what it did not run is not known to pass.
+either did. Two workers share the tests: one that is done takes half of what is left to the other.
+
+Real processes on a loaded machine fail once in fifty runs without being wrong, so a test of the slow layer that fails
+is run again, alone, after the others. If it passes then, the run passes, and shows its first failure whole under the
+heading `flaky`. More than two of them fail the run. The unit layer has no such grace, and neither has a run that was
+ended early (Ctrl-C, `--maxfail`, an error of usage or collection): what it did not run is not known to pass.
 
 In the pytest that each layer runs in, this file is a plugin. It writes down what became of every test (`--record`), and
 for the second run it leaves out all tests but those named (`--only`), so that every other argument may stay as it was.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -126,8 +129,10 @@ def run(place: Path, *args: str) -> Record:
     """Run pytest in a process of its own; return what became of the tests."""
     path = place / "record.json"
     path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.layers", "-n", "2", "--dist", "loadfile"]
-    code = subprocess.run([*command, *args, f"--record={path}"], check=False).returncode
+    command = [sys.executable, "-m", "pytest", "-p", "tests.layers", "-n", "2", "--dist", "worksteal"]
+    # The tests start hundreds of processes; none of them shall compile Pliant anew.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    code = subprocess.run([*command, *args, f"--record={path}"], env=environment, check=False).returncode
     record = Record(**json.loads(path.read_text())) if path.exists() else Record()
     record.code = code if code >= 0 else 128 - code
     return record
