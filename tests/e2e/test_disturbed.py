@@ -20,7 +20,7 @@ from pliant.client import Client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-EPOCHS, STEPS_PER_EPOCH = 60, 5
+EPOCHS, STEPS_PER_EPOCH = 40, 5
 NUM_CHANGES = 8
 """Changes of membership before it is left to end."""
 

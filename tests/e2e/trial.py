@@ -28,7 +28,9 @@ from pliant.core.job import Job, Task
 SCRIPT = HERE / "faulty.py"
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES, WIDTH = 30, 10, 500, 24
 PACE_S = 0.03
-ALONE = (sys.executable, str(SCRIPT), "--virtual-workers", "8")
+VIRTUAL_WORKERS = 5
+"""As many as a trial may have tasks."""
+ALONE = (sys.executable, str(SCRIPT), "--virtual-workers", str(VIRTUAL_WORKERS))
 BACK_AFTER_KILL_S = 1.0
 LEASE_S = 2.0
 BACK_AFTER_HANG_S = LEASE_S + 1.0
@@ -88,7 +90,7 @@ class Trial:
         }
         words = [str(word) for pair in given.items() for word in pair]
         request = {"script": SCRIPT.name, "args": words, "audit": True}
-        defaults = {"checkpoint_freq": 0, "max_tasks": 3}
+        defaults = {"checkpoint_freq": 0, "max_tasks": 3, "virtual_workers": VIRTUAL_WORKERS}
         job = client.submit(SCRIPT, JobRequest.model_validate({**request, **defaults, **options}))
         trial.job_id = job.id
         return trial

@@ -18,6 +18,8 @@ import httpx
 import pytest
 from tests.e2e.pool import free_port
 
+from pliant.entry.server import main
+
 pytestmark = pytest.mark.timeout(180)  # one test starts several servers
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "elastic.py"
@@ -27,12 +29,20 @@ def command(home: Path, *args: str) -> list[str]:
     return [sys.executable, "-m", "pliant.entry.server", "--home", str(home), *args]
 
 
-def refused(home: Path, *args: str) -> str:
-    """Return what a server that cannot start says."""
-    done = subprocess.run(command(home, *args), capture_output=True, text=True, timeout=50, check=False)
-    assert done.returncode == 2, done.stderr
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    return done.stderr
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Give what a server says that cannot start; that its process ends so, `tests.cli.test_server` sees."""
+
+    def said(home: Path, *args: str) -> str:
+        assert main(["--home", str(home), *args]) == 2
+        said = capsys.readouterr().err
+        assert len(said.splitlines()) == 1, said
+        return said
+
+    return said
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 50.0) -> Any:
@@ -69,7 +79,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def test_a_server_makes_its_folder_and_leaves_it_in_order(home: Path) -> None:
+def test_a_server_makes_its_folder_and_leaves_it_in_order(home: Path, refused: Refused) -> None:
     with running(home) as process:
         info = json.loads((home / "server.json").read_text())
         assert info["pid"] == process.pid
@@ -90,13 +100,13 @@ def test_a_server_makes_its_folder_and_leaves_it_in_order(home: Path) -> None:
     assert token not in (home.parent / "server.log").read_text()
 
 
-def test_a_port_that_is_taken_is_named(home: Path) -> None:
+def test_a_port_that_is_taken_is_named(home: Path, refused: Refused) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert f"port {port} of 127.0.0.1 is taken" in refused(home, "--port", str(port))
 
 
-def test_values_out_of_range_are_refused_all_at_once(home: Path) -> None:
+def test_values_out_of_range_are_refused_all_at_once(home: Path, refused: Refused) -> None:
     said = refused(home, "--host", "0.0.0.0", "--port", "70000", "--slots", "0")
     assert "'0.0.0.0' is no loopback address" in said
     assert "--port: 70000" in said
@@ -104,7 +114,7 @@ def test_values_out_of_range_are_refused_all_at_once(home: Path) -> None:
     assert not home.exists()
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "file").write_text("")
     assert "cannot be used" in refused(tmp_path / "file" / "home", "--port", "0")
 
