@@ -1,5 +1,9 @@
-"""A server of a test's own, driven through the command line and the client as a person would."""
+"""A server of a test's own, driven through the command line and the client as a person would.
 
+The server is a process, the commands run in this one.
+"""
+
+import io
 import itertools
 import json
 import os
@@ -9,12 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.contracts.starvation import starved_s
 
+from pliant.cli.app import main
 from pliant.client import Client
 from pliant.core.job import Task
 
@@ -25,7 +31,7 @@ _numbers = itertools.count(31 * os.getpid())  # so that two runs of the tests si
 
 
 class Pool:
-    """Starts `pliant up` on a free port with this many CPU slots."""
+    """Starts a server on a free port with this many CPU slots; by `pliant up` if it is told more than that."""
 
     def __init__(
         self, home: Path, *, slots: int = 8, options: tuple[str, ...] = (), database: str | None = None
@@ -38,10 +44,11 @@ class Pool:
         self.process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
-        options = ("--port", str(self.port), "--slots", str(self.slots), *self.options)
+        home, options = ("--home", str(self.home)), ("--port", str(self.port), "--slots", str(self.slots))
+        program = ("pliant.cli.app", *home, "up", *self.options) if self.options else ("pliant.entry.server", *home)
         with (self.home.parent / "up.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*PLIANT, "--home", str(self.home), "up", *options],
+                [PYTHON, "-P", "-m", *program, *options],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database}),
@@ -80,11 +87,15 @@ class Pool:
 
     def cli(self, *args: str, code: int = 0) -> str:
         """Run one command; return what it printed; check its exit code."""
-        done = subprocess.run(
-            [*PLIANT, "--home", str(self.home), *args], capture_output=True, text=True, timeout=90, env=clean_env()
-        )
-        assert done.returncode == code, f"{args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout if code == 0 else done.stderr
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        with pytest.MonkeyPatch.context() as environment, redirect_stdout(out), redirect_stderr(err):
+            for name in os.environ.keys() - clean_env():
+                environment.delenv(name)
+            with pytest.raises(SystemExit) as ended:
+                main(["--home", str(self.home), *args])
+        printed, complained = (stream.buffer.getvalue().decode() for stream in (out, err))
+        assert (ended.value.code or 0) == code, f"{args} ended with {ended.value.code}\n{printed}\n{complained}"
+        return printed if code == 0 else complained
 
     def json(self, *args: str) -> Any:
         return json.loads(self.cli(args[0], "--json", *args[1:]))
@@ -132,7 +143,7 @@ class Pool:
         return lacked_at - since
 
 
-PLIANT = (sys.executable, "-m", "pliant.cli.app")
+PYTHON = sys.executable
 
 
 def free_port() -> int:

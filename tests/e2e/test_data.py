@@ -4,11 +4,12 @@ import json
 import os
 import random
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.pool import PLIANT, Pool, clean_env
+from tests.e2e.pool import Pool, clean_env
 from tests.privileges import may_mount, needs_mounts
 
 from pliant.client import Client
@@ -61,7 +62,7 @@ def test_a_killed_upload_is_gone_on_with_and_a_job_reads_the_data(
     (folder / "train").mkdir(parents=True)
     (folder / "train" / "large").write_bytes(random.Random(0).randbytes(1 << 20) * (LARGE >> 20))
     (folder / "train" / "small").write_bytes(b"small")
-    command = [*PLIANT, "--home", str(data_pool.home), "data", "add", str(folder)]
+    command = [sys.executable, "-m", "pliant.cli.app", "--home", str(data_pool.home), "data", "add", str(folder)]
     sending = subprocess.Popen(command, env=clean_env(), stdout=subprocess.DEVNULL)
     begun = data_pool.until(
         lambda: next((upload for upload in client.datasets.uploads().uploads if upload.offset), None), "a first chunk"

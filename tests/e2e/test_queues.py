@@ -94,7 +94,7 @@ def open_python() -> Iterator[Path]:
 def test_jobs_of_a_queue_run_as_its_user(open_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = open_python.parents[1] / "home"
     libraries = [str(HERE.parents[1] / "src"), *(path for path in sys.path if path.endswith("site-packages"))]
-    monkeypatch.setattr(pools, "PLIANT", (str(open_python), "-m", "pliant.cli.app"))
+    monkeypatch.setattr(pools, "PYTHON", str(open_python))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(libraries))
     pool = Pool(home, slots=2)
     pool.up()

@@ -30,12 +30,12 @@ def kinds(told: list[dict[str, Any]]) -> set[tuple[str, str]]:
 def test_two_trainings_share_eight_slots(pool: Pool, pace: Pace, tmp_path: Path) -> None:
     script = HERE / "paced.py"
     # Batches sleep as the files say, until the stage that needs a training to end.
-    pace.set(0.1)
-    first = pool.submit(script, "--max", "8", "--name", "first", args=("--pace", str(pace), "--epochs", "60"))
+    pace.set(0.2)
+    first = pool.submit(script, "--max", "8", "--name", "first", args=("--pace", str(pace), "--epochs", "30"))
     pool.until(lambda: sizes(pool, first) == (8,), "the first grows to eight")
 
-    seconds = Pace(tmp_path / "pace-of-second", 0.1)
-    second = pool.submit(script, "--max", "8", "--name", "second", args=("--pace", str(seconds), "--epochs", "60"))
+    seconds = Pace(tmp_path / "pace-of-second", 0.2)
+    second = pool.submit(script, "--max", "8", "--name", "second", args=("--pace", str(seconds), "--epochs", "30"))
     pool.until(lambda: sizes(pool, first, second) == (4, 4), "they share four and four")
 
     pool.cli("set", second, "--priority", "10000")
@@ -63,4 +63,4 @@ def test_two_trainings_share_eight_slots(pool: Pool, pace: Pace, tmp_path: Path)
     pool.cli("result", second, "--to", str(result))
     assert (result / "model" / "model.pt").stat().st_size > 0
     done = pool.json("show", second)["job"]["progress"]
-    assert (done["step"], done["epoch"], done["samples"]) == (600, 60, 60 * 500)
+    assert (done["step"], done["epoch"], done["samples"]) == (300, 30, 30 * 500)
