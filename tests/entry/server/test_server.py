@@ -18,7 +18,7 @@ import httpx
 import pytest
 from tests.e2e.pool import free_port
 
-from pliant.entry.server import main
+from pliant.entry.server.__main__ import main
 
 pytestmark = pytest.mark.timeout(180)  # one test starts several servers
 

@@ -12,7 +12,7 @@ from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, Sourc
 from pliant.cli import formatting
 from pliant.cli.catalog.progress import Bar
 from pliant.cli.catalog.share import NamesArgument, RemoveOption, shared_after, who
-from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
@@ -46,39 +46,39 @@ _COLUMNS: Final = (
 
 
 _DATASET: Final[Table] = {
-    "root": worded("Instead: a path below the server's data root.", metavar="PATH", type=str),
-    "kind": worded("any, images or csv; default: any, csv for a CSV.", metavar="KIND"),
-    "name": worded("Default: the last part of PATH."),
+    "root": ask("Instead: a path below the server's data root.", metavar="PATH", type=str),
+    "kind": ask("any, images or csv; default: any, csv for a CSV.", metavar="KIND"),
+    "name": ask("Default: the last part of PATH."),
     "source": None,
-    "description": worded("For people."),
-    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER"),
+    "description": ask("For people."),
+    "shared_with": ask("Who else may use it; repeatable.", "--share", metavar="USER"),
 }
 _RULES: Final = {
     "split": options_of(
         SplitRule,
         {
-            "validation_percent": worded("Percent for validation; default: 10.", "--validation", metavar="PERCENT"),
-            "test_percent": worded("Percent for test; default: 10.", "--test", metavar="PERCENT"),
-            "seed": worded("The same deals out in the same way."),
+            "validation_percent": ask("Percent for validation; default: 10.", "--validation", metavar="PERCENT"),
+            "test_percent": ask("Percent for test; default: 10.", "--test", metavar="PERCENT"),
+            "seed": ask("The same deals out in the same way."),
         },
     ),
     "images": options_of(
         ImageRule,
         {
-            "size": worded("Of images, such as 64x64.", metavar="WxH", type=str),
+            "size": ask("Of images, such as 64x64.", metavar="WxH", type=str),
             "width": None,
             "height": None,
-            "resizing": worded("squash, crop or fill.", metavar="HOW"),
-            "colour": worded("rgb or grey.", metavar="COLOUR"),
+            "resizing": ask("squash, crop or fill.", metavar="HOW"),
+            "colour": ask("rgb or grey.", metavar="COLOUR"),
         },
     ),
     "csv": options_of(
         CsvRule,
         {
-            "delimiter": worded(
+            "delimiter": ask(
                 "Of a CSV; default: found out.", metavar="SIGN", read=lambda sign: "\t" if sign == "\\t" else sign
             ),
-            "header": worded("A CSV whose first row is data.", "--no-header", read=lambda _: False),
+            "header": ask("A CSV whose first row is data.", "--no-header", read=lambda _: False),
         },
     ),
 }

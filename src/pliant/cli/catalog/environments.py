@@ -9,7 +9,7 @@ import typer
 
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest
 from pliant.cli import formatting
-from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, tell
@@ -63,10 +63,10 @@ def _wrong(option: str, message: str) -> InvalidInput:
 
 
 _ENVIRONMENT: Final[Table] = {
-    "requirements": worded("The server builds it from these.", metavar="FILE", type=Path, read=_text_of),
-    "venv": worded("A virtual environment on its machine.", metavar="DIR", type=str, read=whole_path),
-    "conda": worded("A conda environment on its machine.", metavar="NAME|DIR", type=str, read=_conda),
-    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER"),
+    "requirements": ask("The server builds it from these.", metavar="FILE", type=Path, read=_text_of),
+    "venv": ask("A virtual environment on its machine.", metavar="DIR", type=str, read=whole_path),
+    "conda": ask("A conda environment on its machine.", metavar="NAME|DIR", type=str, read=_conda),
+    "shared_with": ask("Who else may use it; repeatable.", "--share", metavar="USER"),
 }
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from pliant.api.models import ModelPage, ModelPatch, ModelRequest, ModelSettings, ModelView
 from pliant.cli import formatting
 from pliant.cli.catalog.assignments import assigned
-from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, show_facts, show_list, tell
@@ -27,25 +27,25 @@ app = typer.Typer(
 )
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the model.", show_default=False)]
-ASSIGNMENTS: Final = worded("A number or parameter; repeatable.", "--set", metavar="NAME=VALUE", type=list[str])
+ASSIGNMENTS: Final = ask("A number or parameter; repeatable.", "--set", metavar="NAME=VALUE", type=list[str])
 TRAINING: Final[Table] = {
-    "dataset": worded("A data set, by name."),
-    "data_dir": worded("Instead: a folder of the server's.", metavar="DIR", read=whole_path),
-    "engine": worded("How it is trained."),
-    "max_workers": worded("Workers, at most.", "--max"),
-    "slots_per_worker": worded("GPUs (or CPU slots) of every worker."),
-    "priority": worded("1 to 10000."),
-    "queue": worded("Where its jobs wait."),
-    "environment": worded("What its tasks run in."),
+    "dataset": ask("A data set, by name."),
+    "data_dir": ask("Instead: a folder of the server's.", metavar="DIR", read=whole_path),
+    "engine": ask("How it is trained."),
+    "max_workers": ask("Workers, at most.", "--max"),
+    "slots_per_worker": ask("GPUs (or CPU slots) of every worker."),
+    "priority": ask("1 to 10000."),
+    "queue": ask("Where its jobs wait."),
+    "environment": ask("What its tasks run in."),
     "hyperparameters": None,
     "parameters": None,
 }
 """How the fields are asked for that say how a model is trained, but for what `--set` takes."""
 _MODEL: Final[Table] = {
     **TRAINING,
-    "description": worded("For people."),
+    "description": ask("For people."),
     "assignments": ASSIGNMENTS,
-    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER", type=list[str]),
+    "shared_with": ask("Who else may use it; repeatable.", "--share", metavar="USER", type=list[str]),
 }
 
 _COLUMNS = (

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
 from pliant.cli import formatting
-from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
@@ -32,11 +32,11 @@ DESCRIPTION: Final = "template.toml"
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the template.", show_default=False)]
 
 _TEMPLATE: Final[Table] = {
-    "name": worded("Instead of the name in template.toml."),
-    "main_file": worded("The file to run.", "--main", metavar="FILE"),
-    "framework": worded("For people."),
-    "description": worded("For people."),
-    "shared_with": worded("Who else may use it; repeatable.", "--share", metavar="USER", type=list[str]),
+    "name": ask("Instead of the name in template.toml."),
+    "main_file": ask("The file to run.", "--main", metavar="FILE"),
+    "framework": ask("For people."),
+    "description": ask("For people."),
+    "shared_with": ask("Who else may use it; repeatable.", "--share", metavar="USER", type=list[str]),
     "parameters": None,
     "engines": None,
 }

@@ -9,7 +9,7 @@ from rich.text import Text
 from pliant.api.models import TrainingPage, TrainingRequest, TrainingView, WeightsFrom
 from pliant.cli import formatting
 from pliant.cli.catalog.models import ASSIGNMENTS, TRAINING, facts_of, with_assignments
-from pliant.cli.fields import Given, Table, options_of, takes, worded
+from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.follow import see_through, tell_end
 from pliant.cli.options import FollowOption, JsonOption, WaitOption
 from pliant.cli.problems import checked
@@ -23,9 +23,9 @@ from pliant.core.model import TrainingSettings
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", show_default=False)]
 
 _TRAINING: Final[Table] = {
-    "name": worded("Of the training.", type=str),
+    "name": ask("Of the training.", type=str),
     "assignments": ASSIGNMENTS,
-    "weights": worded(
+    "weights": ask(
         "Start from a training's weights (MODEL/TRAINING: another model's), a job's or a file's.",
         metavar="TRAINING|JOB|FILE",
         type=str,

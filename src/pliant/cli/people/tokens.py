@@ -7,7 +7,7 @@ import typer
 
 from pliant.api.people import TokenPage, TokenRequest, TokenView
 from pliant.cli import formatting
-from pliant.cli.fields import Given, options_of, takes, worded
+from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import checked
 from pliant.cli.screen import TableColumn, print_json, say, show_list, tell
@@ -23,8 +23,8 @@ OwnerOption = Annotated[
 
 _DAY_S: Final = 86400.0
 _TOKEN: Final = {
-    "scopes": worded("All it may do; repeatable.", "--scope", type=list[Permission]),
-    "expires_at": worded(
+    "scopes": ask("All it may do; repeatable.", "--scope", type=list[Permission]),
+    "expires_at": ask(
         "How long it works.  [default: (90)]",
         "--days",
         metavar="N",

@@ -6,7 +6,7 @@ import typer
 
 from pliant.api.people import UserPage, UserPatch, UserRequest
 from pliant.cli import formatting
-from pliant.cli.fields import Given, options_of, takes, worded
+from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.people.secret import ask_new
 from pliant.cli.problems import checked
@@ -20,8 +20,8 @@ app = typer.Typer(help="Users: list, add, set, remove.", invoke_without_command=
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
 AskOption = Annotated[bool, typer.Option("--password", "-p", help="Ask for the password, or take a line on stdin.")]
 _USER: Final = {
-    "role": worded("What they may do.", type=Role),
-    "active": worded("Whether they can log in.", "--enable/--disable", type=bool),
+    "role": ask("What they may do.", type=Role),
+    "active": ask("Whether they can log in.", "--enable/--disable", type=bool),
 }
 
 
