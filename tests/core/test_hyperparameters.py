@@ -14,6 +14,7 @@ from pliant.core.hyperparameters import (
     conf_lines,
     optimizer_named,
     problems_of,
+    with_changes,
 )
 
 
@@ -53,6 +54,15 @@ def test_names_of_optimizers_are_known_in_any_case() -> None:
         "RMSprop",
         None,
     )
+
+
+def test_a_change_of_none_goes_back_to_the_default_and_names_are_taken_in_any_case() -> None:
+    before = Hyperparameters(epochs=3, momentum=0.5)
+
+    changed = with_changes(before, {"epochs": None, "optimizer": "adam", "lr_policy": "EXP"})
+
+    assert changed == Hyperparameters(momentum=0.5, optimizer="Adam", lr_policy="exp")
+    assert with_changes(before, {"optimizer": "LBFGS"}).optimizer == "LBFGS", "what there is not is told later"
 
 
 GIVEN: dict[str, Any] = {
