@@ -15,7 +15,8 @@ from tests.server.played import PROGRESS, Played
 
 from pliant.api.jobs import JobDetail, JobPatch, JobRequest, LogFile, SlotView
 from pliant.client import Client
-from pliant.client.connection import Connection, Patience
+from pliant.client.connection import Connection
+from pliant.client.patience import Patience
 from pliant.client.stream import stream_events
 from pliant.core.errors import (
     Conflict,

@@ -1,7 +1,6 @@
 """The client: one method per route of the REST API, nouns in and nouns out, errors as `pliant.core.errors`."""
 
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -29,13 +28,14 @@ from pliant.api.jobs import (
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.backup import fetch_backup
-from pliant.client.connection import Connection, Params, Patience, parse
+from pliant.client.connection import Connection, Params, parse
 from pliant.client.datasets import DatasetClient
 from pliant.client.environments import EnvironmentClient, beside
 from pliant.client.home import read_record, read_token
 from pliant.client.logs import log_files, read_log
 from pliant.client.models import ModelClient, TemplateClient
 from pliant.client.pack import pack
+from pliant.client.patience import observe
 from pliant.client.people import PeopleClient
 from pliant.client.queues import GroupClient, QueueClient
 from pliant.client.result import fetch_result
@@ -145,11 +145,7 @@ class Client:
 
     def jobs(self, *, states: Sequence[JobState] = (), before: str | None = None, limit: int = 100) -> JobPage:
         """Return jobs, newest first."""
-        params: Params = {
-            "limit": limit,
-            "state": [state.value for state in states],
-            **({} if before is None else {"before": before}),
-        }
+        params: Params = {"limit": limit, "state": [state.value for state in states], "before": before}
         return self._connection.get(_JOB_PAGE, "/jobs", params)
 
     def job(self, job_id: str) -> JobDetail:
@@ -184,7 +180,7 @@ class Client:
 
     def events(self, *, after: int = 0, job_id: str | None = None, limit: int = 1000) -> EventPage:
         """Return events in order."""
-        params: Params = {"after": after, "limit": limit, **({} if job_id is None else {"job_id": job_id})}
+        params: Params = {"after": after, "limit": limit, "job_id": job_id}
         return self._connection.get(_EVENT_PAGE, "/events", params)
 
     def stream(self, *, after: int | None = None, job_id: str | None = None) -> Iterator[Event]:
@@ -211,13 +207,12 @@ class Client:
         max_buckets: int = 500,
     ) -> ChartPage:
         """Return series downsampled for a chart: buckets with count, mean and extremes of their points."""
-        params: dict[str, str | int | float | bool | list[str]] = {
+        params: Params = {
             "name": list(names),
             "first_step": first_step,
+            "last_step": last_step,
             "max_buckets": max_buckets,
         }
-        if last_step is not None:
-            params["last_step"] = last_step
         return self._connection.get(_CHART_PAGE, f"{_path(job_id)}/chart", params)
 
     def retention(self) -> RetentionView:
@@ -258,8 +253,7 @@ class Client:
 
     def usage(self, *, since: float = 0.0, job_id: str | None = None) -> UsagePage:
         """Return how many slots jobs held over time."""
-        params: Params = {"since": since, **({} if job_id is None else {"job_id": job_id})}
-        return self._connection.get(_USAGE_PAGE, "/usage", params)
+        return self._connection.get(_USAGE_PAGE, "/usage", {"since": since, "job_id": job_id})
 
     def cluster(self) -> ClusterView:
         """Return the pool of slots and who holds them."""
@@ -308,21 +302,11 @@ class Client:
         Raises:
             TimeoutError: it has not ended after `timeout_s`.
         """
-        deadline = time.monotonic() + timeout_s
-        patience = Patience()
-        while True:
-            try:
-                job = self.job(job_id).job
-                patience.reset()
-                if job.ended:
-                    return job
-            except Unavailable as error:
-                patience.wait_after(error)
-                continue
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                raise TimeoutError(f"{job_id} has not ended after {timeout_s:g} s; it is {job.state.value}")
-            time.sleep(min(poll_s, left_s))
+        for detail in observe(lambda: self.job(job_id), timeout_s=timeout_s, poll_s=poll_s):
+            job = detail.job
+            if job.ended:
+                return job
+        raise TimeoutError(f"{job_id} has not ended after {timeout_s:g} s; it is {job.state.value}")
 
 
 def _path(job_id: str) -> str:

@@ -7,10 +7,8 @@ one.
 import json
 import math
 import ssl
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import httpx
@@ -36,10 +34,10 @@ from pliant.core.errors import (
 
 T = TypeVar("T")
 
-Params = Mapping[str, str | int | float | bool | list[str]]
+Params = Mapping[str, str | int | float | bool | list[str] | None]
+"""What stands behind the `?` of a path; what is None does not."""
 
 _CONNECT_TIMEOUT_S: Final = 5.0
-_MAX_DELAY_S: Final = 2.0
 _BY_STATUS: Final[Mapping[int, type[PliantError]]] = {
     401: Unauthorized,
     403: Forbidden,
@@ -54,27 +52,6 @@ _BY_STATUS: Final[Mapping[int, type[PliantError]]] = {
 
 class Idle(Unavailable):
     """A stream was silent for longer than the timeout; nothing is wrong, ask again from where it stopped."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Patience:
-    """How often in a row something may fail before we give up; the pauses double up to two seconds."""
-
-    max_failures: int = 10
-    pause_s: float = 0.2
-    sleep: Callable[[float], None] = time.sleep
-    failures: int = 0
-
-    def reset(self) -> None:
-        """Start counting again: something worked."""
-        self.failures = 0
-
-    def wait_after(self, error: PliantError) -> None:
-        """Pause after a failure; raise it if there were too many."""
-        self.failures += 1
-        if self.failures >= self.max_failures:
-            raise error
-        self.sleep(min(self.pause_s * 2 ** (self.failures - 1), _MAX_DELAY_S))
 
 
 class Connection:
@@ -142,7 +119,7 @@ class Connection:
 
     def get(self, kind: TypeAdapter[T], path: str, params: Params | None = None) -> T:
         """Return the answer to a GET as a noun."""
-        return parse(kind, self.call("GET", path, params=params))
+        return parse(kind, self.call("GET", path, params=_present(params or {})))
 
     @contextmanager
     def stream(
@@ -157,7 +134,7 @@ class Connection:
         timeout = self._timeout(timeout_s)
         with self._name_faults():
             request = self._http.build_request(
-                "GET", path, params=params, headers=headers, timeout=timeout, extensions=self._extensions
+                "GET", path, params=_present(params), headers=headers, timeout=timeout, extensions=self._extensions
             )
             response = self._http.send(request, stream=True)
         try:
@@ -200,6 +177,10 @@ class Connection:
 
     def _timeout(self, timeout_s: float) -> httpx.Timeout:
         return httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_TIMEOUT_S))
+
+
+def _present(params: Params) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if value is not None}
 
 
 def if_match(revision: int | None) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Data sets and uploads: one method per route, and an upload that takes itself up again wherever it broke off."""
 
 import hashlib
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +9,11 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, UploadPage, UploadRequest
-from pliant.client.connection import Params, Patience, if_match, parse
+from pliant.client.connection import Params, if_match, parse
 from pliant.client.data_source import DataSource
 from pliant.client.noun import NounClient
 from pliant.client.pages import pages
+from pliant.client.patience import Patience, observe
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import Conflict, NoSpace, PliantError, Unavailable
 from pliant.files.digest import content_digest
@@ -81,21 +81,11 @@ class DatasetClient(NounClient[Dataset]):
         Raises:
             TimeoutError: it has not ended after `timeout_s`.
         """
-        deadline = time.monotonic() + timeout_s
-        patience = Patience()
-        while True:
-            try:
-                dataset = self.get(name)
-            except Unavailable as error:
-                patience.wait_after(error)
-                continue
-            patience.reset()
+        for dataset in observe(lambda: self.get(name), timeout_s=timeout_s, poll_s=poll_s):
             on_poll(dataset)
             if dataset.state is not DatasetState.IMPORTING:
                 return dataset
-            if time.monotonic() >= deadline:
-                raise TimeoutError(f"the data set {name!r} is not imported after {timeout_s:g} s")
-            time.sleep(poll_s)
+        raise TimeoutError(f"the data set {name!r} is not imported after {timeout_s:g} s")
 
     def uploads(self) -> UploadPage:
         """Return the uploads that we began."""

@@ -21,7 +21,7 @@ from pliant.api.people import (
     UserRequest,
     UserView,
 )
-from pliant.client.connection import Connection, Params, parse
+from pliant.client.connection import Connection, parse
 from pliant.client.pages import pages
 
 _PAGE: Final = 1000
@@ -96,8 +96,7 @@ class PeopleClient:
 
     def tokens(self, owner: str | None = None) -> tuple[TokenView, ...]:
         """Return our personal tokens, or somebody else's, newest first."""
-        params: Params = {} if owner is None else {"owner": owner}
-        return self._connection.get(_TOKEN_PAGE, "/tokens", params).tokens
+        return self._connection.get(_TOKEN_PAGE, "/tokens", {"owner": owner}).tokens
 
     def make_token(self, request: TokenRequest) -> NewToken:
         """Make a personal token; its text is in this answer only."""
@@ -109,10 +108,7 @@ class PeopleClient:
 
     def audit(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> AuditPage:
         """Return who did or tried what, newest first."""
-        params: dict[str, str | int | float | bool | list[str]] = {"limit": limit}
-        params |= {} if before is None else {"before": before}
-        params |= {} if who is None else {"who": who}
-        return self._connection.get(_AUDIT_PAGE, "/audit", params)
+        return self._connection.get(_AUDIT_PAGE, "/audit", {"before": before, "who": who, "limit": limit})
 
 
 def _user(name: str) -> str:

@@ -5,8 +5,9 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from pliant.client.connection import Connection, Idle, Params, Patience
+from pliant.client.connection import Connection, Idle, Params
 from pliant.client.lines import lines_of, text_of
+from pliant.client.patience import Patience
 from pliant.core.errors import InternalError, Unavailable
 from pliant.core.event import Event
 
@@ -41,7 +42,7 @@ def stream_events(
 
 
 def _connect_once(connection: Connection, last: int, job_id: str | None, patience: Patience) -> Iterator[Event]:
-    params: Params = {"after": last, **({} if job_id is None else {"job_id": job_id})}
+    params: Params = {"after": last, "job_id": job_id}
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last)}
     with connection.stream("/events/stream", params, timeout_s=IDLE_S, headers=headers) as chunks:
         for data in data_of(lines_of(_alive(chunks, patience))):
