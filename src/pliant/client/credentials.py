@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pliant.api.trust import Trust
 from pliant.core.errors import Unavailable
+from pliant.files.folder import write_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +70,7 @@ class Credentials:
         try:
             with self._lock_file():
                 logins = tuple(changed(self._read()))
-                draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-                draft.unlink(missing_ok=True)
-                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(_LOGINS.dump_json(logins, indent=2))
-                draft.replace(self._path)
+                write_whole(self._path, _LOGINS.dump_json(logins, indent=2))
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written: {error.strerror}") from error
 

@@ -31,15 +31,24 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file of mode 600, whole or not at all; it lasts through a loss of power."""
-    draft = path.with_name(f".{path.name}.draft")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Write a file of mode 600, whole or not at all; a durable one lasts through a loss of power.
+
+    Raises:
+        OSError: it could not be written; nothing was changed.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def make_read_only(folder: Path, *, also_itself: bool = True) -> None:

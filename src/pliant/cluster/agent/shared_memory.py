@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pliant.files.folder import write_whole
+
 _log = logging.getLogger(__name__)
 
 _OWNER = "owner"
@@ -122,9 +124,7 @@ def _exclusive(root: Path) -> Iterator[None]:
 def _owner_name(state_dir: Path) -> str:
     path = state_dir / _NAME
     if not path.exists() or not path.read_text().isalnum():
-        draft = path.with_name(f".{_NAME}.{os.getpid()}")
-        draft.write_text(secrets.token_hex(8))
-        draft.replace(path)
+        write_whole(path, secrets.token_hex(8).encode(), durable=False)
     return path.read_text()
 
 

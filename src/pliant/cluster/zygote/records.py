@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pliant.core.job import TaskId
+from pliant.files.folder import write_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +57,7 @@ def write(state_dir: Path, record: Record) -> None:
     Raises:
         OSError: the disk is full, or the folder cannot be written.
     """
-    path = path_of(state_dir, record.task_id)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(draft, "w", opener=_private) as file:
-            json.dump(asdict(record), file)
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+    write_whole(path_of(state_dir, record.task_id), json.dumps(asdict(record)).encode(), durable=False)
 
 
 def begin(state_dir: Path, record: Record, *, term: int) -> bool:
@@ -140,7 +133,3 @@ def _lock_file(state_dir: Path) -> Iterator[int]:
 
 def _number(file: int) -> int:
     return int(os.pread(file, 32, 0) or b"0")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

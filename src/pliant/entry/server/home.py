@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pliant.core.errors import Conflict, Unavailable
+from pliant.files.folder import write_whole
 
 SERVER_FILE = "server.json"
 STANDBY_FILE = "standby.json"
@@ -100,7 +101,7 @@ def open_home(path: Path, *, also: Path | None = None) -> Home:
         also=also,
     )
     if also is not None:
-        write_private(also / "token", home.token.encode())
+        write_whole(also / "token", home.token.encode())
     home.uploads.mkdir(mode=0o700, exist_ok=True)
     for left_over in home.uploads.iterdir():
         left_over.unlink()
@@ -111,7 +112,7 @@ def open_home(path: Path, *, also: Path | None = None) -> Home:
 def announce(path: Path, url: str, started_at: float, **more: str) -> None:
     """Write the file that says where this process listens."""
     text = json.dumps({"url": url, "pid": os.getpid(), "started_at": started_at, **more})
-    write_private(path, text.encode())
+    write_whole(path, text.encode())
 
 
 def withdraw(path: Path) -> None:
@@ -132,22 +133,10 @@ def read_url(path: Path) -> str | None:
         return None
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file of mode 600, whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-
-
 def _read_or_make(path: Path, make: Callable[[], bytes]) -> bytes:
     """Return what is in the file; make it at the first start."""
     if not path.exists():
-        write_private(path, make())
+        write_whole(path, make())
     content = path.read_bytes()
     if not content.strip():
         raise Unavailable(f"{path} is empty; remove it, and the next start makes a new one")

@@ -13,8 +13,8 @@ from typing import ClassVar, Final
 from pliant.core.errors import Conflict
 from pliant.core.registry import Kept, Registry
 from pliant.entry.server.database import display_url, is_server
-from pliant.entry.server.home import write_private
 from pliant.entry.server.settings import ServerSettings
+from pliant.files.folder import write_whole
 
 FILE: Final = "pool.json"
 _NAME: Final = "pool"
@@ -78,7 +78,7 @@ def _other_database(own: Path, settings: ServerSettings) -> Conflict:
 def _note(own: Path, pool_id: str, settings: ServerSettings) -> None:
     text = json.dumps({"id": pool_id, "database": display_url(settings.database)})
     if not (own / FILE).exists() or (own / FILE).read_text() != text:
-        write_private(own / FILE, text.encode())
+        write_whole(own / FILE, text.encode())
 
 
 def _id_in(folder: Path) -> str | None:

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from pliant.core.errors import InvalidInput, Problem
-from pliant.entry.server.home import write_private
+from pliant.files.folder import write_whole
 
 FOLDER: Final = "tls"
 """In the state folder: `certificate.pem` and `key.pem` if they were made here, `server.pem` for others to trust."""
@@ -86,7 +86,7 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
         certificate, key = folder / "certificate.pem", folder / "key.pem"
         own = _read_or_make(certificate, key, settings.names, at)
     trusted = folder / "server.pem"
-    write_private(trusted, own.public_bytes(Encoding.PEM))
+    write_whole(trusted, own.public_bytes(Encoding.PEM))
     return Tls(
         certificate=certificate, key=key, trusted=trusted, fingerprint=_fingerprint(own), names=tuple(_names(own))
     )
@@ -149,8 +149,8 @@ def _read_or_make(certificate: Path, key: Path, names: Sequence[str], at: dateti
         return own
     new = ec.generate_private_key(ec.SECP256R1())
     own = _sign(new, wanted, at)
-    write_private(key, new.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    write_private(certificate, own.public_bytes(Encoding.PEM))
+    write_whole(key, new.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    write_whole(certificate, own.public_bytes(Encoding.PEM))
     return own
 
 
