@@ -1,9 +1,7 @@
 """The logins that a person has stored on their machine, one per server: a file that nobody else can read."""
 
-import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -14,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pliant.api.trust import Trust
 from pliant.core.errors import Unavailable
 from pliant.files.folder import write_whole
+from pliant.files.lock import hold_lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,22 +67,12 @@ class Credentials:
 
     def _change(self, changed: Callable[[Sequence[Login]], Sequence[Login]]) -> None:
         try:
-            with self._lock_file():
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with hold_lock(self._path.with_name(f".{self._path.name}.lock")):  # against our other commands
                 logins = tuple(changed(self._read()))
                 write_whole(self._path, _LOGINS.dump_json(logins, indent=2))
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written: {error.strerror}") from error
-
-    @contextmanager
-    def _lock_file(self) -> Iterator[None]:
-        """Keep other commands of the same person from writing at the same time."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self._path.with_name(f".{self._path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def same_url(url: str) -> str:

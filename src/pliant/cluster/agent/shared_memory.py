@@ -13,11 +13,11 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 
 from pliant.files.folder import write_whole
+from pliant.files.lock import hold_lock
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class SharedMemory:
             return
         try:
             _make_private(root)
-            with _exclusive(root):
+            with hold_lock(root):  # an agent that has not locked its new folder yet would look like one that is gone
                 self._own = root / _owner_name(state_dir)
                 self._claim(self._own, state_dir)
                 for other in root.iterdir():
@@ -80,7 +80,7 @@ class SharedMemory:
 
     def _remove_if_empty(self, own: Path) -> None:
         try:
-            with _exclusive(own.parent):
+            with hold_lock(own.parent):
                 if not self._jobs():
                     shutil.rmtree(own, ignore_errors=True)
         except OSError as error:
@@ -108,17 +108,6 @@ def _make_private(root: Path) -> None:
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o067:
         raise PermissionError(f"{root} is not a folder of this user's alone (mode 700); remove it")
-
-
-@contextmanager
-def _exclusive(root: Path) -> Iterator[None]:
-    """Keep other agents out: one that has made its folder and not locked it yet would look like one that is gone."""
-    lock = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _owner_name(state_dir: Path) -> str:

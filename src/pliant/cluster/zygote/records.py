@@ -6,7 +6,6 @@ holds the number of the newest agent: a zygote forks only under the file's lock 
 of an older server can appear after a later one has read the records. Knows no processes.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -16,6 +15,10 @@ from pathlib import Path
 
 from pliant.core.job import TaskId
 from pliant.files.folder import write_whole
+from pliant.files.lock import hold_lock
+
+_TERM = "term"
+"""File of the number of the newest agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +99,7 @@ def forget(state_dir: Path, *, reported_before: float) -> None:
 
 def new_term(state_dir: Path) -> int:
     """Begin the term of a new agent: from now on no zygote of an earlier one forks."""
-    with _lock_file(state_dir) as file:
+    with hold_lock(state_dir / _TERM) as file:
         term = _number(file) + 1
         os.pwrite(file, str(term).encode(), 0)
         return term
@@ -105,30 +108,19 @@ def new_term(state_dir: Path) -> int:
 def term(state_dir: Path) -> int | None:
     """Return the number of the newest agent; None if that cannot be read."""
     try:
-        return int((state_dir / "term").read_text())
+        return int((state_dir / _TERM).read_text())
     except (OSError, ValueError):
         return None
 
 
 @contextmanager
 def lock_term(state_dir: Path) -> Iterator[int]:
-    """Keep other agents from beginning while the block runs, and give the newest one's number."""
-    with _lock_file(state_dir) as file:
+    """Keep other agents from beginning while the block runs, no longer than a fork or a write takes.
+
+    Yields the newest one's number.
+    """
+    with hold_lock(state_dir / _TERM) as file:
         yield _number(file)
-
-
-@contextmanager
-def _lock_file(state_dir: Path) -> Iterator[int]:
-    """Give the term's file under its lock. Nobody holds the lock longer than a fork or a write takes."""
-    file = os.open(state_dir / "term", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield file
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
-    finally:
-        os.close(file)
 
 
 def _number(file: int) -> int:

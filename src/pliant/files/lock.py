@@ -1,0 +1,22 @@
+"""Locks between processes: whoever opens the same file."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[int]:
+    """Wait for the lock of a folder or a file, made with mode 600 if there is none, and yield its open descriptor."""
+    flags = os.O_RDONLY | os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    file = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield file
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child that was forked meanwhile has the file open, too
+    finally:
+        os.close(file)
