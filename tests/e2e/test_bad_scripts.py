@@ -1,7 +1,6 @@
 """Scripts that cannot be trained: what a person sees, and that nothing else suffers."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,21 +32,6 @@ def training(*, samples: int = 64, epochs: int = 2, inside: str = "pass", after:
     return TRAINING.format(samples=samples, epochs=epochs, inside=inside, after=after)
 
 
-@pytest.fixture(scope="module")
-def shared_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """One server for all tests of this file: a bad script leaves nothing behind that would disturb the next."""
-    server = Pool(tmp_path_factory.mktemp("bad") / "home", slots=2)
-    server.up()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def client(shared_pool: Pool) -> Iterator[Client]:
-    with shared_pool.client() as client:
-        yield client
-
-
 def submitted(client: Client, folder: Path, text: str, **options: object) -> Job:
     """Submit a script with this text and wait for its end."""
     script = folder / "train.py"
@@ -56,15 +40,15 @@ def submitted(client: Client, folder: Path, text: str, **options: object) -> Job
     return client.wait(job.id, timeout_s=60, poll_s=0.1)
 
 
-def test_a_script_that_does_not_exist_is_refused_before_anything_is_sent(shared_pool: Pool, tmp_path: Path) -> None:
-    said = shared_pool.cli("submit", str(tmp_path / "missing.py"), code=2)
+def test_a_script_that_does_not_exist_is_refused_before_anything_is_sent(pool: Pool, tmp_path: Path) -> None:
+    said = pool.cli("submit", str(tmp_path / "missing.py"), code=2)
     assert "missing.py" in said
 
 
-def test_a_script_that_does_not_parse_is_refused_with_its_line(shared_pool: Pool, tmp_path: Path) -> None:
+def test_a_script_that_does_not_parse_is_refused_with_its_line(pool: Pool, tmp_path: Path) -> None:
     script = tmp_path / "broken.py"
     script.write_text("import torch\nfor epoch in range(3)\n    pass\n")
-    said = shared_pool.cli("submit", str(script), code=2)
+    said = pool.cli("submit", str(script), code=2)
     assert "broken.py" in said
     assert "line 2" in said
 
@@ -119,7 +103,7 @@ def test_an_interpreter_without_pliant_fails_with_what_to_do(client: Client, tmp
 def test_the_slots_of_failed_jobs_are_free_again(client: Client, tmp_path: Path) -> None:
     job = submitted(client, tmp_path, training(), max_tasks=2)
     assert job.state == "completed"
-    Pool.until(lambda: [slot.job_id for slot in client.cluster().slots] == [None, None], "both slots are free")
+    Pool.until(lambda: not any(slot.job_id for slot in client.cluster().slots), "all slots are free")
 
 
 LIMIT = """if epoch > 0:
@@ -134,7 +118,7 @@ LIMIT = """if epoch > 0:
 
 
 def test_a_full_disk_while_checkpointing_keeps_the_last_good_checkpoint(
-    client: Client, shared_pool: Pool, tmp_path: Path
+    client: Client, pool: Pool, tmp_path: Path
 ) -> None:
     # A file-size limit between the size of the model and that of a checkpoint stands in for the full disk: the kernel
     # refuses the same write. It is set as soon as an epoch's checkpoint is in its place, however long the disk takes;
@@ -147,7 +131,7 @@ def test_a_full_disk_while_checkpointing_keeps_the_last_good_checkpoint(
     assert 1 <= len(saved) <= 2
     assert len(failed) == 1  # told once, until something else is wrong
     assert "File too large" in failed[0]
-    result = shared_pool.home / "jobs" / job.id / "result"
+    result = pool.home / "jobs" / job.id / "result"
     assert sorted(str(path.relative_to(result)) for path in (result / "checkpoint").iterdir()) == saved
 
 

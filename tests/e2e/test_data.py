@@ -41,9 +41,10 @@ print(json.dumps(told))
 LARGE = 160 << 20
 
 
-@pytest.fixture
-def data_pool(tmp_path: Path) -> Iterator[Pool]:
-    server = Pool(tmp_path / "home", slots=1)
+@pytest.fixture(scope="module")
+def data_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """A server for all tests of this file, without any data sets but theirs."""
+    server = Pool(tmp_path_factory.mktemp("data") / "home", slots=1)
     server.up()
     yield server
     server.close()

@@ -1,15 +1,14 @@
-"""A task as a cold process, against a real server: how it ends, and what it says of it."""
+"""A task as a process, against a real server: how it ends, and what it says of it."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from tests.e2e.pool import free_port
+from tests.entry.warm_task import end, warm_task
 from tests.train.link.link_server import LinkServer
 
 from pliant.core.link import Failed, Hello, Leaving, Ready
@@ -25,14 +24,10 @@ def server() -> Iterator[LinkServer]:
         yield server
 
 
-@contextmanager
-def task(tmp_path: Path, server: LinkServer, script: str, *args: str) -> Iterator["subprocess.Popen[str]"]:
-    """Run a script as a task; whatever happens, it does not outlive the test."""
-    code = tmp_path / "code"
-    code.mkdir()
-    (code / "train.py").write_text(script)
+def prepared(tmp_path: Path, server: LinkServer, script: str) -> tuple[Path, dict[str, str]]:
+    """Return the folder of a task's code and its environment."""
     env = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")},
+        **without_ours(),
         "PLIANT_URL": server.url,
         "PLIANT_TASK_TOKEN": "secret",
         "PLIANT_TASK_ID": "job-1.1",
@@ -43,30 +38,38 @@ def task(tmp_path: Path, server: LinkServer, script: str, *args: str) -> Iterato
         "PYTHONUNBUFFERED": "1",
         "TORCH_CPP_LOG_LEVEL": "ERROR",  # as the server starts them
     }
-    command = [sys.executable, "-m", "pliant.entry.task", "train.py", *args]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=code, env=env, stdout=pipe, stderr=pipe, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return code_of(tmp_path, script), env
 
 
-def end(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=TIMEOUT_S)
-    return process.returncode, out, err
+def code_of(tmp_path: Path, script: str) -> Path:
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "train.py").write_text(script)
+    return code
+
+
+def without_ours() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
 
 
 def run(tmp_path: Path, server: LinkServer, script: str, *args: str) -> tuple[int, str, str]:
     """Run a script as a task to its end; return exit code, stdout, stderr."""
-    with task(tmp_path, server, script, *args) as process:
-        return end(process)
+    code, env = prepared(tmp_path, server, script)
+    with warm_task(code, env, "train.py", *args) as process:
+        return end(process, code, TIMEOUT_S)
+
+
+def run_cold(code: Path, env: dict[str, str], *args: str) -> tuple[int, str, str]:
+    """Do the same in a process that imports all by itself."""
+    command = [sys.executable, "-m", "pliant.entry.task", "train.py", *args]
+    done = subprocess.run(command, cwd=code, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_script_that_raises_on_import_tells_where(tmp_path: Path, server: LinkServer) -> None:
     script = "import json\n\ndef read(text):\n    return json.loads(text)\n\nread('{')\n"
 
-    code, _, err = run(tmp_path, server, script)
+    code, _, err = run_cold(*prepared(tmp_path, server, script))
 
     (hello, failed) = server.all_heard()
     assert code == 1
@@ -119,12 +122,11 @@ def test_script_sees_no_token(tmp_path: Path, server: LinkServer) -> None:
 
 
 def test_sigterm_before_training_ends_the_task_quietly(tmp_path: Path, server: LinkServer) -> None:
-    with task(tmp_path, server, "import time\nprint('here', flush=True)\ntime.sleep(60)\n") as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "here\n"
-        server.wait(lambda: bool(server.all_heard()), TIMEOUT_S)
-        process.send_signal(signal.SIGTERM)
-        code, _, err = end(process)
+    folder, env = prepared(tmp_path, server, "import pathlib, time\npathlib.Path('here').touch()\ntime.sleep(60)\n")
+    with warm_task(folder, env, "train.py") as process:
+        server.wait(lambda: bool(server.all_heard()) and (folder / "here").exists(), TIMEOUT_S)
+        process.terminate()
+        code, _, err = end(process, folder, TIMEOUT_S)
 
     assert code == 0
     assert err == "pliant: left the job: SIGTERM before training began\n"
@@ -141,18 +143,17 @@ print(dist.get_rank(), dist.get_world_size(), sys.argv[1:], __name__, torch.get_
 """
 
 
+def prepared_fixed(tmp_path: Path, ending: str) -> tuple[Path, dict[str, str]]:
+    """Return folder and environment of a script that is the only process of a fixed job."""
+    env = {**without_ours(), "PLIANT_FIXED": "1", "PLIANT_NUM_THREADS": "1", "RANK": "0", "WORLD_SIZE": "1"}
+    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "PYTHONWARNINGS": "ignore"}
+    return code_of(tmp_path, ALONE.format(ending=ending)), env
+
+
 def run_fixed(tmp_path: Path, ending: str) -> tuple[int, str, str]:
-    """Run a script as the only process of a fixed job."""
-    code = tmp_path / "code"
-    code.mkdir()
-    (code / "train.py").write_text(ALONE.format(ending=ending))
-    port = free_port()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PLIANT_")}
-    env = {**kept, "PLIANT_FIXED": "1", "PLIANT_NUM_THREADS": "1", "RANK": "0", "WORLD_SIZE": "1"}
-    env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-m", "pliant.entry.task", "train.py", "--lr", "0.1"]
-    done = subprocess.run(command, cwd=code, env=env, capture_output=True, text=True, timeout=TIMEOUT_S)
-    return done.returncode, done.stdout, done.stderr
+    code, env = prepared_fixed(tmp_path, ending)
+    with warm_task(code, env, "train.py", "--lr", "0.1") as process:
+        return end(process, code, TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_a_fixed_script_needs_no_server_and_has_its_own_exit_code(tmp_path: Path
 
 
 def test_what_a_fixed_script_left_for_its_end_is_done(tmp_path: Path) -> None:
-    _, out, _ = run_fixed(tmp_path, "import atexit; atexit.register(print, 'bye')")
+    _, out, _ = run_cold(*prepared_fixed(tmp_path, "import atexit; atexit.register(print, 'bye')"))
 
     assert out.endswith("bye\n")
 
@@ -193,10 +194,11 @@ for _ in run.epochs(1):
 
 
 def test_sigterm_while_it_waits_to_train_ends_the_task_quietly(tmp_path: Path, server: LinkServer) -> None:
-    with task(tmp_path, server, READY) as process:
+    folder, env = prepared(tmp_path, server, READY)
+    with warm_task(folder, env, "train.py") as process:
         server.wait(lambda: any(isinstance(m, Ready) for m in server.all_heard()), TIMEOUT_S)
-        process.send_signal(signal.SIGTERM)
-        code, _, err = end(process)
+        process.terminate()
+        code, _, err = end(process, folder, TIMEOUT_S)
 
     assert code == 0
     assert err == "pliant: left the job: SIGTERM before training began\n"

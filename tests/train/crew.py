@@ -15,8 +15,9 @@ from pliant.core.link import Abandon, Form, FromTask, Lost, Ready
 from pliant.train.context import TRAIN_CONTEXT, standalone_context
 from pliant.train.group.membership import TaskMembership
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["torch", "torch._dynamo", "pliant.train"])
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["torch", "torch._dynamo", "pliant.train", "pliant.entry.task"])
+"""Where processes come from that need not import these."""
 _PATIENCE_S = 120.0
 
 
@@ -28,9 +29,9 @@ def run_in(size: int, function: Callable[..., Any], **arguments: Any) -> list[An
     Raises:
         AssertionError: one of them failed, or none said anything for a long time.
     """
-    pipes = [_CONTEXT.Pipe() for _ in range(size)]
+    pipes = [FORKS.Pipe() for _ in range(size)]
     members = [
-        _CONTEXT.Process(target=_live, args=(rank, pipe[1], function, arguments), daemon=True)
+        FORKS.Process(target=_live, args=(rank, pipe[1], function, arguments), daemon=True)
         for rank, pipe in enumerate(pipes)
     ]
     try:
