@@ -19,6 +19,7 @@ import pytest
 from psycopg import sql
 
 from pliant.store.sql import SqlStore
+from pliant.store.tables import METADATA
 
 VARIABLE: Final = "PLIANT_TEST_POSTGRES"
 DEFAULT: Final = "postgresql://postgres@127.0.0.1:5432/postgres"
@@ -81,11 +82,15 @@ def execute(url: str, statement: LiteralString | sql.Composed, *values: Any) -> 
 
 
 def empty(url: str) -> None:
-    """Remove every row of every table but the revision of the tables."""
-    rows = execute(url, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-    names = [sql.Identifier(name) for (name,) in rows if name != "alembic_version"]
-    if names:
-        execute(url, sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(names)))
+    """Remove every row of every table that there is but the revision of the tables.
+
+    TRUNCATE would make a new file for every table and wait for the disk.
+    """
+    there = {name for (name,) in execute(url, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")}
+    with psycopg.connect(url) as connection:
+        for table in reversed(METADATA.sorted_tables):
+            if table.name in there:
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
 
 
 def cut_all(url: str) -> int:

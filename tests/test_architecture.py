@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -80,15 +82,33 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("contract", "file", "line"), PLANTED)
-def test_a_planted_violation_is_caught(tmp_path: Path, contract: str, file: str, line: str) -> None:
-    shutil.copytree(ROOT / "src" / "pliant", tmp_path / "pliant", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, text in [(file, line), COMPANIONS.get(line, (file, line))]:
-        path = tmp_path / "pliant" / name
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source, in which one test after the other plants something."""
+    copy = tmp_path_factory.mktemp("source")
+    shutil.copytree(ROOT / "src" / "pliant", copy / "pliant", ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@contextmanager
+def planted(copy: Path, texts: Mapping[str, str]) -> Iterator[None]:
+    """Let files with these texts be in the source until the end of the block."""
+    paths = {copy / "pliant" / name: text for name, text in texts.items()}
+    new_folders = {path.parent for path in paths if not path.parent.exists()}
+    for path, text in paths.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text + "\n")
+    yield
+    for path in paths:
+        path.unlink()
+    for folder in new_folders:
+        shutil.rmtree(folder)
 
-    done = lint(tmp_path, contract)
+
+@pytest.mark.parametrize(("contract", "file", "line"), PLANTED)
+def test_a_planted_violation_is_caught(copy: Path, contract: str, file: str, line: str) -> None:
+    with planted(copy, dict([(file, line), COMPANIONS.get(line, (file, line))])):
+        done = lint(copy, contract)
 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "0 kept, 1 broken" in done.stdout, done.stdout + done.stderr
