@@ -86,18 +86,11 @@ class Accounts:
         name: str,
         changes: Mapping[str, Any],
         *,
-        password: str | None = None,
         by: str,
+        password: str | None = None,
         revision: int | None = None,
     ) -> Kept[User]:
-        """Change a user.
-
-        Args:
-            name: the user's.
-            changes: fields with their new values.
-            password: another one.
-            by: who asks.
-            revision: what the user has to be at; None for whatever it is.
+        """Change fields of a user, who may also get another password; `by` is who asks.
 
         Raises:
             NotFound, Stale: as `Registry.replace`.

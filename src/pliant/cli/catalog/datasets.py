@@ -53,36 +53,29 @@ _DATASET: Final[Table] = {
     "description": ask("For people."),
     "shared_with": ask("Who else may use it; repeatable.", "--share", metavar="USER"),
 }
-_RULES: Final = {
-    "split": options_of(
-        SplitRule,
-        {
-            "validation_percent": ask("Percent for validation; default: 10.", "--validation", metavar="PERCENT"),
-            "test_percent": ask("Percent for test; default: 10.", "--test", metavar="PERCENT"),
-            "seed": ask("The same deals out in the same way."),
-        },
-    ),
-    "images": options_of(
-        ImageRule,
-        {
-            "size": ask("Of images, such as 64x64.", metavar="WxH", type=str),
-            "width": None,
-            "height": None,
-            "resizing": ask("squash, crop or fill.", metavar="HOW"),
-            "colour": ask("rgb or grey.", metavar="COLOUR"),
-        },
-    ),
-    "csv": options_of(
-        CsvRule,
-        {
-            "delimiter": ask(
-                "Of a CSV; default: found out.", metavar="SIGN", read=lambda sign: "\t" if sign == "\\t" else sign
-            ),
-            "header": ask("A CSV whose first row is data.", "--no-header", read=lambda _: False),
-        },
-    ),
+_SPLIT: Final[Table] = {
+    "validation_percent": ask("Percent for validation; default: 10.", "--validation", metavar="PERCENT"),
+    "test_percent": ask("Percent for test; default: 10.", "--test", metavar="PERCENT"),
+    "seed": ask("The same deals out in the same way."),
 }
-"""The options of each kind of rule."""
+_IMAGES: Final[Table] = {
+    "size": ask("Of images, such as 64x64.", metavar="WxH", type=str),
+    "width": None,
+    "height": None,
+    "resizing": ask("squash, crop or fill.", metavar="HOW"),
+    "colour": ask("rgb or grey.", metavar="COLOUR"),
+}
+_SIGNS: Final = {"\\t": "\t"}
+"""As they can be typed."""
+_CSV: Final[Table] = {
+    "delimiter": ask("Of a CSV; default: found out.", metavar="SIGN", read=lambda sign: _SIGNS.get(sign, sign)),
+    "header": ask("A CSV whose first row is data.", "--no-header", read=lambda _: False),
+}
+_RULES: Final = {
+    "split": options_of(SplitRule, _SPLIT),
+    "images": options_of(ImageRule, _IMAGES),
+    "csv": options_of(CsvRule, _CSV),
+}
 
 
 @app.command("list")

@@ -24,13 +24,7 @@ OwnerOption = Annotated[
 _DAY_S: Final = 86400.0
 _TOKEN: Final = {
     "scopes": ask("All it may do; repeatable.", "--scope", type=list[Permission]),
-    "expires_at": ask(
-        "How long it works.  [default: (90)]",
-        "--days",
-        metavar="N",
-        type=float,
-        read=lambda days: time.time() + days * _DAY_S,
-    ),
+    "expires_at": ask("How long it works.  [default: (90)]", "--days", read=lambda days: time.time() + days * _DAY_S),
 }
 _COLUMNS: Final = (
     TableColumn(title="TOKEN"),

@@ -113,12 +113,11 @@ def change_user(
     """Change role or password, disable or enable; whoever is disabled is refused at once."""
     if body.password is not None and name == identity.principal.name and identity.by != "file":
         raise Conflict("change your own password with PUT /v1/me/password, which asks for the old one")
-    changes = dict(body.changes())
-    password = changes.pop("password", None)
+    changes = {field: value for field, value in body.changes().items() if field != "password"}
     kept = context.people.accounts.change(
-        name, changes, password=password, by=identity.principal.name, revision=revision_of(if_match)
+        name, changes, by=identity.principal.name, password=body.password, revision=revision_of(if_match)
     )
-    if password is not None:
+    if body.password is not None:
         context.people.authenticator.forgive(name)
     return with_etag(_user(kept), response)
 
