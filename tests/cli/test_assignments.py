@@ -2,7 +2,7 @@
 
 import pytest
 
-from pliant.cli.catalog.assignments import assigned
+from pliant.cli.catalog.assignments import assign
 from pliant.core.errors import InvalidInput
 
 
@@ -17,7 +17,7 @@ def test_numbers_and_parameters_are_told_apart_by_name() -> None:
         "lr_values=1,0.5",
     ]
 
-    assert assigned(given, {"label": "x", "width": 4}) == {
+    assert assign(given, {"label": "x", "width": 4}) == {
         "hyperparameters": {
             "learning_rate": 1e-3,
             "epochs": 5,
@@ -30,16 +30,16 @@ def test_numbers_and_parameters_are_told_apart_by_name() -> None:
 
 
 def test_null_goes_back_to_the_default_and_a_text_may_hold_a_sign_of_equality() -> None:
-    assert assigned(["epochs=null", "lr_milestones=", "note=a=b"], {}) == {
+    assert assign(["epochs=null", "lr_milestones=", "note=a=b"], {}) == {
         "hyperparameters": {"epochs": None, "lr_milestones": None},
         "parameters": {"note": "a=b"},
     }
 
 
 def test_nothing_given_is_nothing_to_send() -> None:
-    assert assigned([], {}) == {}
+    assert assign([], {}) == {}
 
 
 def test_what_has_no_sign_of_equality_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'epochs' has no '='"):
-        assigned(["epochs"], {})
+        assign(["epochs"], {})

@@ -12,7 +12,7 @@ from pliant.core.hyperparameters import (
     OPTIMIZERS,
     Hyperparameters,
     conf_lines,
-    optimizer_named,
+    find_optimizer,
     problems_of,
     with_changes,
 )
@@ -49,7 +49,7 @@ def test_what_only_tensorflow_has_is_said_to_be_so(name: str) -> None:
 
 
 def test_names_of_optimizers_are_known_in_any_case() -> None:
-    assert (optimizer_named("adagrad"), optimizer_named("RMSPROP"), optimizer_named("LBFGS")) == (
+    assert (find_optimizer("adagrad"), find_optimizer("RMSPROP"), find_optimizer("LBFGS")) == (
         "Adagrad",
         "RMSprop",
         None,

@@ -114,7 +114,7 @@ def claim(job: Job) -> str:
             return f"fast (the same samples and batch, sums in any order){because}"
 
 
-def counted(how_many: int, noun: str) -> str:
+def count_of(how_many: int, noun: str) -> str:
     """Return `1 slot`, `2 slots`."""
     return f"{how_many} {noun}" if how_many == 1 else f"{how_many} {noun}s"
 

@@ -35,7 +35,7 @@ def option(text: str, *names: str, metavar: str = "TEXT") -> Any:
     return typer.Option(*names, help=text, metavar=metavar, show_default=False)
 
 
-def filled(given: Mapping[str, object]) -> dict[str, object]:
+def leave_out_none(given: Mapping[str, object]) -> dict[str, object]:
     """Return what was given; an option that was left out is None."""
     return {name: value for name, value in given.items() if value is not None}
 

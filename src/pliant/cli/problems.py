@@ -62,7 +62,7 @@ def report(error: PliantError | TimeoutError) -> int:
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), UNEXPECTED)
 
 
-def checked(kind: type[M], given: Mapping[str, object]) -> M:
+def validate(kind: type[M], given: Mapping[str, object]) -> M:
     """Return a request of these fields.
 
     Raises:

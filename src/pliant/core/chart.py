@@ -29,7 +29,7 @@ class Bucket:
         return self.total / self.num_values if self.num_values else None
 
 
-def merged(buckets: Iterable[Bucket], max_buckets: int) -> tuple[Bucket, ...]:
+def merge(buckets: Iterable[Bucket], max_buckets: int) -> tuple[Bucket, ...]:
     """Merge neighbours until there are at most so many, each over the same number of steps.
 
     Args:

@@ -165,12 +165,12 @@ class _Reader:
         self._depth -= 1
 
     def _product(self) -> None:
-        self._signed()
+        self._read_signed()
         while sign := self._take("*", "//"):
-            self._signed()
+            self._read_signed()
             self.steps.append(sign)
 
-    def _signed(self) -> None:
+    def _read_signed(self) -> None:
         negative = False
         while self._take("-"):
             negative = not negative

@@ -136,7 +136,7 @@ _OF_POLICIES: Final = frozenset().union(*(policy.needs | policy.takes for policy
 _MAX_SHOWN: Final = 80
 
 
-def optimizer_named(name: str) -> str | None:
+def find_optimizer(name: str) -> str | None:
     """Return the optimizer as `OPTIMIZERS` writes it, whatever the case of its letters; None if there is none."""
     return next((known for known in OPTIMIZERS if known.lower() == name.lower()), None)
 
@@ -147,7 +147,7 @@ def with_changes(before: Hyperparameters, changes: Mapping[str, Any]) -> Hyperpa
     given = {name: getattr(fresh, name) if value is None else value for name, value in changes.items()}
     after = replace(before, **given)
     return replace(
-        after, optimizer=optimizer_named(after.optimizer) or after.optimizer, lr_policy=after.lr_policy.lower()
+        after, optimizer=find_optimizer(after.optimizer) or after.optimizer, lr_policy=after.lr_policy.lower()
     )
 
 
@@ -183,10 +183,10 @@ def _of_numbers(chosen: Hyperparameters) -> Iterator[Problem]:
         if value is not None and (wrong := _out_of_bounds(name, value)):
             yield Problem(field=name, message=f"{value} is {wrong}")
     if any(not (math.isfinite(rate) and rate > 0) for rate in chosen.lr_values):
-        yield Problem(field="lr_values", message=f"{_shown(chosen.lr_values)}: give numbers above 0")
+        yield Problem(field="lr_values", message=f"{_show(chosen.lr_values)}: give numbers above 0")
     marks = chosen.lr_milestones
     if any(mark < 1 for mark in marks) or list(marks) != sorted(set(marks)):
-        yield Problem(field="lr_milestones", message=f"{_shown(marks)}: give growing numbers of epochs from 1 on")
+        yield Problem(field="lr_milestones", message=f"{_show(marks)}: give growing numbers of epochs from 1 on")
 
 
 def _out_of_bounds(name: str, value: float) -> str:
@@ -244,5 +244,5 @@ def _set(chosen: Hyperparameters, names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if getattr(chosen, name) not in (None, ()))
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return f"{value!r:.{_MAX_SHOWN}}"

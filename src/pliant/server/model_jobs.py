@@ -47,7 +47,7 @@ class ControlJobs:
 
     def require_visible(self, job_id: str, caller: Principal) -> Job:
         """Return a job that the caller sees."""
-        return self._control.queries.seen(job_id, self._sharing.sight(caller))
+        return self._control.queries.require_visible(job_id, self._sharing.sight(caller))
 
     def stop(self, job_id: str, caller: Principal) -> Job:
         """End a job of the caller."""

@@ -28,7 +28,7 @@ def find_job(context: InContext, sight: InSight, job_id: Annotated[str, Path()])
     Raises:
         NotFound: there is none, or the caller may not see it.
     """
-    return context.control.queries.seen(job_id, sight)
+    return context.control.queries.require_visible(job_id, sight)
 
 
 VisibleJob = Annotated[Job, Depends(find_job)]

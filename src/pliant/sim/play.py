@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
             title: on_pool(trace, options.nodes, options.slots)
             for title, trace in _traces(options.trace, options.seed).items()
         }
-        played = {title: _played(trace) for title, trace in traces.items()}
+        played = {title: _play(trace) for title, trace in traces.items()}
     except InvalidInput as error:
         for problem in error.problems:
             print(f"{problem.field}: {problem.message}" if problem.field else problem.message, file=sys.stderr)
@@ -78,7 +78,7 @@ def _traces(path: Path | None, seed: int) -> Mapping[str, Trace]:
         raise InvalidInput(Problem(field="trace", message=message)) from error
 
 
-def _played(trace: Trace) -> tuple[TraceOutcome, ...]:
+def _play(trace: Trace) -> tuple[TraceOutcome, ...]:
     outcomes = []
     for name in PolicyName:
         with tempfile.TemporaryDirectory(prefix="pliant-sim-") as home:

@@ -100,7 +100,7 @@ class _Player:
 
     def _submit(self, arrival: Arrival) -> None:
         spec = arrival.spec()
-        with _placed(f"job {arrival.name}"):
+        with _name_place(f"job {arrival.name}"):
             job = self._control.requests.submit(spec, self._archive, _WHO)
         self._ids[arrival.name] = job.id
         self._work[job.id] = SimWork(
@@ -113,7 +113,7 @@ class _Player:
         )
 
     def _change(self, change: Change) -> None:
-        with _placed(f"change of {change.job} at {change.at_s:g}"), suppress(Conflict):
+        with _name_place(f"change of {change.job} at {change.at_s:g}"), suppress(Conflict):
             # a conflict: it has ended, which depends on the policy, or its size is fixed
             self._control.requests.change(self._ids[change.job], change.set)
 
@@ -161,7 +161,7 @@ class _Player:
 
 
 @contextmanager
-def _placed(where: str) -> Iterator[None]:
+def _name_place(where: str) -> Iterator[None]:
     """Say where in the trace it stands what control refuses."""
     try:
         yield

@@ -8,7 +8,7 @@ from itertools import islice
 from threading import Lock
 
 from pliant.core.access import Sight
-from pliant.core.chart import Bucket, Series, merged
+from pliant.core.chart import Bucket, Series, merge
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import Generation, Job, JobId, Metric, Task, TaskId
@@ -110,7 +110,7 @@ class MemoryStore:
         return tuple(
             Series(
                 name=name,
-                buckets=merged(
+                buckets=merge(
                     [_bucket(m) for m in sorted(inside, key=lambda m: m.step) if m.name == name], max_buckets
                 ),
             )

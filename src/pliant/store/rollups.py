@@ -96,7 +96,7 @@ def read(
 ) -> tuple[Bucket, ...]:
     """Return these steps in `max_buckets` buckets at most, which the database makes of the finest level that suffices.
 
-    Law: it is what `pliant.core.chart.merged` makes of that level. Buckets at the ends reach beyond the steps asked for
+    Law: it is what `pliant.core.chart.merge` makes of that level. Buckets at the ends reach beyond the steps asked for
     where a level above the points is read.
     """
     level = 0

@@ -70,7 +70,7 @@ class DatasetCatalog:
         if upload_id is not None:
             self.uploads.get(upload_id, caller)
         now = self._now()
-        kept = self._registry.add(_changed(dataset, {"owner": caller.name, "created_at": now}), at=now)
+        kept = self._registry.add(_apply(dataset, {"owner": caller.name, "created_at": now}), at=now)
         if upload_id is not None:
             try:
                 self.uploads.take(upload_id, caller, dataset.name)
@@ -112,7 +112,7 @@ class DatasetCatalog:
         kept = self._require_own(name, caller)
         # without a revision of the caller's, what is replaced is at least what was just read
         expected = kept.revision if revision is None else revision
-        changed = _changed(kept.noun, changes)
+        changed = _apply(kept.noun, changes)
         return self._with_progress(self._registry.replace(changed, at=self._now(), revision=expected))
 
     def stop(self, name: str, caller: Principal) -> Dataset:
@@ -218,7 +218,7 @@ class DatasetCatalog:
         return replace(kept.noun, progress=progress, revision=kept.revision)
 
 
-def _changed(dataset: Dataset, changes: Mapping[str, Any]) -> Dataset:
+def _apply(dataset: Dataset, changes: Mapping[str, Any]) -> Dataset:
     """Return a data set with these changes; it names nobody twice that it is shared with."""
     dataset = replace(dataset, **changes)
     return replace(dataset, shared_with=tuple(dict.fromkeys(dataset.shared_with)))

@@ -17,7 +17,7 @@ from pliant.api.queues import (
 from pliant.cli import formatting
 from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, say, show_list
 from pliant.cli.session import open_client
 from pliant.core.errors import InvalidInput, Problem
@@ -99,7 +99,7 @@ def add_queue(context: typer.Context, name: NameArgument, given: Given, as_json:
     \b
     pliant queues add batch --group cpus --policy fifo --no-preemption
     """
-    request = checked(QueueRequest, {"name": name, **given})
+    request = validate(QueueRequest, {"name": name, **given})
     with open_client(context) as client:
         _print_queue(client.queues.add(request), as_json=as_json)
 
@@ -114,7 +114,7 @@ def set_queue(context: typer.Context, name: NameArgument, given: Given, as_json:
     pliant queues set batch --closed
     """
     none = {field: None for field, value in given.items() if value == "" and field in QueuePatch.can_be_none}
-    patch = checked(QueuePatch, given | none)
+    patch = validate(QueuePatch, given | none)
     with open_client(context) as client:
         _print_queue(client.queues.change(name, patch), as_json=as_json)
 
@@ -146,7 +146,7 @@ def add_group(context: typer.Context, name: NameArgument, given: Given, as_json:
     pliant groups add gpus --label kind=gpu --slots ngpus
     pliant groups add half --slots 'ncpus // 2'
     """
-    request = checked(GroupRequest, {"name": name, "hosts": {"all": True}, **_group_fields(given)})
+    request = validate(GroupRequest, {"name": name, "hosts": {"all": True}, **_group_fields(given)})
     with open_client(context) as client:
         _print_group(client.groups.add(request), as_json=as_json)
 
@@ -155,7 +155,7 @@ def add_group(context: typer.Context, name: NameArgument, given: Given, as_json:
 @takes(options_of(GroupSettings, _GROUP, but=("name",)))
 def set_group(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
     """Change a resource group; jobs leave slots that it has no longer at a step boundary."""
-    patch = checked(GroupPatch, _group_fields(given))
+    patch = validate(GroupPatch, _group_fields(given))
     with open_client(context) as client:
         _print_group(client.groups.change(name, patch), as_json=as_json)
 

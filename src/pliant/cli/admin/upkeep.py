@@ -11,7 +11,7 @@ import typer
 from pliant.api.upkeep import RetentionRequest, RuleRequest
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show, table, tell
 from pliant.cli.session import open_client, settings_of
 from pliant.core.errors import InvalidInput, Problem
@@ -87,7 +87,7 @@ def cleanup(
         )
         show(table(columns, map(_row, done.removals)))
     verb = "would be" if dry_run else "were"
-    say(f"{formatting.counted(len(done.removals), 'thing')} {verb} removed, {formatting.size(done.num_bytes)}")
+    say(f"{formatting.count_of(len(done.removals), 'thing')} {verb} removed, {formatting.size(done.num_bytes)}")
     for trouble in done.failed:
         say(trouble, style="red")
 
@@ -156,7 +156,7 @@ def _parse_rule(text: str) -> tuple[Material, RuleRequest | None]:
             given["max_age_days"] = number
         else:
             given["max_bytes"] = round(number * _UNITS[unit.removesuffix("B")])
-    return Material(name), checked(RuleRequest, {"material": name, **given})
+    return Material(name), validate(RuleRequest, {"material": name, **given})
 
 
 def _request(rule: Rule) -> RuleRequest:

@@ -14,7 +14,7 @@ _LISTS: Final = frozenset({"lr_milestones", "lr_values"})
 _NAMES: Final = tuple(field.name for field in fields(Hyperparameters))
 
 
-def assigned(given: Sequence[str], present: Mapping[str, Value]) -> dict[str, dict[str, Any]]:
+def assign(given: Sequence[str], present: Mapping[str, Value]) -> dict[str, dict[str, Any]]:
     """Return the fields `hyperparameters` and `parameters` of a request, those that were given.
 
     A value is a number, true, false or null (back to the default) where it can be read as one, else a text; lists are

@@ -14,7 +14,7 @@ from pliant.cli.catalog.progress import Bar
 from pliant.cli.catalog.share import NamesArgument, RemoveOption, shared_after, who
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
 from pliant.cli.session import open_client
 from pliant.client import Client
@@ -124,15 +124,15 @@ def add(
     pliant data add --root shared/imagenet --share '*'
     pliant data add houses.csv --validation 15 --test 15 --seed 7
     """
-    request = checked(DatasetRequest, _asked_for(path, given))
+    request = validate(DatasetRequest, _asked_for(path, given))
     with open_client(context) as client:
-        dataset = client.datasets.add(request if path is None else _uploaded(client, path, request))
+        dataset = client.datasets.add(request if path is None else _upload(client, path, request))
         if not no_wait:
-            dataset = _waited(client, dataset)
+            dataset = _wait(client, dataset)
     if as_json:
         print_json(dataset)
     else:
-        say(_ended(dataset), stderr=dataset.state is DatasetState.FAILED)
+        say(_describe_end(dataset), stderr=dataset.state is DatasetState.FAILED)
     if dataset.state in (DatasetState.FAILED, DatasetState.STOPPED):
         raise typer.Exit(1)
 
@@ -142,7 +142,7 @@ def stop(context: typer.Context, name: NameArgument, as_json: JsonOption = False
     """End an import; nothing of it is left."""
     with open_client(context) as client:
         dataset = client.datasets.stop(name)
-    tell(dataset, _ended(dataset), as_json=as_json)
+    tell(dataset, _describe_end(dataset), as_json=as_json)
 
 
 @app.command("remove")
@@ -171,7 +171,7 @@ def share(
     with open_client(context) as client:
         dataset = client.datasets.get(name)
         if names:
-            patch = checked(DatasetPatch, {"shared_with": shared_after(dataset.shared_with, names, remove=remove)})
+            patch = validate(DatasetPatch, {"shared_with": shared_after(dataset.shared_with, names, remove=remove)})
             dataset = client.datasets.change(name, patch, revision=dataset.revision)
     tell(dataset, f"{name} is {dataset.owner}'s and shared with {who(dataset.shared_with)}", as_json=as_json)
 
@@ -212,7 +212,7 @@ def _size(size: str | None) -> dict[str, object]:
     return {"width": int(width), "height": int(height)}
 
 
-def _uploaded(client: Client, path: Path, request: DatasetRequest) -> DatasetRequest:
+def _upload(client: Client, path: Path, request: DatasetRequest) -> DatasetRequest:
     """Send the files; return the request with the upload."""
     source = source_of(path.expanduser())
     with Bar(f"sending {request.name}", unit_is_bytes=True) as bar:
@@ -220,7 +220,7 @@ def _uploaded(client: Client, path: Path, request: DatasetRequest) -> DatasetReq
     return request.model_copy(update={"source": SourceRequest(upload_id=sent.upload_id, sha256=sent.sha256)})
 
 
-def _waited(client: Client, dataset: Dataset) -> Dataset:
+def _wait(client: Client, dataset: Dataset) -> Dataset:
     with Bar(f"importing {dataset.name}", unit_is_bytes=False) as bar:
 
         def show(now: Dataset) -> None:
@@ -233,7 +233,7 @@ def _waited(client: Client, dataset: Dataset) -> Dataset:
         return client.datasets.wait(dataset.name, timeout_s=math.inf, on_poll=show)
 
 
-def _ended(dataset: Dataset) -> str:
+def _describe_end(dataset: Dataset) -> str:
     match dataset.state:
         case DatasetState.READY:
             return f"{dataset.name} is ready: {_what(dataset)}; `pliant submit --dataset {dataset.name}` uses it"
@@ -246,7 +246,7 @@ def _ended(dataset: Dataset) -> str:
 def _what(dataset: Dataset) -> str:
     content = dataset.content
     parts = ", ".join(f"{num} {part}" for part, num in content.splits.items())
-    size = f"{formatting.counted(content.num_files, 'file')}, {formatting.size(content.num_bytes)}"
+    size = f"{formatting.count_of(content.num_files, 'file')}, {formatting.size(content.num_bytes)}"
     return f"{size} ({parts})" if parts else size
 
 
@@ -274,7 +274,7 @@ def _facts(dataset: Dataset) -> Iterator[tuple[str, str | Text]]:
         done = dataset.progress
         yield (
             "progress",
-            f"{done.phase}: {formatting.size(done.bytes_done)}, {formatting.counted(done.files_done, 'file')}",
+            f"{done.phase}: {formatting.size(done.bytes_done)}, {formatting.count_of(done.files_done, 'file')}",
         )
     if dataset.description:
         yield "description", dataset.description

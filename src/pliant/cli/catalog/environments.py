@@ -11,7 +11,7 @@ from pliant.api.environments import EnvironmentPage, EnvironmentRequest
 from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption, whole_path
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, tell
 from pliant.cli.session import open_client
 from pliant.client.environments import REQUIREMENTS
@@ -79,7 +79,7 @@ def add(context: typer.Context, name: NameArgument, given: Given, as_json: JsonO
     pliant env add nlp --requirements requirements.txt
     pliant env add mine --venv ~/venvs/mine
     """
-    request = checked(EnvironmentRequest, {"name": name, **given})
+    request = validate(EnvironmentRequest, {"name": name, **given})
     with open_client(context) as client:
         view = client.environments.add(request)
     tell(view, f"{view.name} is registered; `pliant env show {view.name}` tells how far it is", as_json=as_json)

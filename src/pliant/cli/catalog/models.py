@@ -9,10 +9,10 @@ from rich.text import Text
 
 from pliant.api.models import ModelPage, ModelPatch, ModelRequest, ModelSettings, ModelView
 from pliant.cli import formatting
-from pliant.cli.catalog.assignments import assigned
+from pliant.cli.catalog.assignments import assign
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption, whole_path
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, show_facts, show_list, tell
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
@@ -91,7 +91,7 @@ def add(
         asked = client.templates.get(template).parameters if "assignments" in given else ()
         texts = {one.name: one.default for one in asked if one.default is not None}
         request = {"name": name, "template": template, **with_assignments(given, texts)}
-        view = client.models.add(checked(ModelRequest, request))
+        view = client.models.add(validate(ModelRequest, request))
     tell(view, f"{view.name} is a model; `pliant train {view.name}` trains it", as_json=as_json)
 
 
@@ -135,7 +135,7 @@ def set_model(
         view = client.models.get(name)
         asked = with_assignments(given, view.settings.parameters)
         asked |= {"newest_template": True} if newest_template else {}
-        view = client.models.change(name, checked(ModelPatch, asked), revision=view.revision)
+        view = client.models.change(name, validate(ModelPatch, asked), revision=view.revision)
     tell(view, f"{view.name} is changed; it is at revision {view.revision}", as_json=as_json)
 
 
@@ -151,7 +151,7 @@ def remove(context: typer.Context, name: NameArgument, as_json: JsonOption = Fal
 def with_assignments(given: Given, present: Mapping[str, Value]) -> Given:
     """Return the fields of a request: those that have options, and those that `--set` says; see `assigned`."""
     with_options = {name: value for name, value in given.items() if name != "assignments"}
-    return with_options | assigned(given.get("assignments", ()), present)
+    return with_options | assign(given.get("assignments", ()), present)
 
 
 def facts_of(settings: ModelSettings) -> Iterator[tuple[str, str]]:
@@ -159,8 +159,8 @@ def facts_of(settings: ModelSettings) -> Iterator[tuple[str, str]]:
     yield "template", f"{settings.template} (revision {settings.template_revision})"
     if data := data_of(settings):
         yield "data", data
-    workers = "" if settings.engine == "single" else f", {formatting.counted(settings.max_workers, 'worker')} at most"
-    yield "engine", f"{settings.engine}{workers}, {formatting.counted(settings.slots_per_worker, 'slot')} each"
+    workers = "" if settings.engine == "single" else f", {formatting.count_of(settings.max_workers, 'worker')} at most"
+    yield "engine", f"{settings.engine}{workers}, {formatting.count_of(settings.slots_per_worker, 'slot')} each"
     yield "queue", f"{settings.queue}, priority {settings.priority}"
     if settings.environment is not None:
         yield "environment", settings.environment

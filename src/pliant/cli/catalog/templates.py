@@ -11,7 +11,7 @@ from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
 from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
@@ -141,7 +141,7 @@ def request_of(folder: Path, given: Given) -> TemplateRequest:
             said = tomllib.loads(file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(Problem(field=str(file), message=f"it is not TOML: {error}; mend it")) from error
-    return checked(TemplateRequest, {**said, **given})
+    return validate(TemplateRequest, {**said, **given})
 
 
 def _row(view: TemplateView) -> list[str | Text]:
@@ -163,7 +163,7 @@ def _facts(view: TemplateView) -> dict[str, str]:
         "framework": view.framework,
         "runs": view.main_file,
         "engines": ", ".join(view.engines),
-        "files": f"{formatting.counted(view.num_files, 'file')}, {formatting.size(view.num_bytes)}",
+        "files": f"{formatting.count_of(view.num_files, 'file')}, {formatting.size(view.num_bytes)}",
         "checksum": view.checksum,
         "owner": view.owner,
         "shared with": ", ".join(view.shared_with),

@@ -12,7 +12,7 @@ from pliant.cli.catalog.models import ASSIGNMENTS, TRAINING, facts_of, with_assi
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.follow import see_through, tell_end
 from pliant.cli.options import FollowOption, JsonOption, WaitOption
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, state_text
 from pliant.cli.session import open_client
 from pliant.client import Client
@@ -67,7 +67,7 @@ def train(
         present = client.models.get(model).settings.parameters if "assignments" in given else {}
         file, origin = _weights_of(given.pop("weights", None))
         asked = with_assignments(given, present) | ({} if origin is None else {"weights": origin})
-        view = client.models.train(model, checked(TrainingRequest, asked), weights=file)
+        view = client.models.train(model, validate(TrainingRequest, asked), weights=file)
         _tell(client, view, follow=follow, wait=wait, as_json=as_json)
 
 
@@ -128,7 +128,7 @@ def _weights_of(given: str | None) -> tuple[Path | None, WeightsFrom | None]:
     if given.startswith("job-"):
         return None, WeightsFrom(job=given)
     model, _, training = given.rpartition("/")
-    return None, checked(WeightsFrom, {"training": training, **({"model": model} if model else {})})
+    return None, validate(WeightsFrom, {"training": training, **({"model": model} if model else {})})
 
 
 def _tell(client: Client, view: TrainingView, *, follow: bool, wait: bool, as_json: bool) -> None:

@@ -102,7 +102,7 @@ def colours(slots: Sequence[SlotView]) -> dict[str, str]:
 
 def _headline(view: View, width: int) -> Text:
     held = sum(slot.taken for slot in view.cluster.slots)
-    left = f"Pliant {view.cluster.version}  {held}/{formatting.counted(len(view.cluster.slots), 'slot')} held"
+    left = f"Pliant {view.cluster.version}  {held}/{formatting.count_of(len(view.cluster.slots), 'slot')} held"
     left += f"  {view.cluster.policy.value}  {view.url}"
     right = formatting.clock_time(view.cluster.now)
     return Text(f"{left[: width - len(right) - 1]:<{width - len(right)}}{right}", style="bold", no_wrap=True)

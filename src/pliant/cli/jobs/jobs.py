@@ -10,8 +10,8 @@ from rich.text import Text
 
 from pliant.api.jobs import JobDetail, JobPage, JobPatch
 from pliant.cli import formatting
-from pliant.cli.options import JobArgument, JsonOption, filled
-from pliant.cli.problems import checked
+from pliant.cli.options import JobArgument, JsonOption, leave_out_none
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, state_text, table, tell
 from pliant.cli.session import all_jobs, job_id_of, open_client
 from pliant.core.job import Generation, Job, Task
@@ -94,7 +94,7 @@ def set_job(
     pliant set 3 --min 2 --max 4
     """
     given = {"priority": priority, "max_tasks": max_tasks, "min_tasks": min_tasks, "queue": queue}
-    patch = checked(JobPatch, filled(given))
+    patch = validate(JobPatch, leave_out_none(given))
     with open_client(context) as client:
         changed = client.change(job_id_of(client, job), patch)
     moved = "" if queue is None else f", queue {changed.queue}"
@@ -109,7 +109,7 @@ def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -
     if as_json:
         print_json(answer)
         return
-    tasks = f" with {formatting.counted(answer.num_tasks, 'task')}" if answer.num_tasks or answer.target_tasks else ""
+    tasks = f" with {formatting.count_of(answer.num_tasks, 'task')}" if answer.num_tasks or answer.target_tasks else ""
     aim = f", to become {answer.target_tasks}" if answer.target_tasks != answer.num_tasks else ""
     say(f"{answer.job_id} is {answer.state}{tasks}{aim}.")
     say(answer.sentence)
@@ -165,7 +165,7 @@ def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
         yield "why", job.why
     yield (
         "slots",
-        f"{job.num_slots} now; {formatting.bounds(job)} tasks of {formatting.counted(spec.slots_per_task, 'slot')}",
+        f"{job.num_slots} now; {formatting.bounds(job)} tasks of {formatting.count_of(spec.slots_per_task, 'slot')}",
     )
     yield "priority", str(job.priority)
     yield "queue", job.queue
@@ -215,7 +215,7 @@ def _progress_of(job: Job) -> Iterator[tuple[str, str]]:
         if name != "loss":
             yield name, formatting.number(value)
     if job.num_redone_steps:
-        yield "redone", f"{formatting.counted(job.num_redone_steps, 'step')} after losses"
+        yield "redone", f"{formatting.count_of(job.num_redone_steps, 'step')} after losses"
     if not job.ended and formatting.time_left(job) != formatting.NOTHING:
         yield "left", formatting.time_left(job)
 

@@ -81,7 +81,7 @@ def advice(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | None:
 
 def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> str:
     low, at = worst(virtual_workers, sizes, batch_size)
-    many = formatting.counted(virtual_workers, "virtual worker")
+    many = formatting.count_of(virtual_workers, "virtual worker")
     if low >= GOOD:
         return f"{many} suit {_range(sizes)}: {low:.0%} or more of the tasks' time is used."
     bad = f"{many} divide badly over {_range(sizes)}: on {at} only {low:.0%} of the tasks' time is used"
@@ -93,7 +93,7 @@ def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None)
 
 
 def _range(sizes: Sequence[int]) -> str:
-    return formatting.counted(sizes[0], "task") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} tasks"
+    return formatting.count_of(sizes[0], "task") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} tasks"
 
 
 def _table(sizes: Sequence[Division]) -> Table:

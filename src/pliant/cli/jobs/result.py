@@ -35,6 +35,6 @@ def result(
         return
     num_bytes = sum(path.stat().st_size for path in files)
     say(
-        f"{folder} holds the results of {job_id}: {formatting.counted(len(files), 'file')}, "
+        f"{folder} holds the results of {job_id}: {formatting.count_of(len(files), 'file')}, "
         f"{formatting.size(num_bytes)}"
     )

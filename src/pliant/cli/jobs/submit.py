@@ -12,8 +12,8 @@ from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, options_of, takes
 from pliant.cli.follow import see_through, tell_end
 from pliant.cli.jobs.plan import advice
-from pliant.cli.options import JOB, FollowOption, JsonOption, WaitOption, filled, whole_path
-from pliant.cli.problems import checked
+from pliant.cli.options import JOB, FollowOption, JsonOption, WaitOption, leave_out_none, whole_path
+from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, say
 from pliant.cli.session import job_id_of, open_client
 from pliant.client import Client
@@ -60,7 +60,7 @@ def submit(
     environment = environment_of(code, given.pop("environment", None), given.pop("requirements", None))
     script = _script_of(code, given.get("script"))
     own = {"script": script, "args": args or [], "environment": environment, **_size(given)}
-    request = checked(JobRequest, filled(given | own))
+    request = validate(JobRequest, leave_out_none(given | own))
     _warn_of_siblings(code)
     _warn_of_parts(request)
     with open_client(context) as client:
@@ -93,7 +93,7 @@ def _from(client: Client, request: JobRequest, weights: str | None, resume_from:
         given["weights"] = whole_path(weights) if is_path else job_id_of(client, weights)
     if resume_from is not None:
         given["resume_from"] = job_id_of(client, resume_from)
-    return checked(JobRequest, filled(given))
+    return validate(JobRequest, leave_out_none(given))
 
 
 def _warn_of_parts(request: JobRequest) -> None:

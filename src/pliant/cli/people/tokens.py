@@ -9,7 +9,7 @@ from pliant.api.people import TokenPage, TokenRequest, TokenView
 from pliant.cli import formatting
 from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show_list, tell
 from pliant.cli.session import open_client
 from pliant.core.access import Permission
@@ -69,7 +69,7 @@ def add_token(
     pliant tokens add "nightly run"
     pliant tokens add dashboard --scope jobs:read --scope pool:read --days 30
     """
-    request = checked(TokenRequest, {"label": label, **given})
+    request = validate(TokenRequest, {"label": label, **given})
     with open_client(context) as client:
         made = client.people.make_token(request)
     if as_json:

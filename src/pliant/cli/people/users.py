@@ -9,7 +9,7 @@ from pliant.cli import formatting
 from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.people.secret import ask_new
-from pliant.cli.problems import checked
+from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show, table, tell
 from pliant.cli.session import open_client
 from pliant.core.access import Role
@@ -68,7 +68,7 @@ def add_user(
     pliant users add eve --role viewer -p
     """
     password = {"password": ask_new(f"Password of {name}")} if ask else {}
-    request = checked(UserRequest, {"name": name, "role": Role.USER, **given, **password})
+    request = validate(UserRequest, {"name": name, "role": Role.USER, **given, **password})
     with open_client(context) as client:
         made = client.people.add_user(request)
         url = client.url
@@ -94,7 +94,7 @@ def set_user(
     pliant users set ann --disable
     """
     password = {"password": ask_new(f"New password of {name}")} if ask else {}
-    patch = checked(UserPatch, {**given, **password})
+    patch = validate(UserPatch, {**given, **password})
     with open_client(context) as client:
         changed = client.people.change_user(name, patch)
     said = f"{changed.name}: {changed.role.value}, {'active' if changed.active else 'disabled'}"

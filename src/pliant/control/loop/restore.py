@@ -22,7 +22,7 @@ def load(store: Store, kinds: Kinds, *, now: float, timeouts: Timeouts) -> dict[
     by_job: dict[JobId, list[Task]] = {}
     for task in store.tasks(live=True):
         by_job.setdefault(task.job_id, []).append(task)
-    jobs = {job.id: job for job in _unended(store)}
+    jobs = {job.id: job for job in _load_unended(store)}
     for job_id in by_job.keys() - jobs.keys():
         if (job := store.job(job_id)) is not None:
             jobs[job_id] = job
@@ -41,7 +41,7 @@ def load(store: Store, kinds: Kinds, *, now: float, timeouts: Timeouts) -> dict[
     return found
 
 
-def _unended(store: Store) -> list[Job]:
+def _load_unended(store: Store) -> list[Job]:
     jobs: list[Job] = []
     page = store.jobs(states=UNENDED, limit=_PAGE)
     while page:

@@ -68,7 +68,7 @@ class JobRequests:
             NotFound, InvalidInput, Conflict, Stale: see `changes.change`.
         """
         with self._ledger.lock:
-            live = self._unended(job_id)
+            live = self._require_unended(job_id)
             if patch.queue is not None and patch.queue != live.job.queue:
                 self._queues.check_move(live, patch.queue)
             draft = self._ledger.draft()
@@ -84,13 +84,13 @@ class JobRequests:
             Conflict: it has ended.
         """
         with self._ledger.lock:
-            live = self._unended(job_id)
+            live = self._require_unended(job_id)
             draft = self._ledger.draft()
             changes.stop(draft, self._ledger.kinds, live, who)
             self._ledger.commit(draft)
             return self._queries.job(job_id)
 
-    def _unended(self, job_id: str) -> LiveJob:
+    def _require_unended(self, job_id: str) -> LiveJob:
         changes.refuse_ended(self._queries.job(job_id))
         live = self._ledger.get(JobId(job_id))
         if live is None:

@@ -62,9 +62,9 @@ class Queries:
         Raises:
             NotFound: nothing of that name.
         """
-        return self.seen(job_id, None)
+        return self.require_visible(job_id, None)
 
-    def seen(self, job_id: str, sight: Sight | None) -> Job:
+    def require_visible(self, job_id: str, sight: Sight | None) -> Job:
         """Return a job that somebody sees. Of other people's jobs they do not learn that there are such.
 
         Raises:
@@ -82,7 +82,7 @@ class Queries:
 
     def page(self, states: Sequence[JobState], before: str | None, limit: int, sight: Sight | None = None) -> JobPage:
         """Return a page of the jobs that somebody sees, or of all, newest first."""
-        cursor = None if before is None else self.seen(before, sight).id
+        cursor = None if before is None else self.require_visible(before, sight).id
         jobs = self._store.jobs(states=states, before=cursor, limit=limit + 1, sight=sight)
         more = len(jobs) > limit
         return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
@@ -134,7 +134,7 @@ class Queries:
 
     def events(self, after: int, job_id: str | None, limit: int, sight: Sight | None = None) -> EventPage:
         """Return events after a number, of one job or of those that somebody sees; `last` is how far was looked."""
-        one = None if job_id is None else self.seen(job_id, sight).id
+        one = None if job_id is None else self.require_visible(job_id, sight).id
         newest = self._store.last_seq()
         which = EventFilter(after=after, job_id=one, limit=limit, sight=sight if one is None else None)
         events = self._store.events(which)
@@ -143,7 +143,7 @@ class Queries:
 
     def usage(self, since: float, job_id: str | None, sight: Sight | None = None) -> UsagePage:
         """Return who held how many slots, and when."""
-        one = None if job_id is None else self.seen(job_id, sight).id
+        one = None if job_id is None else self.require_visible(job_id, sight).id
         points = self._store.usage(since=since, job_id=one, sight=sight if one is None else None)
         return UsagePage(points=points, now=self._clock.now())
 

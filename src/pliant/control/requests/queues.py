@@ -63,8 +63,8 @@ class Queues:
         self._nodes = nodes
         self._now = now
         self._opening = opening
-        self._groups = {DEFAULT_GROUP: _unkept(ResourceGroup(name=DEFAULT_GROUP, description="all slots there are"))}
-        self._queues = {DEFAULT_QUEUE: _unkept(Queue(name=DEFAULT_QUEUE, policy=policy))}
+        self._groups = {DEFAULT_GROUP: _as_kept(ResourceGroup(name=DEFAULT_GROUP, description="all slots there are"))}
+        self._queues = {DEFAULT_QUEUE: _as_kept(Queue(name=DEFAULT_QUEUE, policy=policy))}
         self.deserved: Mapping[str, int] = {}
         """Slots that each queue with jobs deserves, by the newest decision."""
 
@@ -219,7 +219,7 @@ class Queues:
             users = [kept.noun.name for kept in self.queues() if kept.noun.resource_group == name]
             if users:
                 raise Conflict(
-                    f"resource group {name!r} is used by queue{'s' * (len(users) != 1)} {_listed(users)}; give them "
+                    f"resource group {name!r} is used by queue{'s' * (len(users) != 1)} {_names(users)}; give them "
                     f"another group first"
                 )
             self._registry.remove(ResourceGroup, name, revision=revision)
@@ -253,7 +253,7 @@ class Queues:
             queue: Queue = replace(kept.noun, **changes)  # type: ignore[arg-type]
             if queue.run_as != kept.noun.run_as and (jobs := self.jobs_of(name)):
                 raise Conflict(
-                    f"jobs of queue {name!r} have not ended ({_listed([live.id for live in jobs])}), and their files "
+                    f"jobs of queue {name!r} have not ended ({_names([live.id for live in jobs])}), and their files "
                     f"belong to another user; make another queue for {queue.run_as or 'the user of the server'}"
                 )
             self._check(queue)
@@ -274,7 +274,7 @@ class Queues:
                 raise Conflict(f"the queue {name!r} is always there; close it, or remove another one")
             if jobs := self.jobs_of(name):
                 raise Conflict(
-                    f"queue {name!r} has jobs that have not ended: {_listed([live.id for live in jobs])}; close it and "
+                    f"queue {name!r} has jobs that have not ended: {_names([live.id for live in jobs])}; close it and "
                     f"wait for them, stop them, or move them to another queue"
                 )
             self._registry.remove(Queue, name, revision=revision)
@@ -284,7 +284,7 @@ class Queues:
     def _check(self, queue: Queue) -> None:
         problems = []
         if queue.resource_group not in self._groups:
-            message = f"there is no resource group {queue.resource_group!r}; there are {_listed(list(self._groups))}"
+            message = f"there is no resource group {queue.resource_group!r}; there are {_names(list(self._groups))}"
             problems.append(Problem(field="resource_group", message=message))
         if queue.run_as is not None and (why := self._opening.refuses_user(queue.run_as)):
             problems.append(Problem(field="run_as", message=why))
@@ -329,14 +329,14 @@ def queues_of(store: Store, cluster: Cluster, clock: Clock, settings: ControlSet
     )
 
 
-def _unkept(noun: T) -> Kept[T]:
+def _as_kept(noun: T) -> Kept[T]:
     return Kept(noun=noun, revision=0, created_at=0.0, changed_at=0.0)
 
 
 def _found(there: Mapping[str, Kept[T]], name: str, what: str) -> Kept[T]:
     kept = there.get(name)
     if kept is None:
-        raise NotFound(f"there is no {what} {name!r}; there are {_listed(sorted(there, key=natural))}")
+        raise NotFound(f"there is no {what} {name!r}; there are {_names(sorted(there, key=natural))}")
     return kept
 
 
@@ -366,5 +366,5 @@ def _words(queue: Queue) -> str:
     return ", ".join(facts) + ("" if queue.open else "; closed")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NUM_NAMED]) + (f" and {len(names) - _NUM_NAMED} more" if len(names) > _NUM_NAMED else "")

@@ -63,9 +63,9 @@ class Backup:
             stack.callback(folder.cleanup)
             self._dump(Path(folder.name))
             stack.pop_all()
-        return self._packed(folder, results=results, data=data)
+        return self._pack(folder, results=results, data=data)
 
-    def _packed(self, folder: "tempfile.TemporaryDirectory[str]", *, results: bool, data: bool) -> Iterator[bytes]:
+    def _pack(self, folder: "tempfile.TemporaryDirectory[str]", *, results: bool, data: bool) -> Iterator[bytes]:
         with folder as tables:
             yield from pack_files(self._files(Path(tables), results=results, data=data))
 

@@ -118,7 +118,7 @@ class Upkeep:
 
     def _holdings(self) -> Iterator[Holding]:
         points = self._records.num_points()
-        needed = self._needed()
+        needed = self._find_needed()
         trainings = frozenset(self._trainings())
         for job in self._jobs(_ENDED):
             folders = self._settings.folders(job.id)
@@ -141,7 +141,7 @@ class Upkeep:
             why = f"{number:,} entries of the audit log are older than {(now - before) / _DAY_S:g} days"
             yield Removal(job_id=None, material=Material.AUDIT, num_bytes=number * ENTRY_BYTES, why=why)
 
-    def _needed(self) -> frozenset[Path]:
+    def _find_needed(self) -> frozenset[Path]:
         """Return the files of other jobs that unfinished ones start from."""
         unfinished = tuple(state for state in JobState if state not in _ENDED)
         origins = [origin for job in self._jobs(unfinished) for origin in (job.spec.weights, job.spec.resume_from)]

@@ -23,7 +23,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler
 
 from pliant.core.errors import NotFound
-from pliant.core.hyperparameters import OPTIMIZERS, optimizer_named
+from pliant.core.hyperparameters import OPTIMIZERS, find_optimizer
 from pliant.ibm.modules import pth_schedules
 from pliant.ibm.modules.pth_settings import FILE_NAME, bad, flag, missing, number, places, settings, text
 
@@ -76,7 +76,7 @@ def getOptimizer(model: torch.nn.Module) -> torch.optim.Optimizer:
     """Return the optimizer that was chosen, over the model's parameters."""
     found = settings()
     given = text(found, "optimizer")
-    name = optimizer_named(given)
+    name = find_optimizer(given)
     if name is None:
         raise bad("optimizer", f"{FILE_NAME} names {given!r}; known are {', '.join(sorted(OPTIMIZERS))}")
     kind: type[torch.optim.Optimizer] = torch.optim.SGD if name in FORMS else getattr(torch.optim, name)

@@ -78,7 +78,7 @@ def _find(context: Context, caller: Principal, job_id: str) -> Exec | None:
     if kept is None:
         return None
     try:
-        return Exec(kept.noun, context.control.queries.seen(job_id, context.sharing.sight(caller)))
+        return Exec(kept.noun, context.control.queries.require_visible(job_id, context.sharing.sight(caller)))
     except NotFound:
         return None
 
@@ -90,7 +90,7 @@ def find_application(context: Context, caller: Principal, name: str) -> Job:
         NotFound: they see none of this name.
     """
     try:
-        job = context.control.queries.seen(job_of_application(name), context.sharing.sight(caller))
+        job = context.control.queries.require_visible(job_of_application(name), context.sharing.sight(caller))
     except NotFound:
         job = None
     if job is None or not is_named(job, name):

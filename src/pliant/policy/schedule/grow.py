@@ -145,7 +145,7 @@ def settle_minimums(
         if pool.future_idle.of(candidate.group).amounts[node] >= 0:
             continue
         cancel(pool, candidate, node)
-        better = _vacated(pool, candidate)
+        better = _find_vacated(pool, candidate)
         if better is None:
             better = victims.reclaim(candidate, for_minimum=True)
         if better is None:
@@ -158,7 +158,7 @@ def settle_minimums(
         _cancel_needless(pool, candidate)
 
 
-def _vacated(pool: SlotPool, candidate: Candidate) -> int | None:
+def _find_vacated(pool: SlotPool, candidate: Candidate) -> int | None:
     """Return a node with a place that somebody leaves anyhow and no other minimum counts on."""
     group, size = candidate.group, candidate.size
     node = pool.future_idle.of(group).best(size, size, candidate.excluded_nodes)

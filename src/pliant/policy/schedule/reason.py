@@ -68,7 +68,7 @@ def explain(
     between_queues = _between_queues(queue, others)
     for candidate in queue.order:
         if candidate.admitted:
-            reason = _granted(context, candidate, ahead)
+            reason = _explain_granted(context, candidate, ahead)
             ahead.append(candidate)
             guaranteed += candidate.minimum * candidate.size
         else:
@@ -78,7 +78,7 @@ def explain(
         if candidate.workload.max_tasks > 0:
             reason += between_queues
         if candidate.excluded_nodes:
-            reason += f"; kept off {_excluded(context, candidate)}, where its tasks were lost"
+            reason += f"; kept off {_explain_excluded(context, candidate)}, where its tasks were lost"
         reasons[candidate.workload.id] = reason
     return reasons
 
@@ -94,7 +94,7 @@ def _between_queues(queue: QueueState, others: Sequence[QueueState]) -> str:
     return f"; queues share by weights {weights}: {has}"
 
 
-def _excluded(context: _Context, candidate: Candidate) -> str:
+def _explain_excluded(context: _Context, candidate: Candidate) -> str:
     return " and ".join(context.node_ids[node] for node in sorted(candidate.excluded_nodes))
 
 
@@ -132,7 +132,7 @@ def _leaving(order: Sequence[Candidate]) -> dict[NodeId, list[Candidate]]:
     return leaving
 
 
-def _granted(context: _Context, candidate: Candidate, ahead: Sequence[Candidate]) -> str:
+def _explain_granted(context: _Context, candidate: Candidate, ahead: Sequence[Candidate]) -> str:
     if not candidate.num_held and candidate.target > candidate.minimum:
         return _starting(context, candidate)
     if candidate.in_backoff and candidate.target < candidate.workload.max_tasks:
@@ -227,24 +227,24 @@ def _waiting(context: _Context, candidate: Candidate, ahead: Sequence[Candidate]
         only = f"there are only {total}" if context.view.slots is None else limited
         return f"waits: its minimum needs {need} {_slots(need)} and {only}"
     if context.others and context.deserved is not None and guaranteed + need > context.deserved:
-        return _over_deserved(context, candidate, ahead, guaranteed)
+        return _explain_over_deserved(context, candidate, ahead, guaranteed)
     if guaranteed >= total:
         whose = f"all {total} slots are held by minimums of jobs ahead of it"
-        return f"waits: {whose} ({_listed(context, candidate, ahead)})"
+        return f"waits: {whose} ({_list_names(context, candidate, ahead)})"
     if guaranteed + need > total:
         held = f"minimums of jobs ahead of it hold {guaranteed} of {total}"
-        return f"waits: its minimum needs {need} {_slots(need)}, and {held} ({_listed(context, candidate, ahead)})"
+        return f"waits: its minimum needs {need} {_slots(need)}, and {held} ({_list_names(context, candidate, ahead)})"
     each = f"{candidate.size} {_slots(candidate.size)} on one node"
     times = "" if workload.min_tasks == 1 else f"{workload.min_tasks} times "
-    beside = f" beside the minimums of jobs ahead of it ({_listed(context, candidate, ahead)})" if ahead else ""
+    beside = f" beside the minimums of jobs ahead of it ({_list_names(context, candidate, ahead)})" if ahead else ""
     beside += " and of other queues" * bool(context.others)
     return f"waits: its minimum needs {times}{each}, and the nodes do not have that free{beside}"
 
 
-def _over_deserved(context: _Context, candidate: Candidate, ahead: Sequence[Candidate], guaranteed: int) -> str:
+def _explain_over_deserved(context: _Context, candidate: Candidate, ahead: Sequence[Candidate], guaranteed: int) -> str:
     need = candidate.workload.min_tasks * candidate.size
     deserves = f"deserves {context.deserved} of {context.num_slots} beside other queues"
-    held = f", of which minimums of jobs ahead of it hold {guaranteed} ({_listed(context, candidate, ahead)})"
+    held = f", of which minimums of jobs ahead of it hold {guaranteed} ({_list_names(context, candidate, ahead)})"
     whose = f"queue {context.view.name} {deserves}{held * bool(ahead)}"
     return f"waits: its minimum needs {need} {_slots(need)}, and {whose}"
 
@@ -268,19 +268,19 @@ def _come(candidates: Sequence[Candidate]) -> str:
 def _names(context: _Context, candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     """Return `a`, `a and b`, `a, b and c`, or `a, b and 7 others`."""
     if len(candidates) > NUM_NAMED:
-        named = _named(context, candidate, candidates[: NUM_NAMED - 1])
+        named = _names_of(context, candidate, candidates[: NUM_NAMED - 1])
         return f"{', '.join(named)} and {len(candidates) - NUM_NAMED + 1} others"
-    named = _named(context, candidate, candidates)
+    named = _names_of(context, candidate, candidates)
     return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
 
 
-def _listed(context: _Context, candidate: Candidate, candidates: Sequence[Candidate]) -> str:
+def _list_names(context: _Context, candidate: Candidate, candidates: Sequence[Candidate]) -> str:
     """Return `a, b, c, …` for a bracket."""
-    named = _named(context, candidate, candidates[:NUM_NAMED])
+    named = _names_of(context, candidate, candidates[:NUM_NAMED])
     return ", ".join(named + ["…"] * (len(candidates) > NUM_NAMED))
 
 
-def _named(context: _Context, candidate: Candidate, others: Sequence[Candidate]) -> list[str]:
+def _names_of(context: _Context, candidate: Candidate, others: Sequence[Candidate]) -> list[str]:
     """Return what one workload is told of others: their names if they have the same owner, else only whose they are."""
     strange = Counter(other.workload.owner for other in others if other.workload.owner != candidate.workload.owner)
     words = {owner: f"a job of {owner}" if num == 1 else f"{num} jobs of {owner}" for owner, num in strange.items()}

@@ -51,7 +51,7 @@ def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header(
 
 
 def _visible_job_id(control: InControl, sight: InSight, job_id: JobFilter = None) -> str | None:
-    return control.queries.seen(job_id, sight).id if job_id is not None else None
+    return control.queries.require_visible(job_id, sight).id if job_id is not None else None
 
 
 @routes.get(

@@ -62,16 +62,16 @@ def _effect(draft: Draft, live: ElasticJob, effect: Effect) -> ElasticJob:
             draft.act(SendMessage(task_id=effect.task_id, message=effect.message))
             return live
         case Announced():
-            return _announced(draft, live, effect)
+            return _announce(draft, live, effect)
         case Activated():
-            return _activated(draft, live, effect)
+            return _activate(draft, live, effect)
         case Abandoned():
-            return _abandoned(draft, live, effect)
+            return _abandon(draft, live, effect)
         case _:
             assert_never(effect)
 
 
-def _announced(draft: Draft, live: ElasticJob, effect: Announced) -> ElasticJob:
+def _announce(draft: Draft, live: ElasticJob, effect: Announced) -> ElasticJob:
     live = live.end_generations(GenerationState.FORMING, GenerationEvent.ABANDON)
     generation = Generation(
         job_id=live.id,
@@ -95,7 +95,7 @@ def _announced(draft: Draft, live: ElasticJob, effect: Announced) -> ElasticJob:
     return draft.put(replace(live.with_generation(generation), job=job))
 
 
-def _activated(draft: Draft, live: ElasticJob, effect: Activated) -> ElasticJob:
+def _activate(draft: Draft, live: ElasticJob, effect: Activated) -> ElasticJob:
     live = live.end_generations(GenerationState.ACTIVE, GenerationEvent.RETIRE)
     forming = live.generations[effect.generation]
     generation = replace(
@@ -148,7 +148,7 @@ def _join(draft: Draft, live: ElasticJob, members: tuple[TaskId, ...]) -> Elasti
     return live
 
 
-def _abandoned(draft: Draft, live: ElasticJob, effect: Abandoned) -> ElasticJob:
+def _abandon(draft: Draft, live: ElasticJob, effect: Abandoned) -> ElasticJob:
     generation = live.generations.get(effect.generation)
     if generation is None or is_final(GENERATION_LIFECYCLE, generation.state):
         return live
