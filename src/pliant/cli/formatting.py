@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.core.job import Job, Progress
 from pliant.core.size import size as size
 
@@ -59,7 +59,7 @@ def num_bytes_of(text: str, field: str) -> int:
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise InvalidInput(Problem(field=field, message=f"{text!r} is no size; give one like 4GB or 512MiB"))
+        raise InvalidInput.at(field, f"{text!r} is no size; give one like 4GB or 512MiB")
     base = 1024 if found["binary"] else 1000
     power = "KMGT".index(found["unit"].upper()) + 1 if found["unit"] else 0
     return round(float(found["number"]) * float(base**power))

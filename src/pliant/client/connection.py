@@ -266,4 +266,4 @@ def _details(response: httpx.Response) -> ProblemDetails:
 
 
 def _bad_address(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="url", message=message))
+    return InvalidInput.at("url", message)

@@ -11,7 +11,7 @@ from pliant.client.connection import parse
 from pliant.client.noun import NounClient
 from pliant.client.pages import pages
 from pliant.core.environment import EnvironmentView
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 REQUIREMENTS: Final = "requirements:"
 """Before the name of a file, in what a job gives as its environment."""
@@ -63,5 +63,5 @@ def beside(code: Path, environment: str | None) -> tuple[Path, ...]:
         message = (
             f"there is no file {name!r} beside {str(code)!r}; put it there, or give the folder instead of the script"
         )
-        raise InvalidInput(Problem(field="environment", message=message))
+        raise InvalidInput.at("environment", message)
     return (file,)

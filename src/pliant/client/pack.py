@@ -78,9 +78,7 @@ def find_entries(code: Path, limits: Limits) -> tuple[Entry, ...]:
     if code.is_file():
         return (_entry(code, code.name),)
     if not code.is_dir():
-        raise InvalidInput(
-            Problem(field="code", message=f"{str(code)!r} is neither a folder nor a file; check the path")
-        )
+        raise InvalidInput.at("code", f"{str(code)!r} is neither a folder nor a file; check the path")
     walk = _Walk(root=code.resolve(), patterns=_patterns(code), limits=limits)
     entries = tuple(sorted(walk.entries(code, "", frozenset()), key=lambda entry: entry.name))
     if walk.problems:
@@ -185,8 +183,8 @@ def _add(tar: tarfile.TarFile, entry: Entry) -> None:
         try:
             tar.addfile(info, source)
         except OSError as error:
-            raise InvalidInput(
-                Problem(field="code", message=f"{entry.name}: could not be read to its end ({error}); submit again")
+            raise InvalidInput.at(
+                "code", f"{entry.name}: could not be read to its end ({error}); submit again"
             ) from error
 
 

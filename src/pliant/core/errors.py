@@ -19,6 +19,7 @@ PliantError
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,11 @@ class InvalidInput(UserError):
     def __init__(self, *problems: Problem) -> None:
         self.problems = problems
         super().__init__("; ".join(f"{p.field}: {p.message}" if p.field else p.message for p in problems))
+
+    @classmethod
+    def at(cls, field: str, message: str) -> Self:
+        """Return the error that this one value is wrong."""
+        return cls(Problem(field=field, message=message))
 
 
 class NotFound(UserError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.control.upkeep.backup import FORMAT, HOME, MANIFEST, TABLES
-from pliant.core.errors import Conflict, InvalidInput, PliantError, Problem, Unavailable
+from pliant.core.errors import Conflict, InvalidInput, PliantError, Unavailable
 from pliant.files.archive import unpack
 from pliant.files.members import ArchiveLimits
 from pliant.store.restore import restore
@@ -74,9 +74,11 @@ def _manifest(work: Path, file: Path) -> Mapping[str, Any]:
         manifest = json.loads((work / MANIFEST).read_text())
         known = manifest["format"] == FORMAT
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _damage(str(file), "it is no backup of Pliant; give a file that `pliant backup` wrote") from error
+        raise InvalidInput.at(str(file), "it is no backup of Pliant; give a file that `pliant backup` wrote") from error
     if not known:
-        raise _damage(str(file), f"it is of format {manifest['format']!r}, this Pliant reads {FORMAT}; upgrade Pliant")
+        raise InvalidInput.at(
+            str(file), f"it is of format {manifest['format']!r}, this Pliant reads {FORMAT}; upgrade Pliant"
+        )
     found: Mapping[str, Any] = manifest
     return found
 
@@ -88,7 +90,7 @@ def _tables(folder: Path, manifest: Mapping[str, Any], home: Path) -> dict[str, 
         path = folder / f"{Path(name).name}.jsonl"
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise _damage(name, "the table is not as it was written; the backup is damaged")
+                raise InvalidInput.at(name, "the table is not as it was written; the backup is damaged")
         paths[name] = path
     old, new = _inside(manifest["home"]), _inside(str(home))
     return {name: _lines(path, old, new) for name, path in paths.items()}
@@ -111,10 +113,6 @@ def _protect(home: Path) -> None:
         if (home / name).is_file():
             (home / name).chmod(0o600)
     shutil.rmtree(home / "uploads", ignore_errors=True)
-
-
-def _damage(field: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=field, message=message))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Protocol, TypeVar
 
 from fastapi import Header, Response
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 _REVISION: Final = re.compile(r'(?:W/)?"([0-9]{1,9})"|([0-9]{1,9})')
 """A weak one, or one without quotes, means the same: there is only one kind of revision."""
@@ -46,5 +46,5 @@ def revision_of(if_match: str | None) -> int | None:
     found = _REVISION.fullmatch(if_match.strip())
     if found is None:
         message = f"{if_match!r:.80} is no revision; send the `ETag` of what was read, such as {etag(3)}"
-        raise InvalidInput(Problem(field="If-Match", message=message))
+        raise InvalidInput.at("If-Match", message)
     return int(found[1] or found[2])

@@ -14,7 +14,7 @@ from typing import Protocol
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from pliant.api.link import MAX_FRAME_BYTES, decode_from_task, encode, number_of
-from pliant.core.errors import InvalidInput, Problem, Unauthorized
+from pliant.core.errors import InvalidInput, Unauthorized
 from pliant.core.job import TaskId
 from pliant.core.link import FromTask, Hello, Stored, ToTask
 from pliant.server.middleware.authentication import bearer_of
@@ -198,17 +198,13 @@ class LinkHub:
 
 def _decode(frame: str, task_id: TaskId, greeted: bool) -> tuple[FromTask, int]:
     if len(frame) > MAX_FRAME_BYTES:
-        raise _wrong("", f"a frame of {len(frame)} bytes; at most {MAX_FRAME_BYTES} are taken")
+        raise InvalidInput.at("", f"a frame of {len(frame)} bytes; at most {MAX_FRAME_BYTES} are taken")
     message = decode_from_task(frame)
     if not greeted and not isinstance(message, Hello):
-        raise _wrong("kind", f"the first message is {message.kind!r}; say hello first")
+        raise InvalidInput.at("kind", f"the first message is {message.kind!r}; say hello first")
     if isinstance(message, Hello) and message.task_id != task_id:
-        raise _wrong("task_id", f"{message.task_id!r} speaks on the link of {task_id!r}")
+        raise InvalidInput.at("task_id", f"{message.task_id!r} speaks on the link of {task_id!r}")
     return message, number_of(frame)
-
-
-def _wrong(field: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=field, message=message))
 
 
 async def _shut(websocket: WebSocket, code: int, reason: str) -> None:

@@ -130,7 +130,7 @@ async def receive_form(
             if not parts.too_large:
                 parser.finalize()
         except FormParserError as error:
-            raise InvalidInput(Problem(field="", message=f"the body is not multipart/form-data ({error})")) from error
+            raise InvalidInput.at("", f"the body is not multipart/form-data ({error})") from error
     if parts.too_large:
         raise TooLarge(parts.too_large)
     absent = [name for name in form.required if name not in parts.fields]
@@ -145,9 +145,7 @@ def _parser(content_type: str, parts: _Parts) -> MultipartParser:
     parsed["content-type"] = content_type
     boundary = parsed.get_boundary()
     if parsed.get_content_type() != "multipart/form-data" or boundary is None:
-        raise InvalidInput(
-            Problem(field="", message=f"the body is {content_type or 'of no type'!r}; send multipart/form-data")
-        )
+        raise InvalidInput.at("", f"the body is {content_type or 'of no type'!r}; send multipart/form-data")
     return MultipartParser(
         boundary.encode("latin-1", "replace"),
         {

@@ -44,7 +44,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert
 from sqlalchemy.sql.functions import FunctionElement
 
-from pliant.core.errors import InvalidInput, NotFound, Problem, Unavailable
+from pliant.core.errors import InvalidInput, NotFound, Unavailable
 from pliant.store import postgresql as postgres
 
 _BUSY_TIMEOUT_MS: Final = 30_000
@@ -245,9 +245,7 @@ def translate_database_errors(engine: Engine) -> Iterator[None]:
             f"a row refers to one that the store does not hold ({error.orig}); nothing was written"
         ) from error
     except DataError as error:
-        raise InvalidInput(
-            Problem(field="", message=f"the database does not hold this value: {_driver_message(error)}")
-        ) from error
+        raise InvalidInput.at("", f"the database does not hold this value: {_driver_message(error)}") from error
     except ProgrammingError:
         raise
     except (DatabaseError, InterfaceError, PoolTimeoutError) as error:
@@ -263,7 +261,7 @@ def _driver_message(error: DBAPIError | PoolTimeoutError) -> str:
 
 
 def _bad_url(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="url", message=message))
+    return InvalidInput.at("url", message)
 
 
 class in_json_array(FunctionElement[bool]):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.store.engine import open_engine, write_transaction
 from pliant.store.migrate import is_known, migrate
 from pliant.store.tables import METADATA
@@ -22,9 +22,9 @@ def restore(url: str, revision: str, tables: Mapping[str, Iterable[bytes]]) -> i
     """
     if not is_known(revision):
         message = f"the backup is at revision {revision!r}, which this Pliant does not know: a newer one made it"
-        raise InvalidInput(Problem(field="revision", message=f"{message}; upgrade Pliant"))
+        raise InvalidInput.at("revision", f"{message}; upgrade Pliant")
     if strange := sorted(tables.keys() - METADATA.tables.keys()):
-        raise InvalidInput(Problem(field="tables", message=f"unknown: {', '.join(strange)}; the backup is damaged"))
+        raise InvalidInput.at("tables", f"unknown: {', '.join(strange)}; the backup is damaged")
     engine = open_engine(url)
     try:
         migrate(engine, revision)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, Table, delete, func, insert, select
 
-from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.core.errors import Conflict, InvalidInput
 from pliant.core.job import JobId
 from pliant.core.registry import AuditEntry
 from pliant.store.engine import read_transaction, snapshot_transaction
@@ -94,9 +94,9 @@ def _batches(lines: Iterable[bytes], table: Table) -> Iterator[list[dict[str, An
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise InvalidInput(Problem(field=f"{table.name}, line {number}", message=f"no JSON ({error})")) from error
+            raise InvalidInput.at(f"{table.name}, line {number}", f"no JSON ({error})") from error
         if not isinstance(row, dict) or not row.keys() <= set(table.c.keys()):
-            raise InvalidInput(Problem(field=f"{table.name}, line {number}", message="no row of this table"))
+            raise InvalidInput.at(f"{table.name}, line {number}", "no row of this table")
         batch.append(row)
         if len(batch) == _BATCH:
             yield batch

@@ -12,9 +12,9 @@ from pliant.api.upkeep import RetentionRequest, RuleRequest
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show, table, tell
+from pliant.cli.screen import TableColumn, print_json, say, show, show_list, table, tell
 from pliant.cli.session import open_client, settings_of
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.core.upkeep import Material, Removal, Rule
 
 _DAY_S: Final = 86_400.0
@@ -51,16 +51,9 @@ def retention(
                 rules.pop(material, None)
                 rules |= {material: rule} if rule else {}
             view = client.set_retention(RetentionRequest(rules=tuple(rules.values())), revision=view.revision)
-    if as_json:
-        print_json(view)
-        return
     by_material = {rule.material: rule for rule in view.rules}
-    show(
-        table(
-            (TableColumn(title="THING"), TableColumn(title="KEPT")),
-            ([m.value, _words(by_material.get(m))] for m in Material),
-        )
-    )
+    rows = ([material.value, _words(by_material.get(material))] for material in Material)
+    show_list(view, (TableColumn(title="THING"), TableColumn(title="KEPT")), rows, as_json=as_json)
 
 
 def cleanup(
@@ -183,4 +176,4 @@ def _row(removal: Removal) -> list[str]:
 
 
 def _wrong(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="--keep", message=message))
+    return InvalidInput.at("--keep", message)

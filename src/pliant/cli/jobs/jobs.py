@@ -12,7 +12,7 @@ from pliant.api.jobs import JobDetail, JobPage, JobPatch
 from pliant.cli import formatting
 from pliant.cli.options import JobArgument, JsonOption, leave_out_none
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, state_text, table, tell
+from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, state_text, table, tell
 from pliant.cli.session import all_jobs, job_id_of, open_client
 from pliant.core.job import Generation, Job, Task
 from pliant.core.lifecycle import JobState
@@ -45,14 +45,11 @@ def ps(
     """
     with open_client(context) as client:
         jobs = all_jobs(client, ended=show_all)
-    if as_json:
-        print_json(JobPage(jobs=jobs, next=None))
-    elif jobs:
-        show(job_table(jobs))
-    elif show_all:
-        say("There are no jobs yet; `pliant submit train.py` submits one.")
-    else:
-        say("No job waits or runs; `pliant ps --all` lists those that ended.")
+    nothing = "No job waits or runs; `pliant ps --all` lists those that ended."
+    if show_all:
+        nothing = "There are no jobs yet; `pliant submit train.py` submits one."
+    page = JobPage(jobs=jobs, next=None)
+    show_list(page, _JOB_COLUMNS, map(_job_row, jobs), as_json=as_json, nothing=nothing)
 
 
 def show_job(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
@@ -132,11 +129,6 @@ def stop(
         if wait:
             stopped = client.wait(stopped.id, timeout_s=math.inf)
     tell(stopped, f"{stopped.id} ({stopped.spec.name}) is {stopped.state.value}", as_json=as_json)
-
-
-def job_table(jobs: Sequence[Job]) -> Table:
-    """Return the jobs as a table."""
-    return table(_JOB_COLUMNS, (_job_row(job) for job in jobs))
 
 
 def _job_row(job: Job) -> list[str | Text]:

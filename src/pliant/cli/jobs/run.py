@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 import pliant
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 _PACKAGE: Final = Path(pliant.__file__).parent
 
@@ -27,7 +27,7 @@ def run(
     pliant run train.py --epochs 1
     """
     if not script.is_file():
-        raise InvalidInput(Problem(field="SCRIPT", message=f"{str(script)!r} is not a file; check the path"))
+        raise InvalidInput.at("SCRIPT", f"{str(script)!r} is not a file; check the path")
     environment = os.environ | {"PYTHONPATH": python_path(os.environ.get("PYTHONPATH", ""))}
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, str(script), *(args or [])], environment)

@@ -17,7 +17,7 @@ from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, say
 from pliant.cli.session import job_id_of, open_client
 from pliant.client import Client
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.core.job import Job, JobSettings
 
 _USUAL_NAMES: Final = ("train.py", "main.py")
@@ -79,7 +79,7 @@ def _size(given: Given) -> dict[str, object]:
         return {}
     if not {given["min_tasks"], given["max_tasks"]} <= {1, fixed}:
         message = f"a fixed job has {fixed} processes, no more and no fewer; leave --min and --max out"
-        raise InvalidInput(Problem(field="--fixed", message=message))
+        raise InvalidInput.at("--fixed", message)
     return {"fixed": True, "min_tasks": fixed, "max_tasks": fixed}
 
 
@@ -127,9 +127,7 @@ def _script_of(code: Path, given: str | None) -> str:
             )
         return code.name
     if not code.is_dir():
-        raise InvalidInput(
-            Problem(field="PATH", message=f"{str(code)!r} is neither a folder nor a file; check the path")
-        )
+        raise InvalidInput.at("PATH", f"{str(code)!r} is neither a folder nor a file; check the path")
     if given is not None:
         return given
     there = sorted(file.name for file in code.glob("*.py"))
@@ -141,7 +139,7 @@ def _script_of(code: Path, given: str | None) -> str:
 
 
 def _unclear(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="--script", message=message))
+    return InvalidInput.at("--script", message)
 
 
 def _warn_of_siblings(code: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 VARIABLE: Final = "PLIANT_DATABASE"
 FILE: Final = "database"
@@ -49,7 +49,7 @@ def refuse_secret(url: str) -> None:
             f"a password on a command line is seen by everybody who lists processes; put the URL into the environment "
             f"variable {VARIABLE}, or into the file {FILE!r} of the home folder (mode 600)"
         )
-        raise InvalidInput(Problem(field="--database", message=message))
+        raise InvalidInput.at("--database", message)
 
 
 def is_server(url: str) -> bool:
@@ -73,9 +73,11 @@ def _from_file(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise _problem(str(path), f"it cannot be read ({error}); it shall hold one line, the database's URL") from error
+        raise InvalidInput.at(
+            str(path), f"it cannot be read ({error}); it shall hold one line, the database's URL"
+        ) from error
     if stat.S_IMODE(mode) & 0o077:
-        raise _problem(str(path), f"others can read it (mode {stat.S_IMODE(mode):o}); run: chmod 600 {path}")
+        raise InvalidInput.at(str(path), f"others can read it (mode {stat.S_IMODE(mode):o}); run: chmod 600 {path}")
     return _check_url(content, str(path))
 
 
@@ -83,8 +85,4 @@ def _check_url(url: str, field: str) -> str:
     if url.partition("://")[0] in _SCHEMES and "://" in url and len(url.splitlines()) == 1:
         return url
     message = "this is no database URL that can be used; give postgresql://user@host:5432/database"
-    raise _problem(field, message)
-
-
-def _problem(field: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=field, message=message))
+    raise InvalidInput.at(field, message)

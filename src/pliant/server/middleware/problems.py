@@ -111,7 +111,7 @@ async def _on_invalid(_: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:  # FastAPI's word for a body that it cannot read at all
-        return problem_response(InvalidInput(Problem(field="", message="the body is not JSON in UTF-8")))
+        return problem_response(InvalidInput.at("", "the body is not JSON in UTF-8"))
     detail = error.detail
     if error.status_code == 404:
         detail = f"nothing is at {request.url.path}; /docs lists what there is"

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from pliant.api.jobs import EventPage
 from pliant.core.access import Permission
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.core.event import Event
 from pliant.server.context import InContext, InControl
 from pliant.server.routing import Routes
@@ -46,7 +46,7 @@ def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header(
         return after
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < len(str(_MAX_SEQ))):
         message = f"{last_event_id!r} is no event number; send the `id` of the last event"
-        raise InvalidInput(Problem(field="Last-Event-ID", message=message))
+        raise InvalidInput.at("Last-Event-ID", message)
     return int(last_event_id)
 
 

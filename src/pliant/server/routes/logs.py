@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from pliant.api.jobs import LogFile
 from pliant.control.requests.queries import Queries
 from pliant.core.access import Permission
-from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.job import Job
 from pliant.server.context import InContext, InControl
 from pliant.server.event_signal import EventSignal
@@ -75,7 +75,7 @@ async def read(
 ) -> StreamingResponse:
     """Return the text of one stream of one task; what is followed ends when the caller may not see it any more."""
     if offset is not None and tail is not None:
-        raise InvalidInput(Problem(field="tail", message="offset and tail cannot both be given; leave one out"))
+        raise InvalidInput.at("tail", "offset and tail cannot both be given; leave one out")
     queries = context.control.queries
     path = await _path(queries, (followed.job.id, followed.task_id, stream), follow=follow)
     start = offset or 0
