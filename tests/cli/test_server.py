@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.e2e.pool import run_command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -42,18 +43,18 @@ def test_the_server_comes_up_in_the_background_and_goes_down_again(home: Path) -
     assert (home / "server.log").stat().st_mode & 0o777 == 0o600
     assert home.stat().st_mode & 0o777 == 0o700
 
-    view = json.loads(pliant(home, "top", "--once", "--json").stdout)
+    _, top, _ = run_command(home, "top", "--once", "--json")
+    view = json.loads(top)
     assert (view["url"], len(view["cluster"]["slots"])) == (record["url"], 3)
 
-    again = pliant(home, "up", "-d", "--port", "0")
-    assert again.returncode == 5
-    assert f"a server runs for {home} already, at {record['url']}" in again.stderr
+    code, _, said = run_command(home, "up", "-d", "--port", "0")
+    assert code == 5
+    assert f"a server runs for {home} already, at {record['url']}" in said
 
-    down = pliant(home, "down")
-    assert (down.returncode, down.stdout) == (0, f"The server at {record['url']} has ended; its jobs are saved.\n")
+    assert run_command(home, "down") == (0, f"The server at {record['url']} has ended; its jobs are saved.\n", "")
     assert not Path(f"/proc/{record['pid']}/cmdline").exists() or not Path(f"/proc/{record['pid']}/exe").exists()
-    assert pliant(home, "ps").returncode == 4
-    assert pliant(home, "down").returncode == 4
+    assert run_command(home, "ps")[0] == 4
+    assert run_command(home, "down")[0] == 4
 
 
 def test_a_server_that_cannot_start_says_why(home: Path) -> None:
@@ -68,9 +69,9 @@ def test_a_server_that_cannot_start_says_why(home: Path) -> None:
 
 def test_a_home_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    up = pliant(tmp_path / "file" / "home", "up", "-d")
-    assert up.returncode == 4
-    assert "give another --home" in up.stderr
+    code, _, said = run_command(tmp_path / "file" / "home", "up", "-d")
+    assert code == 4
+    assert "give another --home" in said
 
 
 def test_the_server_in_the_foreground_ends_at_sigint(home: Path) -> None:
@@ -87,10 +88,11 @@ def test_the_server_in_the_foreground_ends_at_sigint(home: Path) -> None:
 
 
 def test_a_database_s_password_on_the_command_line_is_refused_and_nothing_starts(home: Path) -> None:
-    done = pliant(home, "up", "-d", "--port", "0", "--database", "postgresql://ann:sesame@127.0.0.1/pliant")
-    assert done.returncode == 2
-    assert "a password on a command line is seen by everybody who lists processes" in done.stderr
-    assert "sesame" not in done.stderr
+    database = ("--database", "postgresql://ann:sesame@127.0.0.1/pliant")
+    code, _, said = run_command(home, "up", "-d", "--port", "0", *database)
+    assert code == 2
+    assert "a password on a command line is seen by everybody who lists processes" in said
+    assert "sesame" not in said
     assert not (home / "server.log").exists()
 
 
@@ -112,5 +114,5 @@ def test_a_standby_in_the_background_says_that_it_stands_by_and_leads_later(home
     while not leads(home, waiting["pid"]):
         assert time.monotonic() < deadline
         time.sleep(0.05)  # between two looks
-    assert pliant(home, "ps").returncode == 0
-    assert pliant(home, "down").returncode == 0
+    assert run_command(home, "ps")[0] == 0
+    assert run_command(home, "down")[0] == 0

@@ -87,15 +87,9 @@ class Pool:
 
     def cli(self, *args: str, code: int = 0) -> str:
         """Run one command; return what it printed; check its exit code."""
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        with pytest.MonkeyPatch.context() as environment, redirect_stdout(out), redirect_stderr(err):
-            for name in os.environ.keys() - clean_env():
-                environment.delenv(name)
-            with pytest.raises(SystemExit) as ended:
-                main(["--home", str(self.home), *args])
-        printed, complained = (stream.buffer.getvalue().decode() for stream in (out, err))
-        assert (ended.value.code or 0) == code, f"{args} ended with {ended.value.code}\n{printed}\n{complained}"
-        return printed if code == 0 else complained
+        ended, out, err = run_command(self.home, *args)
+        assert ended == code, f"{args} ended with {ended}\n{out}\n{err}"
+        return out if code == 0 else err
 
     def json(self, *args: str) -> Any:
         return json.loads(self.cli(args[0], "--json", *args[1:]))
@@ -144,6 +138,19 @@ class Pool:
 
 
 PYTHON = sys.executable
+
+
+def run_command(home: Path, *args: str) -> tuple[int, str, str]:
+    """Run `pliant` in this process, as in one whose environment says nothing of Pliant; return code, stdout, stderr."""
+    out, err = io.BytesIO(), io.BytesIO()
+    streams = [io.TextIOWrapper(stream, encoding="utf-8", write_through=True) for stream in (out, err)]
+    with pytest.MonkeyPatch.context() as environment, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        for name in os.environ.keys() - clean_env():
+            environment.delenv(name)
+        with pytest.raises(SystemExit) as ended:
+            main(["--home", str(home), *args])
+    assert isinstance(ended.value.code, int | None)
+    return ended.value.code or 0, out.getvalue().decode(), err.getvalue().decode()
 
 
 def free_port() -> int:

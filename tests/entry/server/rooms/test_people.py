@@ -3,15 +3,15 @@
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.entry.server.test_server import client, command, running
+from tests.entry.server.test_server import client, running
 
 from pliant.core.errors import NotFound
 from pliant.entry.clock import SystemClock
+from pliant.entry.server.__main__ import main
 from pliant.entry.server.home import Home
 from pliant.entry.server.rooms.people import open_people, print_once, reset_administrator
 from pliant.store.sql import SqlStore
@@ -75,7 +75,9 @@ def test_a_folder_that_is_no_home_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(tmp_path: Path) -> None:
+def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     home = tmp_path / "home"
     with running(home) as server:
         log = tmp_path / "server.log"
@@ -85,9 +87,10 @@ def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(tmp_pa
             url = str(http.base_url)
         assert httpx.get(f"{url}me", auth=("admin", first), timeout=30).json()["role"] == "admin"
         session = httpx.post(f"{url}logon", json={"name": "admin", "password": first}, timeout=30).json()["token"]
-        done = subprocess.run(command(home, "--reset-admin"), capture_output=True, text=True, timeout=50, check=True)
-        (second,) = PASSWORD.findall(done.stderr)
-        assert (first == second, done.stdout) == (False, "")
+        assert main(["--home", str(home), "--reset-admin"]) == 0
+        said = capfd.readouterr()
+        (second,) = PASSWORD.findall(said.err)
+        assert (first == second, said.out) == (False, "")
         assert httpx.get(f"{url}me", auth=("admin", first), timeout=30).status_code == 401
         assert httpx.get(f"{url}me", headers={"X-Auth-Token": session}, timeout=30).status_code == 401
         assert httpx.get(f"{url}me", auth=("admin", second), timeout=30).json()["by"] == "password"
@@ -106,8 +109,6 @@ def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(tmp_pa
     before = log.read_text()
     with running(home):
         assert "password" not in log.read_text().removeprefix(before)
-    refused = subprocess.run(
-        command(tmp_path / "nowhere", "--reset-admin"), capture_output=True, text=True, timeout=50, check=False
-    )
-    assert (refused.returncode, (tmp_path / "nowhere").exists()) == (2, False)
-    assert "is not the state folder of a server" in refused.stderr
+    assert main(["--home", str(tmp_path / "nowhere"), "--reset-admin"]) == 2
+    assert not (tmp_path / "nowhere").exists()
+    assert "is not the state folder of a server" in capfd.readouterr().err
