@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
@@ -136,35 +136,37 @@ class StoreContract:
         owners, states = ["ann", "bob", "cem"], [JobState.RUNNING, JobState.FAILED]
         jobs = [replace(a_job(f"job-{n}", state=states[n % 2]), owner=owners[n % 3]) for n in range(1, 13)]
         store.write(Writes(jobs=tuple(jobs)))
-        sight = Sight(owner="bob", shared=frozenset({JobId("job-2"), JobId("job-4"), JobId("job-99")}))
-        assert [job.id for job in store.jobs(sight=sight)] == ["job-10", "job-7", "job-4", "job-2", "job-1"]
+        visible = VisibleJobs(owner="bob", shared=frozenset({JobId("job-2"), JobId("job-4"), JobId("job-99")}))
+        assert [job.id for job in store.jobs(visible=visible)] == ["job-10", "job-7", "job-4", "job-2", "job-1"]
         found: list[JobId] = []
-        while page := store.jobs(sight=sight, before=found[-1] if found else None, limit=2):
+        while page := store.jobs(visible=visible, before=found[-1] if found else None, limit=2):
             found += [job.id for job in page]
         assert found == ["job-10", "job-7", "job-4", "job-2", "job-1"]
-        failed = store.jobs(sight=sight, states=[JobState.FAILED])
+        failed = store.jobs(visible=visible, states=[JobState.FAILED])
         assert [job.id for job in failed] == ["job-7", "job-1"]
-        assert [job.id for job in store.jobs(sight=Sight(owner="cem"), before=JobId("job-9"), limit=1)] == ["job-8"]
-        assert store.jobs(sight=Sight(owner="eve")) == ()
+        assert [job.id for job in store.jobs(visible=VisibleJobs(owner="cem"), before=JobId("job-9"), limit=1)] == [
+            "job-8"
+        ]
+        assert store.jobs(visible=VisibleJobs(owner="eve")) == ()
 
     def test_a_sight_takes_any_number_of_shared_jobs(self, store: Store) -> None:
         store.write(Writes(jobs=(a_job(),), events=(an_event("a", job_id="job-1"), an_event("b", job_id="job-0"))))
-        many = Sight(owner="eve", shared=frozenset(JobId(f"job-{n}") for n in range(1, 100_000)))
-        assert [job.id for job in store.jobs(sight=many)] == ["job-1"]
-        assert messages(store.events(EventFilter(sight=many))) == ["a"]
+        many = VisibleJobs(owner="eve", shared=frozenset(JobId(f"job-{n}") for n in range(1, 100_000)))
+        assert [job.id for job in store.jobs(visible=many)] == ["job-1"]
+        assert messages(store.events(EventFilter(visible=many))) == ["a"]
 
     def test_events_and_usage_of_one_sight_leave_out_other_peoples_jobs(self, store: Store) -> None:
         jobs = [replace(a_job(f"job-{n}"), owner=owner) for n, owner in enumerate(["ann", "bob", "cem"], start=1)]
         events = [an_event(f"{part} of {job.id}", job_id=job.id) for part in ("start", "end") for job in jobs]
         usage = [Usage(at=float(n), job_id=job.id, num_slots=n) for n in (1, 5) for job in jobs]
         store.write(Writes(jobs=tuple(jobs), events=(an_event("the server"), *events), usage=tuple(usage)))
-        own, shared = Sight(owner="ann"), Sight(owner="ann", shared=frozenset({JobId("job-3")}))
-        assert messages(store.events(EventFilter(sight=own))) == ["the server", "start of job-1", "end of job-1"]
-        after = EventFilter(sight=shared, after=2, limit=2)
+        own, shared = VisibleJobs(owner="ann"), VisibleJobs(owner="ann", shared=frozenset({JobId("job-3")}))
+        assert messages(store.events(EventFilter(visible=own))) == ["the server", "start of job-1", "end of job-1"]
+        after = EventFilter(visible=shared, after=2, limit=2)
         assert messages(store.events(after)) == ["start of job-3", "end of job-1"]
-        assert store.usage(sight=own) == (usage[0], usage[3])
-        assert store.usage(sight=shared, since=4.0) == (usage[0], usage[2], usage[3], usage[5])
-        assert store.usage(sight=Sight(owner="eve")) == ()
+        assert store.usage(visible=own) == (usage[0], usage[3])
+        assert store.usage(visible=shared, since=4.0) == (usage[0], usage[2], usage[3], usage[5])
+        assert store.usage(visible=VisibleJobs(owner="eve")) == ()
 
     def test_tasks_come_oldest_first_and_live_ones_alone(self, store: Store) -> None:
         ended = replace(

@@ -17,7 +17,7 @@ from tests.contracts.store_series import SeriesContract
 from tests.contracts.store_writes import DurabilityContract, WritesContract
 from tests.databases import new_sqlite
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.errors import Conflict, InvalidInput, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, JobSpec
@@ -31,7 +31,7 @@ from pliant.store.tables import METADATA
 
 _SQLITE = make_url("sqlite://").get_dialect()()
 _POSTGRESQL = make_url("postgresql+psycopg://").get_dialect()()
-SIGHT = Sight(owner="ann", shared=frozenset({JobId("job-1"), JobId("job-3")}))
+SIGHT = VisibleJobs(owner="ann", shared=frozenset({JobId("job-1"), JobId("job-3")}))
 
 
 @pytest.fixture
@@ -182,8 +182,8 @@ def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None
         queries.usage(5.0, JobId("job-1")),
         queries.jobs((), None, 100, SIGHT),
         queries.jobs((JobState.RUNNING,), JobId("job-1"), 100, SIGHT),
-        queries.events(EventFilter(after=9000, sight=SIGHT)),
-        queries.events(EventFilter(after=9000, sight=Sight(owner="ann"))),
+        queries.events(EventFilter(after=9000, visible=SIGHT)),
+        queries.events(EventFilter(after=9000, visible=VisibleJobs(owner="ann"))),
         queries.usage(5.0, None, SIGHT),
     ],
     ids=lambda query: " ".join(str(query).split("WHERE")[-1].split())[:60],
@@ -199,7 +199,7 @@ def test_every_question_is_answered_from_an_index(filled: Path, query: queries.Q
 
 def test_postgresql_understands_every_statement() -> None:
     some = (queries.jobs((JobState.RUNNING,), JobId("job-1"), 5), queries.usage(1.0, None))
-    events = queries.events(EventFilter(sight=SIGHT))
+    events = queries.events(EventFilter(visible=SIGHT))
     for query in (*some, events, queries.jobs((), None, 5, SIGHT), queries.usage(1.0, None, SIGHT)):
         assert str(query.compile(dialect=_POSTGRESQL))
 

@@ -4,7 +4,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Trust:
             context = ssl.create_default_context(cafile=None if self.certificate is None else str(self.certificate))
         except OSError as error:
             message = f"the certificate {self.certificate} cannot be used ({error}); give the one that the server names"
-            raise InvalidInput(Problem(field="PLIANT_CA", message=message)) from error
+            raise InvalidInput.at("PLIANT_CA", message) from error
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.certificate is not None:
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate is enough

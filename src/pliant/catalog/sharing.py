@@ -6,7 +6,7 @@ What somebody does not see is not there for them: it is answered as a name that 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from pliant.core.access import EVERYBODY, Principal, Sight
+from pliant.core.access import EVERYBODY, Principal, VisibleJobs
 from pliant.core.errors import Forbidden, NotFound, Problem
 from pliant.core.registry import Kept, Noun, Registry, iterate_nouns
 
@@ -46,10 +46,10 @@ def visible_page(
     return take_page(found, lambda noun: caller.sees(noun.owner, noun.shared_with), limit)
 
 
-def is_visible(noun: Shareable, sight: Sight | None) -> bool:
+def is_visible(noun: Shareable, visible: VisibleJobs | None) -> bool:
     """Tell whether somebody sees a noun; without a sight they see all."""
     shared = noun.shared_with
-    return sight is None or sight.owner == noun.owner or sight.owner in shared or EVERYBODY in shared
+    return visible is None or visible.owner == noun.owner or visible.owner in shared or EVERYBODY in shared
 
 
 def require_visible(caller: Principal, kept: Kept[S] | None, kind: str, name: str) -> Kept[S]:

@@ -97,7 +97,7 @@ class Principal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class VisibleJobs:
     """Which jobs somebody sees who does not see all: their own, and those shared with them."""
 
     owner: str

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal, Protocol
 
 from annotated_types import Ge, Le, Len, Lt, MaxLen
 
-from pliant.core.access import SharedWith, Sight
+from pliant.core.access import SharedWith, VisibleJobs
 from pliant.core.errors import Problem
 from pliant.core.input import FINITE, Input, Pattern
 from pliant.core.registry import CatalogName, Owned
@@ -249,11 +249,13 @@ class DataPlace:
 class DataPlaces(Protocol):
     """Where data sets lie, as control asks for it. Safe to call from any thread."""
 
-    def using(self, name: str | None, sight: Sight | None) -> AbstractContextManager[DataPlace | Problem | None]:
+    def using(
+        self, name: str | None, visible: VisibleJobs | None
+    ) -> AbstractContextManager[DataPlace | Problem | None]:
         """Return where a data set lies, or why it cannot be used; until the end of the block nobody removes it.
 
         Args:
             name: of the data set; None for a job that uses none.
-            sight: of whoever submits the job; None: they see all.
+            visible: of whoever submits the job; None: they see all.
         """
         ...

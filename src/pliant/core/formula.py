@@ -88,7 +88,7 @@ def read_formula(text: str, *, field: str = "slots_per_host") -> Formula:
     """
     if len(text) > MAX_LENGTH:
         message = f"the formula has {len(text)} characters; write it with {MAX_LENGTH} at most"
-        raise InvalidInput(Problem(field=field, message=message))
+        raise InvalidInput.at(field, message)
     tokens = _tokens(text)
     problems = [message for token in tokens if (message := _problem_of(token))]
     if not problems:

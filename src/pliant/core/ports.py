@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.chart import Series
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, Metric, NodeId, Task, TaskId
@@ -222,7 +222,7 @@ class EventFilter:
     job_id: JobId | None = None
     kinds: tuple[EventKind, ...] = field(default=())
     limit: int = 1000
-    sight: Sight | None = None
+    visible: VisibleJobs | None = None
     """Leave out events of jobs that somebody may not see; those of no job are everybody's."""
 
 
@@ -246,7 +246,7 @@ class Store(Protocol):
         states: Sequence[JobState] = (),
         before: JobId | None = None,
         limit: int = 1000,
-        sight: Sight | None = None,
+        visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
         """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
         ...
@@ -285,7 +285,7 @@ class Store(Protocol):
         ...
 
     def usage(
-        self, *, since: float = 0.0, job_id: JobId | None = None, sight: Sight | None = None
+        self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         ...

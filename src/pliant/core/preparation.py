@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.errors import Problem
 from pliant.core.job import Job, JobSpec
 
@@ -42,13 +42,13 @@ class Preparations(Protocol):
     on it, and listeners are called after it became another. What was made outlives the server.
     """
 
-    def problems(self, spec: JobSpec, code: str, *, sight: Sight | None = None) -> tuple[Problem, ...]:
+    def problems(self, spec: JobSpec, code: str, *, visible: VisibleJobs | None = None) -> tuple[Problem, ...]:
         """Return what is wrong with what a submission asks for.
 
         Args:
             spec: the submission.
             code: the folder of its unpacked code.
-            sight: of whoever submits it; None: they see all.
+            visible: of whoever submits it; None: they see all.
         """
         ...
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pliant.core.access import Role
-from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
+from pliant.core.errors import Conflict, InvalidInput, NotFound
 from pliant.core.input import values_of
 from pliant.core.people import UserSettings, password_fault
 from pliant.core.ports import Clock
@@ -191,7 +191,7 @@ def _administers(user: User) -> bool:
 def _check_password(password: str, name: str, field_name: str) -> None:
     fault = password_fault(password, name)
     if fault is not None:
-        raise InvalidInput(Problem(field=field_name, message=fault))
+        raise InvalidInput.at(field_name, fault)
 
 
 def made_up_password(token_hex: TokenHex) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Generic, Self, TypeVar
 
 from pliant.core.access import Permission
-from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, Stale
+from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale
 from pliant.core.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TOKEN_PREFIX, TokenSettings
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, iterate_nouns
@@ -255,4 +255,4 @@ def _check_expiry(expires_at: float, now: float) -> None:
             f"{expires_at:.0f} is no end of a token: it has to lie between now ({now:.0f}) and a year from now "
             f"({now + MAX_TOKEN_S:.0f}); times are seconds since the epoch"
         )
-        raise InvalidInput(Problem(field="expires_at", message=message))
+        raise InvalidInput.at("expires_at", message)

@@ -36,7 +36,7 @@ class ControlJobs:
 
     def submit(self, spec: JobSpec, archive: Path, caller: Principal) -> Job:
         """Queue a job of the caller."""
-        return self._control.requests.submit(spec, archive, caller.name, self._sharing.sight(caller))
+        return self._control.requests.submit(spec, archive, caller.name, self._sharing.visible_jobs(caller))
 
     def find(self, job_id: str) -> Job | None:
         """Return a job without asking who may see it; None if there is none."""
@@ -47,7 +47,7 @@ class ControlJobs:
 
     def require_visible(self, job_id: str, caller: Principal) -> Job:
         """Return a job that the caller sees."""
-        return self._control.queries.require_visible(job_id, self._sharing.sight(caller))
+        return self._control.queries.require_visible(job_id, self._sharing.visible_jobs(caller))
 
     def stop(self, job_id: str, caller: Principal) -> Job:
         """End a job of the caller."""

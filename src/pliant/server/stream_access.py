@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from pliant.control.requests.sharing import Sharing
-from pliant.core.access import Principal, Sight
+from pliant.core.access import Principal, VisibleJobs
 from pliant.core.errors import Forbidden, NotFound, Unauthorized
 from pliant.people.authenticator import Identity
 from pliant.people.people import People
@@ -44,7 +44,7 @@ class StreamAccess:
         self._recheck = recheck
         self._checked_at = asyncio.get_running_loop().time()
 
-    async def sight(self) -> Sight | None:
+    async def visible_jobs(self) -> VisibleJobs | None:
         """Return which jobs the caller sees now; None: all.
 
         Raises:
@@ -54,7 +54,7 @@ class StreamAccess:
         if now - self._checked_at >= RECHECK_S:
             self._caller = await asyncio.to_thread(self._recheck)
             self._checked_at = now
-        return self._sharing.sight(self._caller)
+        return self._sharing.visible_jobs(self._caller)
 
 
 async def stream_access_of(request: Request, context: InContext, identity: InIdentity) -> StreamAccess:

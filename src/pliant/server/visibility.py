@@ -7,28 +7,28 @@ from typing import Annotated
 
 from fastapi import Depends, Path
 
-from pliant.core.access import Principal, Sight
+from pliant.core.access import Principal, VisibleJobs
 from pliant.core.errors import Forbidden
 from pliant.core.job import Job
 from pliant.server.context import InContext
 from pliant.server.middleware.authorisation import Caller
 
 
-def sight_of(context: InContext, caller: Caller) -> Sight | None:
+def visible_jobs_of(context: InContext, caller: Caller) -> VisibleJobs | None:
     """Return which jobs the caller sees; None: all."""
-    return context.sharing.sight(caller)
+    return context.sharing.visible_jobs(caller)
 
 
-InSight = Annotated[Sight | None, Depends(sight_of)]
+Seen = Annotated[VisibleJobs | None, Depends(visible_jobs_of)]
 
 
-def find_job(context: InContext, sight: InSight, job_id: Annotated[str, Path()]) -> Job:
+def find_job(context: InContext, visible: Seen, job_id: Annotated[str, Path()]) -> Job:
     """Return the job in the path.
 
     Raises:
         NotFound: there is none, or the caller may not see it.
     """
-    return context.control.queries.require_visible(job_id, sight)
+    return context.control.queries.require_visible(job_id, visible)
 
 
 VisibleJob = Annotated[Job, Depends(find_job)]

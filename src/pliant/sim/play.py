@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pliant.core.errors import InvalidInput, Problem, UserError
+from pliant.core.errors import InvalidInput, UserError
 from pliant.core.plan import PolicyName
 from pliant.sim.outcome import TraceOutcome
 from pliant.sim.report import chart, comparison, jobs_table, mean_completion_s, mean_wait_s
@@ -75,7 +75,7 @@ def _traces(path: Path | None, seed: int) -> Mapping[str, Trace]:
         return {path.name: parse(path.read_bytes())}
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror}; name a JSON file"
-        raise InvalidInput(Problem(field="trace", message=message)) from error
+        raise InvalidInput.at("trace", message) from error
 
 
 def _play(trace: Trace) -> tuple[TraceOutcome, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from threading import Lock
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.chart import Bucket, Series, merge
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
@@ -59,13 +59,13 @@ class MemoryStore:
         states: Sequence[JobState] = (),
         before: JobId | None = None,
         limit: int = 1000,
-        sight: Sight | None = None,
+        visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
         with self._lock:
             newest = list(reversed(self._jobs.values()))
         start = 0 if before is None else [job.id for job in newest].index(before) + 1
         found = (job for job in newest[start:] if not states or job.state in states)
-        return tuple(islice((job for job in found if sight is None or sight.covers(job.id, job.owner)), limit))
+        return tuple(islice((job for job in found if visible is None or visible.covers(job.id, job.owner)), limit))
 
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
         with self._lock:
@@ -79,7 +79,7 @@ class MemoryStore:
 
     def events(self, which: EventFilter) -> tuple[Event, ...]:
         with self._lock:
-            later = [e for e in self._events[which.after :] if self._sees(which.sight, e.job_id)]
+            later = [e for e in self._events[which.after :] if self._sees(which.visible, e.job_id)]
         found = (e for e in later if which.job_id in (None, e.job_id) and (not which.kinds or e.kind in which.kinds))
         return tuple(islice(found, which.limit))
 
@@ -119,20 +119,20 @@ class MemoryStore:
         )
 
     def usage(
-        self, *, since: float = 0.0, job_id: JobId | None = None, sight: Sight | None = None
+        self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         with self._lock:
-            ours = [u for u in self._usage if job_id in (None, u.job_id) and self._sees(sight, u.job_id)]
+            ours = [u for u in self._usage if job_id in (None, u.job_id) and self._sees(visible, u.job_id)]
         points = sorted(ours, key=lambda u: u.at)
         earlier = {point.job_id: point for point in points if point.at < since}
         kept = sorted(earlier.values(), key=lambda u: u.at)
         return (*kept, *(point for point in points if point.at >= since))
 
-    def _sees(self, sight: Sight | None, job_id: JobId | None) -> bool:
-        if sight is None or job_id is None:
+    def _sees(self, visible: VisibleJobs | None, job_id: JobId | None) -> bool:
+        if visible is None or job_id is None:
             return True
         job = self._jobs.get(job_id)
-        return job is not None and sight.covers(job_id, job.owner)
+        return job is not None and visible.covers(job_id, job.owner)
 
     def next_id(self, name: str) -> int:
         with self._lock:

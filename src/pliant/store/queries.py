@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.job import JobId
 from pliant.core.lifecycle import TASK_LIFECYCLE, JobState, TaskState, is_final
 from pliant.core.ports import EventFilter
@@ -23,12 +23,12 @@ def job(job_id: JobId) -> Query:
     return select(JOBS).where(JOBS.c.id == job_id)
 
 
-def jobs(states: Sequence[JobState], before: JobId | None, limit: int, sight: Sight | None = None) -> Query:
+def jobs(states: Sequence[JobState], before: JobId | None, limit: int, visible: VisibleJobs | None = None) -> Query:
     """Ask for jobs, newest first."""
-    if sight is None:
+    if visible is None:
         return _newest(select(JOBS), states, before, limit)
-    own = select(JOBS.c.ordinal).where(JOBS.c.owner == sight.owner)
-    shared = select(JOBS.c.ordinal).where(_is_shared(JOBS.c.id, sight), JOBS.c.owner != sight.owner)
+    own = select(JOBS.c.ordinal).where(JOBS.c.owner == visible.owner)
+    shared = select(JOBS.c.ordinal).where(_is_shared(JOBS.c.id, visible), JOBS.c.owner != visible.owner)
     pages = [_newest(query, states, before, limit).subquery() for query in (own, shared)]
     both = union_all(*(select(page.c.ordinal) for page in pages))
     return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
@@ -44,15 +44,15 @@ def _newest(query: Query, states: Sequence[JobState], before: JobId | None, limi
     return query
 
 
-def _is_visible(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
+def _is_visible(job_id: Column[str], visible: VisibleJobs) -> ColumnElement[bool]:
     """Say that the job is one that somebody sees."""
     seen = JOBS.alias("seen")
-    theirs = select(seen.c.id).where(seen.c.id == job_id, seen.c.owner == sight.owner).exists()
-    return or_(theirs, _is_shared(job_id, sight)) if sight.shared else theirs
+    theirs = select(seen.c.id).where(seen.c.id == job_id, seen.c.owner == visible.owner).exists()
+    return or_(theirs, _is_shared(job_id, visible)) if visible.shared else theirs
 
 
-def _is_shared(job_id: Column[str], sight: Sight) -> ColumnElement[bool]:
-    return in_json_array(job_id, json.dumps(sorted(sight.shared)))
+def _is_shared(job_id: Column[str], visible: VisibleJobs) -> ColumnElement[bool]:
+    return in_json_array(job_id, json.dumps(sorted(visible.shared)))
 
 
 def tasks(job_id: JobId | None, live: bool) -> Query:
@@ -77,8 +77,8 @@ def events(which: EventFilter) -> Query:
         query = query.where(EVENTS.c.job_id == which.job_id)
     if which.kinds:
         query = query.where(EVENTS.c.kind.in_([kind.value for kind in which.kinds]))
-    if which.sight is not None:
-        query = query.where(or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.sight)))
+    if which.visible is not None:
+        query = query.where(or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.visible)))
     return query
 
 
@@ -95,7 +95,7 @@ def metrics(job_id: JobId, names: Sequence[str], after_step: int, limit: int) ->
     return query.order_by(METRICS.c.step, METRICS.c.name).limit(limit)
 
 
-def usage(since: float, job_id: JobId | None, sight: Sight | None = None) -> Query:
+def usage(since: float, job_id: JobId | None, visible: VisibleJobs | None = None) -> Query:
     """Ask for the points from `since` on and, before them, each job's last earlier one."""
     earlier = USAGE.alias("earlier")
     newest_earlier = (
@@ -110,8 +110,8 @@ def usage(since: float, job_id: JobId | None, sight: Sight | None = None) -> Que
     if job_id is not None:
         before = before.where(JOBS.c.id == job_id)
         inside = inside.where(USAGE.c.job_id == job_id)
-    if sight is not None:
-        before = before.where(_is_visible(USAGE.c.job_id, sight))
-        inside = inside.where(_is_visible(USAGE.c.job_id, sight))
+    if visible is not None:
+        before = before.where(_is_visible(USAGE.c.job_id, visible))
+        inside = inside.where(_is_visible(USAGE.c.job_id, visible))
     both = union_all(before, inside).subquery()
     return select(both).order_by(both.c.at, both.c.ordinal)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, RowMapping, Table, insert, select
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.chart import Series
 from pliant.core.event import Event, Usage
 from pliant.core.job import Generation, Job, JobId, Metric, Task
@@ -86,10 +86,10 @@ class SqlStore:
         states: Sequence[JobState] = (),
         before: JobId | None = None,
         limit: int = 1000,
-        sight: Sight | None = None,
+        visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
         """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
-        return self._read(queries.jobs(states, before, limit, sight), rows.job_of)
+        return self._read(queries.jobs(states, before, limit, visible), rows.job_of)
 
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
         """Return tasks oldest first."""
@@ -135,10 +135,10 @@ class SqlStore:
         return tuple(found)
 
     def usage(
-        self, *, since: float = 0.0, job_id: JobId | None = None, sight: Sight | None = None
+        self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
-        return self._read(queries.usage(since, job_id, sight), rows.usage_of)
+        return self._read(queries.usage(since, job_id, visible), rows.usage_of)
 
     def next_id(self, name: str) -> int:
         """Return 1, 2, 3, … for each name; never the same number twice, also after a crash."""

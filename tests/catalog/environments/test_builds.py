@@ -23,7 +23,7 @@ from pliant.catalog.environments.builder import EnvironmentBuilder, builder_env
 from pliant.catalog.environments.builds import BuildRequest
 from pliant.catalog.environments.environment import Build, BuildState
 from pliant.cluster import process
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.environment import Environment, EnvironmentKind
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from pliant.core.job import JobId
@@ -227,13 +227,13 @@ def test_names_are_registered_shared_used_and_removed(world: World, tmp_path: Pa
     with pytest.raises(Conflict):
         world.environments.add(asked, BOB)
     job = world.job("mine")
-    assert world.environments.problems(job.spec, "", sight=Sight(owner="ada")) == ()
-    (hidden,) = world.environments.problems(job.spec, "", sight=Sight(owner="bob"))
+    assert world.environments.problems(job.spec, "", visible=VisibleJobs(owner="ada")) == ()
+    (hidden,) = world.environments.problems(job.spec, "", visible=VisibleJobs(owner="bob"))
     assert "there is no environment 'mine'" in hidden.message
     with pytest.raises(NotFound):
         world.environments.show("mine", BOB)
     changed = world.environments.share("mine", ("bob",), view.revision, ADA)
-    assert world.environments.problems(job.spec, "", sight=Sight(owner="bob")) == ()
+    assert world.environments.problems(job.spec, "", visible=VisibleJobs(owner="bob")) == ()
     assert world.environments.show("mine", BOB).shared_with == ("bob",)
     with pytest.raises(Forbidden):
         world.environments.remove("mine", None, BOB, ())

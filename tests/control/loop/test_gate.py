@@ -8,7 +8,7 @@ from tests.control.conftest import World
 
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.live import job_of
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.event import EventKind
 from pliant.core.job import Job, JobSpec
@@ -27,7 +27,7 @@ class Scripted:
         self.asked: list[tuple[str, str]] = []
         self.wrong: tuple[Problem, ...] = ()
 
-    def problems(self, spec: JobSpec, code: str, *, sight: Sight | None = None) -> tuple[Problem, ...]:
+    def problems(self, spec: JobSpec, code: str, *, visible: VisibleJobs | None = None) -> tuple[Problem, ...]:
         assert (Path(code) / "train.py").is_file()
         return self.wrong if spec.environment is not None else ()
 

@@ -188,4 +188,4 @@ def _facts(content: Content) -> str:
 
 
 def _wrong(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="source", message=message))
+    return InvalidInput.at("source", message)

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pliant.core.access import Principal
 from pliant.core.dataset import Upload
-from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, TooLarge
+from pliant.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from pliant.files import folder as folders
 from pliant.files.space import FreeBytes, check_room, free_bytes, translate_disk_errors
 
@@ -94,9 +94,9 @@ class Chunk:
         """
         if sha256 is not None and sha256 != self._digest.digest():
             message = f"the chunk has the SHA-256 {self._digest.hexdigest()}, not {sha256.hex()}; send it again"
-            raise InvalidInput(Problem(field="Content-Digest", message=message))
+            raise InvalidInput.at("Content-Digest", message)
         if not self.num_bytes:
-            raise InvalidInput(Problem(field="", message="the chunk is empty; send the bytes that follow the offset"))
+            raise InvalidInput.at("", "the chunk is empty; send the bytes that follow the offset")
         with translate_disk_errors(self._folder):
             os.fdatasync(self._file)
 

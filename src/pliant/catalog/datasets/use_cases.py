@@ -12,7 +12,7 @@ from typing import Any, Final
 from pliant.catalog.datasets.imports import Imports, ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads
 from pliant.catalog.sharing import is_visible, require_owner, require_visible, take_page
-from pliant.core.access import Principal, Sight
+from pliant.core.access import Principal, VisibleJobs
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.registry import NAME, Kept, Registry, iterate_nouns
@@ -151,7 +151,7 @@ class DatasetCatalog:
             self.imports.discard(Path(noun.folder))
 
     @contextmanager
-    def using(self, name: str | None, sight: Sight | None) -> Iterator[DataPlace | Problem | None]:
+    def using(self, name: str | None, visible: VisibleJobs | None) -> Iterator[DataPlace | Problem | None]:
         """Yield where a data set lies, or why it cannot be used; until the end of the block nobody removes it."""
         if name is None:
             yield None
@@ -160,7 +160,7 @@ class DatasetCatalog:
             self._held[name] += 1
         try:
             kept = self._find(name)
-            hidden = kept is None or not is_visible(kept.noun, sight)
+            hidden = kept is None or not is_visible(kept.noun, visible)
             yield _place(None if kept is None or hidden else kept.noun, name)
         finally:
             with self._lock:

@@ -20,7 +20,7 @@ from pliant.catalog.sharing import (
     require_visible,
     visible_page,
 )
-from pliant.core.access import Principal, Sight
+from pliant.core.access import Principal, VisibleJobs
 from pliant.core.environment import Environment, EnvironmentSettings, EnvironmentView
 from pliant.core.errors import Conflict, InvalidInput, Problem, Unavailable
 from pliant.core.input import values_of
@@ -71,14 +71,14 @@ class EnvironmentCatalog:
 
     # What control asks
 
-    def problems(self, spec: JobSpec, code: str, *, sight: Sight | None = None) -> tuple[Problem, ...]:
+    def problems(self, spec: JobSpec, code: str, *, visible: VisibleJobs | None = None) -> tuple[Problem, ...]:
         """Return what is wrong with the environment that a submission asks for, as far as nothing has to be run."""
         if spec.environment is None:
             return ()
         source = parse_source(spec.environment)
         if isinstance(source, Problem):
             return (source,)
-        if isinstance(source, Named) and not self._is_visible(source.name, sight):
+        if isinstance(source, Named) and not self._is_visible(source.name, visible):
             message = f"there is no environment {source.name!r}; `GET /v1/environments` lists those that you can use"
             return (Problem(field="environment", message=message),)
         try:
@@ -121,9 +121,9 @@ class EnvironmentCatalog:
             self._keys[job.id] = work.key
         return self._work[job.id]
 
-    def _is_visible(self, name: str, sight: Sight | None) -> bool:
+    def _is_visible(self, name: str, visible: VisibleJobs | None) -> bool:
         kept = self._registry.get(Environment, name)
-        return kept is not None and is_visible(kept.noun, sight)
+        return kept is not None and is_visible(kept.noun, visible)
 
     def _name_for(self, work: BuildRequest, owner: str) -> None:
         """Give a name to what a job has brought, so that people can look at it and remove it."""
@@ -212,7 +212,7 @@ class EnvironmentCatalog:
         try:
             work = self._resolver.resolve_named(kept.noun)
         except EnvironmentNotFound as error:
-            raise InvalidInput(Problem(field=kept.noun.kind.value, message=str(error))) from error
+            raise InvalidInput.at(kept.noun.kind.value, str(error)) from error
         _begin(lambda: self._builds.again(work))
         return self._view(kept)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.files import folder as folders
 from pliant.files.archive import unpack
 from pliant.files.digest import digest_of_file, digest_of_names
@@ -108,12 +108,12 @@ def check_main_file(folder: Path, main_file: str) -> None:
     if not (inside and (folder / path).is_file()):
         there = ", ".join(sorted(file.name for file in folder.glob("*.py"))[:8]) or "no Python file at its top"
         message = f"{main_file!r:.200} is not in the folder, which has {there}; name one that is"
-        raise InvalidInput(Problem(field="main_file", message=message))
+        raise InvalidInput.at("main_file", message)
     try:
         ast.parse((folder / path).read_bytes(), filename=main_file)
     except SyntaxError as error:
         message = f"{main_file!r:.200} does not parse: line {error.lineno}: {error.msg}; mend it"
-        raise InvalidInput(Problem(field="main_file", message=message)) from error
+        raise InvalidInput.at("main_file", message) from error
     except (ValueError, RecursionError, MemoryError) as error:
         message = f"{main_file!r:.200} does not parse ({type(error).__name__}: {error}); mend it"
-        raise InvalidInput(Problem(field="main_file", message=message)) from error
+        raise InvalidInput.at("main_file", message) from error

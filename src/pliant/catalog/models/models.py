@@ -126,7 +126,7 @@ class ModelCatalog:
         try:
             return self._templates.get(caller, name)
         except NotFound as error:
-            raise InvalidInput(Problem(field="template", message=str(error))) from error
+            raise InvalidInput.at("template", str(error)) from error
 
     def _check(self, caller: Principal, model: Model, *, ready: bool = False) -> None:
         """Refuse a model that cannot be trained; with `ready` its data must be there now."""

@@ -90,7 +90,7 @@ class TemplateCatalog:
         require_owner(caller, before.noun, f"the template {name!r}")
         if asked.name != name:
             message = f"{asked.name!r} is not {name!r}; a template keeps its name, add another one instead"
-            raise InvalidInput(Problem(field="name", message=message))
+            raise InvalidInput.at("name", message)
         self._check(asked, before.noun.owner)
         drafting = nullcontext((None, None)) if archive is None else self._folders.draft(archive, asked.main_file)
         with drafting as (draft, code), self._lock:

@@ -9,7 +9,7 @@ from typing import Final
 from pliant.catalog.models.ports import Jobs
 from pliant.catalog.models.training import Training
 from pliant.core.access import Principal
-from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.model import WeightsSource
 from pliant.files.members import ArchiveLimits, Inspection
 from pliant.files.zipped import member_of
@@ -94,4 +94,4 @@ def check_weights(path: Path) -> None:
 
 
 def _bad(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="weights", message=message))
+    return InvalidInput.at("weights", message)

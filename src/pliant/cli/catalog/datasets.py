@@ -20,7 +20,7 @@ from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.client.data_source import source_of
 from pliant.core.dataset import CsvRule, Dataset, DatasetSettings, DatasetState, ImageRule, SplitRule
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 app = typer.Typer(name="data", help="Data sets: what trainings read.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -195,7 +195,7 @@ def _name_of(path: Path | None, root: str | None) -> str:
     """
     if (path is None) == (root is None):
         message = "say where the data are: a PATH here, or --root with a path on the server"
-        raise InvalidInput(Problem(field="PATH", message=message))
+        raise InvalidInput.at("PATH", message)
     last = Path(root).name if path is None and root is not None else (path or Path()).expanduser().absolute().name
     for suffix in (".tar.gz", ".tgz", ".tar", ".zip", ".csv"):
         if last.lower().endswith(suffix):
@@ -208,7 +208,7 @@ def _size(size: str | None) -> dict[str, object]:
         return {}
     width, sign, height = size.lower().partition("x")
     if not (sign and width.isdecimal() and height.isdecimal()):
-        raise InvalidInput(Problem(field="--size", message=f"{size!r} is no size; give width and height as 64x64"))
+        raise InvalidInput.at("--size", f"{size!r} is no size; give width and height as 64x64")
     return {"width": int(width), "height": int(height)}
 
 

@@ -16,7 +16,7 @@ from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_lis
 from pliant.cli.session import open_client
 from pliant.client.environments import REQUIREMENTS
 from pliant.core.environment import EnvironmentSettings, EnvironmentView
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 env = typer.Typer(
     name="env",
@@ -59,7 +59,7 @@ def _conda(given: str) -> str | None:
 
 
 def _wrong(option: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=option, message=message))
+    return InvalidInput.at(option, message)
 
 
 _ENVIRONMENT: Final[Table] = {

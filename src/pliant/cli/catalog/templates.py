@@ -15,7 +15,7 @@ from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.core.model import TemplateSettings
 from pliant.core.parameter import Parameter
 
@@ -140,7 +140,7 @@ def request_of(folder: Path, given: Given) -> TemplateRequest:
         try:
             said = tomllib.loads(file.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInput(Problem(field=str(file), message=f"it is not TOML: {error}; mend it")) from error
+            raise InvalidInput.at(str(file), f"it is not TOML: {error}; mend it") from error
     return validate(TemplateRequest, {**said, **given})
 
 

@@ -13,7 +13,7 @@ from pliant.cli.screen import print_json, say
 from pliant.cli.session import Server, credentials, is_local, open_client, server_of, settings_of
 from pliant.client import Client
 from pliant.client.credentials import Login
-from pliant.core.errors import InvalidInput, NotFound, Problem, Unauthorized
+from pliant.core.errors import InvalidInput, NotFound, Unauthorized
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", metavar="URL", help="Address of the server; as before the command.")
@@ -40,7 +40,7 @@ def login(
         message = (
             f"{server.url!r} does not begin with https, so that others could read your password; give one that does"
         )
-        raise InvalidInput(Problem(field="--url", message=message))
+        raise InvalidInput.at("--url", message)
     if user is None:
         user = typer.prompt("User", err=True)
     password = ask("Password")

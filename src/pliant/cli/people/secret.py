@@ -3,7 +3,7 @@
 import getpass
 import sys
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 
 def ask(what: str) -> str:
@@ -14,9 +14,7 @@ def ask(what: str) -> str:
     """
     given = getpass.getpass(f"{what}: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     if not given:
-        raise InvalidInput(
-            Problem(field="", message=f"{what}: nothing was given; type it, or send it as a line on stdin")
-        )
+        raise InvalidInput.at("", f"{what}: nothing was given; type it, or send it as a line on stdin")
     return given
 
 
@@ -28,5 +26,5 @@ def ask_new(what: str) -> str:
     """
     given = ask(what)
     if sys.stdin.isatty() and ask(f"{what} again") != given:
-        raise InvalidInput(Problem(field="", message=f"{what}: the two are not the same; try again"))
+        raise InvalidInput.at("", f"{what}: the two are not the same; try again")
     return given

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.dataset import DataPlace, DataPlaces
 from pliant.core.errors import Problem
 from pliant.core.job import Job, JobSpec
@@ -21,7 +21,7 @@ class NoData:
     """`DataPlaces` of a server that keeps no data sets."""
 
     @contextmanager
-    def using(self, name: str | None, sight: Sight | None) -> Iterator[DataPlace | Problem | None]:  # noqa: ARG002
+    def using(self, name: str | None, visible: VisibleJobs | None) -> Iterator[DataPlace | Problem | None]:  # noqa: ARG002
         """Refuse every name."""
         yield None if name is None else Problem(field="dataset", message=f"there is no data set {name!r:.80} here")
 
@@ -29,7 +29,7 @@ class NoData:
 class NoPreparations:
     """`Preparations` of a server that makes no environments."""
 
-    def problems(self, spec: JobSpec, code: str, *, sight: Sight | None = None) -> tuple[Problem, ...]:  # noqa: ARG002
+    def problems(self, spec: JobSpec, code: str, *, visible: VisibleJobs | None = None) -> tuple[Problem, ...]:  # noqa: ARG002
         """Refuse every environment."""
         if spec.environment is None:
             return ()
@@ -49,13 +49,13 @@ class JobInputs:
     data: DataPlaces = field(default_factory=NoData)
 
     @contextmanager
-    def hold(self, spec: JobSpec, sight: Sight | None) -> Iterator[tuple[JobSpec, CheckCode]]:
+    def hold(self, spec: JobSpec, visible: VisibleJobs | None) -> Iterator[tuple[JobSpec, CheckCode]]:
         """Yield what was asked for with the folder of its data set, which nobody removes until the end of the block.
 
         With it comes what finds out what is wrong: an environment that cannot be made, a data set that cannot be used.
         """
-        with self.data.using(spec.dataset, sight) as found:
+        with self.data.using(spec.dataset, visible) as found:
             if isinstance(found, DataPlace):
                 spec = replace(spec, data_dir=found.folder, data_parts=found.parts)
             missing = (found,) if isinstance(found, Problem) else ()
-            yield spec, lambda code: (*missing, *self.preparations.problems(spec, code, sight=sight))
+            yield spec, lambda code: (*missing, *self.preparations.problems(spec, code, visible=visible))

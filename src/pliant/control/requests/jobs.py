@@ -15,7 +15,7 @@ from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.submission import resolve_jobs
 from pliant.control.settings import ControlSettings
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
 
@@ -33,9 +33,9 @@ class JobRequests:
         self._inputs = inputs
 
     def submit(
-        self, spec: JobSpec, archive: Path, owner: str, sight: Sight | None = None, notes: Sequence[str] = ()
+        self, spec: JobSpec, archive: Path, owner: str, visible: VisibleJobs | None = None, notes: Sequence[str] = ()
     ) -> Job:
-        """Check a submission and queue it; `sight` is which jobs its owner sees, for what it starts from.
+        """Check a submission and queue it; `visible` is which jobs its owner sees, for what it starts from.
 
         Of `notes`, what its owner has to know, each becomes an event.
 
@@ -45,9 +45,9 @@ class JobRequests:
             Unavailable: the server is going down, or its disk cannot take the code.
         """
         spec = self._queues.admit(spec)
-        spec = resolve_jobs(spec, self._settings, lambda job_id: self._queries.sees(job_id, sight))
+        spec = resolve_jobs(spec, self._settings, lambda job_id: self._queries.sees(job_id, visible))
         with (
-            self._inputs.hold(spec, sight) as (spec, check),
+            self._inputs.hold(spec, visible) as (spec, check),
             changes.unpack_code(spec, archive, self._settings.home / "jobs", self._ledger.kinds, check) as code,
             self._ledger.lock,
         ):

@@ -22,7 +22,7 @@ from pliant.api.jobs import (
 )
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
-from pliant.core.access import Sight
+from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, NodeId, Task, TaskId
@@ -64,26 +64,28 @@ class Queries:
         """
         return self.require_visible(job_id, None)
 
-    def require_visible(self, job_id: str, sight: Sight | None) -> Job:
+    def require_visible(self, job_id: str, visible: VisibleJobs | None) -> Job:
         """Return a job that somebody sees. Of other people's jobs they do not learn that there are such.
 
         Raises:
             NotFound: nothing of that name, for them.
         """
         job = self._store.job(JobId(job_id))
-        if job is None or (sight is not None and not sight.covers(job.id, job.owner)):
+        if job is None or (visible is not None and not visible.covers(job.id, job.owner)):
             raise NotFound(f"no job is named {job_id!r}; list them to see which there are")
         return job
 
-    def sees(self, job_id: str, sight: Sight | None) -> bool:
+    def sees(self, job_id: str, visible: VisibleJobs | None) -> bool:
         """Tell whether there is such a job and somebody sees it."""
         job = self._store.job(JobId(job_id))
-        return job is not None and (sight is None or sight.covers(job.id, job.owner))
+        return job is not None and (visible is None or visible.covers(job.id, job.owner))
 
-    def page(self, states: Sequence[JobState], before: str | None, limit: int, sight: Sight | None = None) -> JobPage:
+    def page(
+        self, states: Sequence[JobState], before: str | None, limit: int, visible: VisibleJobs | None = None
+    ) -> JobPage:
         """Return a page of the jobs that somebody sees, or of all, newest first."""
-        cursor = None if before is None else self.require_visible(before, sight).id
-        jobs = self._store.jobs(states=states, before=cursor, limit=limit + 1, sight=sight)
+        cursor = None if before is None else self.require_visible(before, visible).id
+        jobs = self._store.jobs(states=states, before=cursor, limit=limit + 1, visible=visible)
         more = len(jobs) > limit
         return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
 
@@ -132,30 +134,30 @@ class Queries:
         )
         return ChartPage(series=series)
 
-    def events(self, after: int, job_id: str | None, limit: int, sight: Sight | None = None) -> EventPage:
+    def events(self, after: int, job_id: str | None, limit: int, visible: VisibleJobs | None = None) -> EventPage:
         """Return events after a number, of one job or of those that somebody sees; `last` is how far was looked."""
-        one = None if job_id is None else self.require_visible(job_id, sight).id
+        one = None if job_id is None else self.require_visible(job_id, visible).id
         newest = self._store.last_seq()
-        which = EventFilter(after=after, job_id=one, limit=limit, sight=sight if one is None else None)
+        which = EventFilter(after=after, job_id=one, limit=limit, visible=visible if one is None else None)
         events = self._store.events(which)
         found = events[-1].seq if events else after
         return EventPage(events=events, last=found if len(events) == limit else max(found, newest))
 
-    def usage(self, since: float, job_id: str | None, sight: Sight | None = None) -> UsagePage:
+    def usage(self, since: float, job_id: str | None, visible: VisibleJobs | None = None) -> UsagePage:
         """Return who held how many slots, and when."""
-        one = None if job_id is None else self.require_visible(job_id, sight).id
-        points = self._store.usage(since=since, job_id=one, sight=sight if one is None else None)
+        one = None if job_id is None else self.require_visible(job_id, visible).id
+        points = self._store.usage(since=since, job_id=one, visible=visible if one is None else None)
         return UsagePage(points=points, now=self._clock.now())
 
     def nodes(self) -> tuple[NodeView, ...]:
         """Return the hosts that there are now."""
         return self._cluster.observe().nodes
 
-    def cluster(self, sight: Sight | None = None) -> ClusterView:
+    def cluster(self, visible: VisibleJobs | None = None) -> ClusterView:
         """Return the pool as it stands; which jobs and tasks hold the slots only of those that somebody sees."""
         nodes = self._cluster.observe().nodes
         held = {
-            (task.node_id, slot): (task, sight is None or sight.covers(task.job_id, live.job.owner))
+            (task.node_id, slot): (task, visible is None or visible.covers(task.job_id, live.job.owner))
             for live in self._jobs().values()
             for task in live.running
             for slot in task.slots

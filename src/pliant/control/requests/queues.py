@@ -167,10 +167,10 @@ class Queues:
         kept = self._queues.get(name)
         if kept is None:
             there = ", ".join(other.noun.name for other in self.queues() if other.noun.open)
-            raise InvalidInput(Problem(field="queue", message=f"there is no queue {name!r}; there are {there}"))
+            raise InvalidInput.at("queue", f"there is no queue {name!r}; there are {there}")
         if not kept.noun.open:
             message = f"queue {name!r} is closed: it takes no new jobs; choose another, or ask who runs the pool"
-            raise InvalidInput(Problem(field="queue", message=message))
+            raise InvalidInput.at("queue", message)
         return kept.noun
 
     # Changes
@@ -349,7 +349,7 @@ def _check_size(queue: Queue, max_tasks: int) -> None:
     limit = queue.max_tasks_per_job
     if limit is not None and max_tasks > limit:
         message = f"{max_tasks} is more than queue {queue.name!r} takes ({limit} tasks per job); lower it"
-        raise InvalidInput(Problem(field="max_tasks", message=message))
+        raise InvalidInput.at("max_tasks", message)
 
 
 def _words(queue: Queue) -> str:

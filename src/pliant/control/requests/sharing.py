@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar
 
-from pliant.core.access import EVERYBODY, Principal, Sight
+from pliant.core.access import EVERYBODY, Principal, VisibleJobs
 from pliant.core.errors import Conflict, InvalidInput, Problem, Stale
 from pliant.core.job import Job, JobId
 from pliant.core.ports import Clock
@@ -110,10 +110,10 @@ class Sharing:
         """Tell whether somebody may see a job."""
         return principal.sees(job.owner, self._names.get(job.id, ()))
 
-    def sight(self, principal: Principal) -> Sight | None:
+    def visible_jobs(self, principal: Principal) -> VisibleJobs | None:
         """Return which jobs somebody sees; None: all."""
         if principal.sees_all:
             return None
         with self._lock:
             shared = self._jobs.get(principal.name, frozenset()) | self._jobs.get(EVERYBODY, frozenset())
-        return Sight(owner=principal.name, shared=shared)
+        return VisibleJobs(owner=principal.name, shared=shared)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.core.errors import InvalidInput, NotFound
 
 FILE_NAME: Final = "ps.conf"
 _TRUE: Final = frozenset({"1", "true", "yes"})
@@ -68,7 +68,7 @@ def flag(found: Mapping[str, str], key: str) -> bool:
 
 def bad(field: str, message: str) -> InvalidInput:
     """Return the error for one wrong value."""
-    return InvalidInput(Problem(field=field, message=message))
+    return InvalidInput.at(field, message)
 
 
 def missing(key: str, also: str = "") -> NotFound:

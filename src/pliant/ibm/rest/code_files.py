@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pliant.core.errors import InvalidInput, NotFound, Problem, TooLarge
+from pliant.core.errors import InvalidInput, NotFound, TooLarge
 from pliant.files.pack import pack, walk
 from pliant.files.space import translate_disk_errors
 
@@ -65,9 +65,7 @@ def archive_of(folder: Path, drafts: Path, changes: dict[str, str] | None = None
         for name, text in (changes or {}).items():
             relative = PurePosixPath(name)
             if relative.is_absolute() or ".." in relative.parts or "\0" in name or not relative.parts:
-                raise InvalidInput(
-                    Problem(field="path", message=f"{name!r} leads out of the folder; give a path in it")
-                )
+                raise InvalidInput.at("path", f"{name!r} leads out of the folder; give a path in it")
             target = copy / relative
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)

@@ -61,16 +61,16 @@ def find_own_exec(context: Context, caller: Principal, name: str) -> Exec:
 
 def list_execs(context: Context, caller: Principal) -> list[Exec]:
     """Return all execs that the caller sees, newest first."""
-    sight = context.sharing.sight(caller)
-    owned = iterate_nouns(context.registry, Execution, owner=sight.owner if sight else None)
+    visible = context.sharing.visible_jobs(caller)
+    owned = iterate_nouns(context.registry, Execution, owner=visible.owner if visible else None)
     found = {kept.noun.name: kept.noun for kept in owned}
-    for job_id in sight.shared if sight else ():
+    for job_id in visible.shared if visible else ():
         kept = context.registry.get(Execution, job_id)
         if kept is not None:
             found[job_id] = kept.noun
     queries = context.control.queries
     newest_first = sorted(found, key=number_of, reverse=True)
-    return [Exec(found[name], queries.job(name)) for name in newest_first if queries.sees(name, sight)]
+    return [Exec(found[name], queries.job(name)) for name in newest_first if queries.sees(name, visible)]
 
 
 def _find(context: Context, caller: Principal, job_id: str) -> Exec | None:
@@ -78,7 +78,7 @@ def _find(context: Context, caller: Principal, job_id: str) -> Exec | None:
     if kept is None:
         return None
     try:
-        return Exec(kept.noun, context.control.queries.require_visible(job_id, context.sharing.sight(caller)))
+        return Exec(kept.noun, context.control.queries.require_visible(job_id, context.sharing.visible_jobs(caller)))
     except NotFound:
         return None
 
@@ -90,7 +90,7 @@ def find_application(context: Context, caller: Principal, name: str) -> Job:
         NotFound: they see none of this name.
     """
     try:
-        job = context.control.queries.require_visible(job_of_application(name), context.sharing.sight(caller))
+        job = context.control.queries.require_visible(job_of_application(name), context.sharing.visible_jobs(caller))
     except NotFound:
         job = None
     if job is None or not is_named(job, name):
@@ -100,9 +100,9 @@ def find_application(context: Context, caller: Principal, name: str) -> Job:
 
 def list_jobs(context: Context, caller: Principal, states: tuple[JobState, ...] = ()) -> Iterator[Job]:
     """Yield all jobs that the caller sees, newest first: every one is an application, whatever way it came in."""
-    sight, before = context.sharing.sight(caller), None
+    visible, before = context.sharing.visible_jobs(caller), None
     while True:
-        page = context.control.queries.page(states, before, PAGE, sight)
+        page = context.control.queries.page(states, before, PAGE, visible)
         yield from page.jobs
         if page.next is None:
             return

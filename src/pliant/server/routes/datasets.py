@@ -19,7 +19,7 @@ from pliant.catalog.datasets.uploads import WrongOffset
 from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.core.access import Permission, Principal
 from pliant.core.dataset import Dataset, DatasetState, Upload
-from pliant.core.errors import InvalidInput, PliantError, Problem, Unavailable
+from pliant.core.errors import InvalidInput, PliantError, Unavailable
 from pliant.files.digest import read_content_digest
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
@@ -203,7 +203,7 @@ def _expected_digest(content_digest: str | None) -> bytes | None:
     expected = read_content_digest(content_digest)
     if expected is None:
         message = f"{content_digest!r:.120} has no SHA-256; send `sha-256=:BASE64:`, or leave it out"
-        raise InvalidInput(Problem(field="Content-Digest", message=message))
+        raise InvalidInput.at("Content-Digest", message)
     return expected
 
 

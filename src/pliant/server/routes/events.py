@@ -15,7 +15,7 @@ from pliant.core.event import Event
 from pliant.server.context import InContext, InControl
 from pliant.server.routing import Routes
 from pliant.server.stream_access import ACCESS_LOST, RECHECK_S, InStreamAccess
-from pliant.server.visibility import InSight
+from pliant.server.visibility import Seen
 
 routes = Routes(tags=["events"])
 
@@ -32,13 +32,13 @@ JobFilter = Annotated[str | None, Query(description="Only events of this job.")]
 @routes.get("/events", Permission.JOBS_READ, "Read events", 404)
 def events(
     control: InControl,
-    sight: InSight,
+    visible: Seen,
     after: After = 0,
     job_id: JobFilter = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> EventPage:
     """Return events of the server and of the jobs that the caller sees, in order; ask again with `after=last`."""
-    return control.queries.events(after, job_id, limit, sight)
+    return control.queries.events(after, job_id, limit, visible)
 
 
 def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header()] = None) -> int:
@@ -50,8 +50,8 @@ def _resume_after(after: After = 0, last_event_id: Annotated[str | None, Header(
     return int(last_event_id)
 
 
-def _visible_job_id(control: InControl, sight: InSight, job_id: JobFilter = None) -> str | None:
-    return control.queries.require_visible(job_id, sight).id if job_id is not None else None
+def _visible_job_id(control: InControl, visible: Seen, job_id: JobFilter = None) -> str | None:
+    return control.queries.require_visible(job_id, visible).id if job_id is not None else None
 
 
 @routes.get(
@@ -71,7 +71,7 @@ async def stream(
     while not signal.closed:
         num_signals = signal.num_signals
         try:
-            page = await asyncio.to_thread(queries.events, start, job_id, _BATCH, await access.sight())
+            page = await asyncio.to_thread(queries.events, start, job_id, _BATCH, await access.visible_jobs())
         except ACCESS_LOST:
             return
         for event in page.events:

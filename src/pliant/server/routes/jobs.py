@@ -17,7 +17,7 @@ from pliant.server.context import InContext, InControl
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
-from pliant.server.visibility import InSight, OwnJob, VisibleJob
+from pliant.server.visibility import OwnJob, Seen, VisibleJob
 
 routes = Routes(tags=["jobs"])
 
@@ -52,7 +52,7 @@ _UPLOAD: dict[str, Any] = {
 @routes.post(
     "/jobs", Permission.JOBS_WRITE, "Submit a training", 409, 413, 503, 507, status_code=201, openapi_extra=_UPLOAD
 )
-async def submit(request: Request, context: InContext, caller: Caller, sight: InSight, response: Response) -> Job:
+async def submit(request: Request, context: InContext, caller: Caller, visible: Seen, response: Response) -> Job:
     """Check what was asked for and the code, keep it, and queue the job.
 
     Everything that is wrong is told at once, and then nothing is kept.
@@ -61,20 +61,20 @@ async def submit(request: Request, context: InContext, caller: Caller, sight: In
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
         spec = (await parse_body_with_code(JobRequest, text, path)).spec()
         return with_etag(
-            await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, sight), response
+            await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, visible), response
         )
 
 
 @routes.get("/jobs", Permission.JOBS_READ, "List jobs, newest first", 404)
 def jobs(
     control: InControl,
-    sight: InSight,
+    visible: Seen,
     state: Annotated[list[JobState] | None, Query(description="Only jobs in these states.")] = None,
     before: Annotated[str | None, Query(description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JobPage:
     """Return a page of the jobs that are the caller's, or shared with them."""
-    return control.queries.page(state or [], before, limit, sight)
+    return control.queries.page(state or [], before, limit, visible)
 
 
 @routes.get("/jobs/{job_id}", Permission.JOBS_READ, "Show a job", 404)

@@ -38,10 +38,10 @@ class Followed:
     async def is_visible(self) -> bool:
         """Tell whether they still have access and see the job."""
         try:
-            sight = await self.access.sight()
+            visible = await self.access.visible_jobs()
         except ACCESS_LOST:
             return False
-        return sight is None or sight.covers(self.job.id, self.job.owner)
+        return visible is None or visible.covers(self.job.id, self.job.owner)
 
 
 def _follow_log(job: VisibleJob, task_id: str, access: InStreamAccess) -> Followed:

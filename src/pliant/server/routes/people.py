@@ -21,7 +21,7 @@ from pliant.api.people import (
     UserView,
 )
 from pliant.core.access import ALLOWED, Permission
-from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem
+from pliant.core.errors import Conflict, Forbidden, InvalidInput
 from pliant.core.input import values_of
 from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.registry import Kept
@@ -75,7 +75,7 @@ def change_own_password(context: InContext, request: Request, body: PasswordRequ
     _refuse_tokens(identity.by, "changes no password")
     name, people = identity.principal.name, context.people
     if not people.authenticator.check_password(name, body.old_password, address_of(request)):
-        raise InvalidInput(Problem(field="old_password", message="this is not the password; ask an administrator"))
+        raise InvalidInput.at("old_password", "this is not the password; ask an administrator")
     people.accounts.set_password(name, body.new_password, but_session=identity.id)
 
 

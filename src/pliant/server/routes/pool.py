@@ -12,7 +12,7 @@ from pliant.core.errors import Unavailable
 from pliant.server.context import InContext, InControl
 from pliant.server.middleware.authorisation import Audience
 from pliant.server.routing import Routes
-from pliant.server.visibility import InSight
+from pliant.server.visibility import Seen
 
 routes = Routes(tags=["pool"])
 health_routes = Routes(tags=["server"])
@@ -28,20 +28,20 @@ class Status(BaseModel):
 
 
 @routes.get("/cluster", Permission.POOL_READ, "Show the pool")
-def cluster(control: InControl, sight: InSight) -> ClusterView:
+def cluster(control: InControl, visible: Seen) -> ClusterView:
     """Return every slot and who holds it; the jobs only of those that the caller may see."""
-    return control.queries.cluster(sight)
+    return control.queries.cluster(visible)
 
 
 @routes.get("/usage", Permission.JOBS_READ, "Slots over time", 404)
 def usage(
     control: InControl,
-    sight: InSight,
+    visible: Seen,
     since: Annotated[float, Query(ge=0, allow_inf_nan=False, description="Seconds since the epoch (UTC).")] = 0.0,
     job_id: Annotated[str | None, Query(description="Only this job.")] = None,
 ) -> UsagePage:
     """Return the steps of slots(job, time) of the caller's jobs, with each job's last step before `since`."""
-    return control.queries.usage(since, job_id, sight)
+    return control.queries.usage(since, job_id, visible)
 
 
 @routes.post("/shutdown", Permission.SERVER_WRITE, "Drain and end the server", status_code=202, tags=["server"])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 TRAINING: Final = tuple(f"data_batch_{number}" for number in range(1, 6))
 TEST: Final = "test_batch"
@@ -222,4 +222,4 @@ def _text(value: object) -> str:
 
 def _refusal(name: str, what: str) -> InvalidInput:
     message = f"{name} {what}; give the CIFAR-10 batches for Python as they are published"
-    return InvalidInput(Problem(field="source", message=message))
+    return InvalidInput.at("source", message)

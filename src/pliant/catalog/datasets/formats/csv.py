@@ -210,4 +210,4 @@ def _refuse_other_encodings(path: Path) -> None:
 
 
 def _wrong(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="source", message=f"the table cannot be imported: {message}"))
+    return InvalidInput.at("source", f"the table cannot be imported: {message}")

@@ -162,12 +162,10 @@ def find_images(source: Path) -> FoundImages:
     else:
         found = {"train": _classes(_inner(source))}
     if not found["train"]:
-        raise InvalidInput(
-            Problem(
-                field="source",
-                message="it holds no pictures in folders named after their classes (CLASS/PICTURE.png, or "
-                "train/CLASS/PICTURE.png), and no CIFAR-10 batches for Python",
-            )
+        raise InvalidInput.at(
+            "source",
+            "it holds no pictures in folders named after their classes (CLASS/PICTURE.png, or "
+            "train/CLASS/PICTURE.png), and no CIFAR-10 batches for Python",
         )
     return found
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.core.errors import InvalidInput, NotFound
 from pliant.train.state import checkpoint
 
 ONNX_NEEDS: Final = ("onnx", "onnxscript")
@@ -47,7 +47,7 @@ def load_weights(module: nn.Module, path: Path) -> Path:
         module.load_state_dict(weights)
     except (RuntimeError, TypeError, AttributeError) as error:
         message = f"{file} does not fit the model of this script: {error}"
-        raise InvalidInput(Problem(field="RESUME_WEIGHT_PATH", message=message)) from error
+        raise InvalidInput.at("RESUME_WEIGHT_PATH", message) from error
     return file
 
 

@@ -16,7 +16,7 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.ibm.modules.pyedt.epochs import CallbackProgress, callback_states, undo_changes
 from pliant.ibm.modules.pyedt.loggers import call_if_defined
 from pliant.ibm.modules.pyedt.progress_log import ProgressLog
@@ -233,4 +233,4 @@ def _test_loader(script: Script, schedule: Schedule, test_set: Any) -> DataLoade
 
 
 def _bad_datasets(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="datasets_function", message=message))
+    return InvalidInput.at("datasets_function", message)

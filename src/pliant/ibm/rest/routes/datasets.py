@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pliant.api.datasets import DatasetRequest
 from pliant.core.access import Permission, Principal
 from pliant.core.dataset import SPLITS, Dataset, DatasetState, Split
-from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.core.errors import Conflict, InvalidInput
 from pliant.files.pack import walk
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
@@ -124,7 +124,7 @@ def add(context: InContext, caller: Caller, body: DatasetBody) -> dict[str, Any]
     kind = KINDS.get(body.datasourcetype.upper())
     if kind is None:
         message = f"{body.datasourcetype!r:.60} is none of {', '.join(KINDS)}; give one of them"
-        raise InvalidInput(Problem(field="datasourcetype", message=message))
+        raise InvalidInput.at("datasourcetype", message)
     asked: dict[str, Any] = {"name": body.name, "kind": kind, "source": {"path": _source(context, body)}}
     detail = body.imagedetail
     if kind == "images":
@@ -165,7 +165,7 @@ def _source(context: Context, body: DatasetBody) -> str:
     named = (body.imagedetail.trainimagepath or body.trainpath, body.valpath, body.testpath)
     paths = [_below_root(context.datasets.data_root, path) for path in named if path]
     if not paths:
-        raise InvalidInput(Problem(field="trainpath", message="it is missing; give a path below the data root"))
+        raise InvalidInput.at("trainpath", "it is missing; give a path below the data root")
     return paths[0] if len(paths) == 1 else os.path.commonpath(paths) or "."
 
 
@@ -175,7 +175,7 @@ def _below_root(root: Path, path: str) -> str:
         return str(pure)
     if not pure.is_relative_to(root):
         message = f"{path!r:.200} is not below the data root {root}; put the data there, or upload it"
-        raise InvalidInput(Problem(field="trainpath", message=message))
+        raise InvalidInput.at("trainpath", message)
     return str(pure.relative_to(root))
 
 
@@ -208,7 +208,7 @@ def _part(context: Context, caller: Principal, name: str, kind: str, part: str) 
     dataset = context.datasets.get(name, caller)
     split = PARTS.get(part.lower(), part.lower())
     if split not in SPLITS:
-        raise InvalidInput(Problem(field="type", message=f"{part!r:.60} is none of train, val, test; give one of them"))
+        raise InvalidInput.at("type", f"{part!r:.60} is none of train, val, test; give one of them")
     if dataset.kind != kind:
         raise Conflict(f"the data set {name!r} is of kind {dataset.kind}, not {kind}")
     if dataset.state is not DatasetState.READY:

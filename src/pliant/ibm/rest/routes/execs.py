@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from pliant.core.access import Permission, Principal
-from pliant.core.errors import Conflict, InvalidInput, Problem
+from pliant.core.errors import Conflict, InvalidInput
 from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest import logs
 from pliant.ibm.rest.credentials import Caller
@@ -62,7 +62,7 @@ async def create(
         submission = read_submission(given["data"]) if "data" in given else Submission()
         line = next((text for text in (args, given.get("args"), submission.args) if text is not None), None)
         if line is None:
-            raise InvalidInput(Problem(field="args", message="it is missing; send --exec-start FRAMEWORK and the rest"))
+            raise InvalidInput.at("args", "it is missing; send --exec-start FRAMEWORK and the rest")
         form = SubmissionForm(
             args=line,
             instance_group=sigName or given.get("sigName"),

@@ -13,7 +13,7 @@ from pliant.api.link import problems_of
 from pliant.api.models import ModelPatch, ModelRequest
 from pliant.catalog.models.model import Model
 from pliant.core.access import Permission, Principal
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.core.registry import Kept
 from pliant.ibm.rest.code_files import archive_of, names_in, read_text, split_name
 from pliant.ibm.rest.credentials import Caller
@@ -107,12 +107,12 @@ def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[s
         given["engine"] = ENGINES.get(body.accelerator.lower())
         if given["engine"] is None:
             message = f"{body.accelerator!r:.60} is none of {', '.join(ACCELERATORS.values())}; give one of them"
-            raise InvalidInput(Problem(field="accelerator", message=message))
+            raise InvalidInput.at("accelerator", message)
     if body.sig is not None:
         given["queue"] = find_queue(body.sig, queue_names(context), field="sig")
     if body.type is not None and body.type.lower() != "training":
         message = f"{body.type!r:.60}: inference services are not part of this server yet; only Training is"
-        raise InvalidInput(Problem(field="type", message=message))
+        raise InvalidInput.at("type", message)
     return {name: value for name, value in given.items() if value is not None}, notes
 
 
@@ -181,7 +181,7 @@ def save_file(context: InContext, caller: Caller, model: str, body: ModelBody) -
     path, text = body.tmpfilePath or body.tfmainpath, body.tmpfileContent
     text = body.tfmainContent if text is None else text
     if text is None:
-        raise InvalidInput(Problem(field="tmpfileContent", message="it is missing; send the text of the file"))
+        raise InvalidInput.at("tmpfileContent", "it is missing; send the text of the file")
     _change_file(context, caller, model, path, text)
     return model_json(context, context.models.models.change(caller, model, {}, newest_template=True))
 

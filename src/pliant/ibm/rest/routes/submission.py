@@ -54,7 +54,7 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
     spec = request.spec()
     with translate_disk_errors(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
         archive = pack_upload(form.uploads, program, Path(name))
-        job = context.control.requests.submit(spec, archive, caller.name, context.sharing.sight(caller), notes)
+        job = context.control.requests.submit(spec, archive, caller.name, context.sharing.visible_jobs(caller), notes)
     execution = Execution(
         name=job.id,
         owner=caller.name,
@@ -92,7 +92,7 @@ def submission_context(context: Context, caller: Principal) -> SubmissionContext
 
     def has_environment(text: str) -> bool:
         spec = JobSpec(name=text, script=text, virtual_workers=1, environment=text)
-        return not context.environments.problems(spec, "", sight=context.sharing.sight(caller))
+        return not context.environments.problems(spec, "", visible=context.sharing.visible_jobs(caller))
 
     return SubmissionContext(
         user=caller.name,

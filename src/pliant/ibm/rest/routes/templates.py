@@ -105,7 +105,7 @@ def server_folder(context: Context, caller: Principal, path: str) -> Path:
     folder, home = Path(path), context.control.settings.home.resolve()
     if not folder.is_absolute() or not folder.is_dir():
         message = f"{path!r:.200} is not a folder here; give the whole path of one that is"
-        raise InvalidInput(Problem(field="path", message=message))
+        raise InvalidInput.at("path", message)
     found = folder.resolve()
     if (found.is_relative_to(home) or home.is_relative_to(found)) and not found.is_relative_to(context.frameworks):
         raise Forbidden(f"{path} holds the server's own files; copy the code somewhere else")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pliant.api.models import TrainingRequest
 from pliant.catalog.models.training import Training
 from pliant.core.access import Permission, Principal
-from pliant.core.errors import InvalidInput, NotFound, Problem
+from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.job import Job
 from pliant.core.registry import Kept
 from pliant.files.pack import walk
@@ -107,7 +107,7 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
     for field in ("wtURL", "wtfolder"):
         if getattr(body, field):
             message = "weights are not fetched from elsewhere; upload them with POST models/weightfile, give wfinit"
-            raise InvalidInput(Problem(field=field, message=message))
+            raise InvalidInput.at(field, message)
     weights, uploaded = _weights(context, caller, body.wfinit)
     asked = {
         "name": body.trainName,

@@ -131,7 +131,7 @@ def _resolve_in_double_quotes(kept: re.Match[str]) -> str:
 
 
 def _wrong(field: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=field, message=message))
+    return InvalidInput.at(field, message)
 
 
 def _problem(flag: Flag, value: str) -> str:
@@ -159,7 +159,7 @@ def pairs(text: str, *, field: str) -> Mapping[str, str]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = part.partition("=")
         if not sign or not name:
-            raise InvalidInput(Problem(field=field, message=f"{part!r} is not NAME=VALUE; write it like that"))
+            raise InvalidInput.at(field, f"{part!r} is not NAME=VALUE; write it like that")
         found[name] = value
     return found
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.core.job import MAX_VIRTUAL_WORKERS
 
 MAX_CONF_BYTES = 1 << 20
@@ -117,7 +117,7 @@ class Frameworks:
         why = self.broken.get(name)
         known = ", ".join(sorted(self.found))
         message = f"the plug-in {name!r} cannot be used: {why}" if why else f"there is no {name!r}; there are {known}"
-        raise InvalidInput(Problem(field="--exec-start", message=message))
+        raise InvalidInput.at("--exec-start", message)
 
 
 def load(folder: Path) -> Frameworks:
@@ -190,4 +190,4 @@ def _lines(desc: object) -> tuple[str, ...]:
 
 
 def _wrong(path: Path, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=path.name, message=message))
+    return InvalidInput.at(path.name, message)

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.ibm.rest.translate.arguments import split_words
 from pliant.ibm.rest.translate.frameworks import Framework
 
@@ -108,4 +108,4 @@ def _command(text: str, name: str) -> tuple[str, ...]:
 
 
 def _wrong(name: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field="frameworkCmdGenerator", message=f"{name} {message}"))
+    return InvalidInput.at("frameworkCmdGenerator", f"{name} {message}")

@@ -92,11 +92,11 @@ def read_sources(text: str) -> tuple[SubmittedSource, ...]:
 
 def _load(text: str, field: str) -> Any:
     if len(text) > MAX_CHARACTERS:
-        raise InvalidInput(Problem(field=field, message=f"it is longer than {MAX_CHARACTERS} characters"))
+        raise InvalidInput.at(field, f"it is longer than {MAX_CHARACTERS} characters")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(Problem(field=field, message=f"it is not JSON ({error}); send an object")) from error
+        raise InvalidInput.at(field, f"it is not JSON ({error}); send an object") from error
 
 
 def _read(kind: type[Submission], value: Any, field: str) -> Submission:

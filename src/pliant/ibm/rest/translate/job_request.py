@@ -166,7 +166,7 @@ def _size(
 def _bytes_of(text: str, flag: str) -> int:
     found = _AMOUNT.fullmatch(text.strip())
     if found is None:
-        raise InvalidInput(Problem(field=flag, message=f"{text!r:.80} is no amount of memory; give one like 4G"))
+        raise InvalidInput.at(flag, f"{text!r:.80} is no amount of memory; give one like 4G")
     power = " KMGT".index((found["unit"] or " ").upper())
     return round(float(found["number"]) * float(1024**power))
 
@@ -195,11 +195,7 @@ def find_queue(asked: str, queues: Collection[str], *, field: str) -> str:
         if name in queues:
             return name
     known = ", ".join(sorted(queues)[:20])
-    raise InvalidInput(
-        Problem(
-            field=field, message=f"Instance group name {asked} not found: there is no such queue; there are {known}"
-        )
-    )
+    raise InvalidInput.at(field, f"Instance group name {asked} not found: there is no such queue; there are {known}")
 
 
 def _environment(
@@ -246,7 +242,7 @@ def _data(
 
 def _paths_of_meta(meta: Mapping[str, str], where: str) -> list[str]:
     if meta.get("type", "fs") != "fs":
-        raise InvalidInput(Problem(field=where, message=f"type {meta['type']!r} is not known here; give type=fs"))
+        raise InvalidInput.at(where, f"type {meta['type']!r} is not known here; give type=fs")
     return [meta["data_path"]] if meta.get("data_path") else []
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class ListOptions:
         name, _, order = text.partition(":")
         if order.lower() not in ("", "asc", "desc"):
             message = f"{order!r} is neither asc nor desc; write FIELD or FIELD:desc"
-            raise InvalidInput(Problem(field="sort_by", message=message))
+            raise InvalidInput.at("sort_by", message)
         return cls(field=name, descending=order.lower() == "desc", length=length)
 
     def part(self, found: Sequence[T]) -> Sequence[T]:
@@ -55,7 +55,7 @@ def sort_and_cut(found: Sequence[Mapping[str, Any]], listing: ListOptions) -> li
     if name is not None and rows:
         if all(name not in one for one in rows):
             known = ", ".join(sorted(rows[0]))
-            raise InvalidInput(Problem(field="sort", message=f"there is no field {name!r}; there are {known}"))
+            raise InvalidInput.at("sort", f"there is no field {name!r}; there are {known}")
         having = [one for one in rows if one.get(name) is not None]
         having.sort(key=lambda one: _key(one[name]), reverse=listing.descending)
         rows = [*having, *(one for one in rows if one.get(name) is None)]

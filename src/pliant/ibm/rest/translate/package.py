@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.files.archive import kind_of, unpack
 from pliant.files.pack import pack
 from pliant.files.space import translate_disk_errors
@@ -66,9 +66,9 @@ def _make_executable(root: Path, program: Program) -> None:
     path = root / name
     if not path.resolve().is_relative_to(root.resolve()) or not path.is_file():
         message = f"{name!r} is not in what was sent; send it, or name another file"
-        raise InvalidInput(Problem(field="--model-main", message=message))
+        raise InvalidInput.at("--model-main", message)
     path.chmod(0o755)
 
 
 def _wrong(message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=FIELD, message=message))
+    return InvalidInput.at(FIELD, message)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput
 from pliant.ibm.rest.translate.arguments import Arguments
 
 RUNNER: Final = "_pliant_command.py"
@@ -99,4 +99,4 @@ def _relative(main: str, folder: str | None) -> str:
 
 
 def _wrong(field: str, message: str) -> InvalidInput:
-    return InvalidInput(Problem(field=field, message=message))
+    return InvalidInput.at(field, message)
