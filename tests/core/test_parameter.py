@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pliant.core.parameter import Parameter, ParameterKind, Value, filled_in, misfit, problems_of, problems_of_values
+from pliant.core.parameter import Parameter, ParameterKind, Value, fill_in, misfit, problems_of, problems_of_values
 
 WIDTH = Parameter(name="width", kind="int", default=8, minimum=1, maximum=64)
 RATE = Parameter(name="rate", kind="float", minimum=0)
@@ -40,7 +40,7 @@ def test_all_values_are_checked_and_the_missing_ones_named() -> None:
 
     assert {problem.field for problem in found} == {"parameters.width", "parameters.depth", "parameters.rate"}
     assert problems_of_values((WIDTH, RATE, KIND), {"rate": 0}) == ()
-    assert filled_in((WIDTH, RATE, KIND), {"rate": 0.5}) == {"width": 8, "rate": 0.5, "kind": "a"}
+    assert fill_in((WIDTH, RATE, KIND), {"rate": 0.5}) == {"width": 8, "rate": 0.5, "kind": "a"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, Final
 import typer
 
 from pliant.api.jobs import JobDetail
-from pliant.cli.screen import say, tell
+from pliant.cli.screen import print_outcome, say
 from pliant.client import Client
 from pliant.core.errors import NotFound, PliantError
 from pliant.core.job import Job, Task
@@ -85,7 +85,7 @@ def follow_job(
             return detail.job
 
 
-def see_through(
+def follow_to_end(
     client: Client, job_id: str, said: str, noun: Any, *, follow: bool, wait: bool, as_json: bool
 ) -> Job | None:
     """Say that a job was begun; return it when it has ended, or None at once if nobody wants to `follow` or `wait`.
@@ -95,13 +95,13 @@ def see_through(
         noun: what was begun, for JSON; not printed if another one will be.
     """
     if not (follow or wait):
-        tell(noun, f"{said}; `pliant logs -f {job_id}` follows it", as_json=as_json)
+        print_outcome(noun, f"{said}; `pliant logs -f {job_id}` follows it", as_json=as_json)
         return None
     say(said, stderr=True)
     return follow_job(client, job_id) if follow else client.wait(job_id, timeout_s=math.inf)
 
 
-def tell_end(label: str, job: Job) -> None:
+def print_end(label: str, job: Job) -> None:
     """Say how a job has ended; end with code 1 unless it completed."""
     say(f"{label} {job.state.value}" + (f": {job.reason}" if job.reason else ""), stderr=True)
     if job.state is not JobState.COMPLETED:

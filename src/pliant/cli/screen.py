@@ -134,7 +134,7 @@ def show_list(
         say(nothing)
 
 
-def tell(noun: Any, text: str, *, as_json: bool) -> None:
+def print_outcome(noun: Any, text: str, *, as_json: bool) -> None:
     """Print a noun as JSON, or a sentence about it."""
     if as_json:
         print_json(noun)

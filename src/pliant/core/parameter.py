@@ -98,7 +98,7 @@ def _no_number(parameter: Parameter, value: Value, shown: str) -> str:
     return ""
 
 
-def filled_in(parameters: Sequence[Parameter], given: Mapping[str, Value]) -> dict[str, Value]:
+def fill_in(parameters: Sequence[Parameter], given: Mapping[str, Value]) -> dict[str, Value]:
     """Return a value for every parameter: the one that was given, or else its default; None of them is left open."""
     values = {parameter.name: given.get(parameter.name, parameter.default) for parameter in parameters}
     return {name: value for name, value in values.items() if value is not None}

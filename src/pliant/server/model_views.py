@@ -5,7 +5,7 @@ from pliant.api.view import fill
 from pliant.catalog.models.model import Model, Template
 from pliant.catalog.models.services import ModelServices
 from pliant.catalog.models.training import Training
-from pliant.core.parameter import filled_in
+from pliant.core.parameter import fill_in
 from pliant.core.registry import Kept
 
 REMOVED = "removed"
@@ -27,7 +27,7 @@ def model_view(room: ModelServices, kept: Kept[Model]) -> ModelView:
 
 def settings_of(model: Model) -> ModelSettings:
     """Return how a model is trained; parameters that were not given have their defaults."""
-    parameters = filled_in(model.template.parameters, model.parameters)
+    parameters = fill_in(model.template.parameters, model.parameters)
     return fill(ModelSettings, model, template=model.template.name, parameters=parameters)
 
 

@@ -54,7 +54,7 @@ def fair(admitted: Sequence[Workload], num_slots: int) -> dict[str, int]:
     if all(w.slots_per_task == 1 for w in admitted):
         counts: Sequence[int] = nearest_whole(oldest_first, ideal, num_slots)
     else:
-        counts = filled_in(oldest_first, ideal, num_slots)
+        counts = fill_in(oldest_first, ideal, num_slots)
     return {w.id: n for w, n in zip(oldest_first, counts, strict=True)}
 
 
@@ -94,7 +94,7 @@ def nearest_whole(jobs: Sequence[Workload], ideal: Sequence[Fraction], num_slots
     )
 
 
-def filled_in(jobs: Sequence[Workload], ideal: Sequence[Fraction], num_slots: int) -> list[int]:
+def fill_in(jobs: Sequence[Workload], ideal: Sequence[Fraction], num_slots: int) -> list[int]:
     """Whole tasks within the ideal first; then one task at a time where it mends most squared distance per slot."""
     counts = [int(want / w.slots_per_task) for w, want in zip(jobs, ideal, strict=True)]
     while True:

@@ -65,7 +65,7 @@ def test_shares_of_several_slots_per_task_are_filled_in_where_they_mend_most() -
         shares = fill([demand(view) for view in views], num_slots)
         ideal = oracle.ideals(views, num_slots)
         assert [n / shares.denominator for n in shares.deserved] == [float(slots) for slots in ideal]
-        assert list(shares.tasks) == oracle.filled_in(views, ideal, num_slots), (views, num_slots)
+        assert list(shares.tasks) == oracle.fill_in(views, ideal, num_slots), (views, num_slots)
 
 
 DEMANDS = st.lists(

@@ -15,7 +15,7 @@ from pliant.catalog.models.code_folders import CodeFolders
 from pliant.catalog.models.content_store import CODE, ContentStore
 from pliant.catalog.models.model import Model
 from pliant.core.hyperparameters import conf_lines
-from pliant.core.parameter import filled_in
+from pliant.core.parameter import fill_in
 from pliant.files.digest import digest_of_file, digest_of_names
 from pliant.files.pack import pack_files, walk
 from pliant.files.space import translate_disk_errors
@@ -76,7 +76,7 @@ def parameter_files(ran: Model) -> Mapping[str, bytes]:
         "max_workers": ran.max_workers,
         "dataset": ran.dataset,
         "hyperparameters": asdict(ran.hyperparameters),
-        "parameters": filled_in(ran.template.parameters, ran.parameters),
+        "parameters": fill_in(ran.template.parameters, ran.parameters),
     }
     lines = ("# What was entered for this training; Pliant wrote it.", *conf_lines(ran.hyperparameters))
     return {

@@ -16,7 +16,7 @@ import typer
 from pliant import __version__
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
-from pliant.cli.screen import print_json, say, tell
+from pliant.cli.screen import print_json, print_outcome, say
 from pliant.cli.session import client_of, find_record, settings_of
 from pliant.client import Client
 from pliant.client.home import ServerRecord, read_record
@@ -177,12 +177,12 @@ def down(
         if time.monotonic() >= deadline:
             raise TimeoutError(f"the server at {client.url} still runs after {timeout_s:g} s; it saves its jobs")
         url = client.url
-    tell({"url": url, "ended": True}, f"The server at {url} has ended; its jobs are saved.", as_json=as_json)
+    print_outcome({"url": url, "ended": True}, f"The server at {url} has ended; its jobs are saved.", as_json=as_json)
 
 
 def version(as_json: JsonOption = False) -> None:
     """Print the version."""
-    tell({"version": __version__}, f"pliant {__version__}", as_json=as_json)
+    print_outcome({"version": __version__}, f"pliant {__version__}", as_json=as_json)
 
 
 def _view(record: ServerRecord, home: Path) -> dict[str, object]:

@@ -12,7 +12,7 @@ from pliant.api.upkeep import RetentionRequest, RuleRequest
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show, show_list, table, tell
+from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_list, table
 from pliant.cli.session import open_client, settings_of
 from pliant.core.errors import InvalidInput
 from pliant.core.upkeep import Material, Removal, Rule
@@ -102,7 +102,7 @@ def backup(
         path = client.backup(file.expanduser().absolute(), results=results, data=data)
     num_bytes = path.stat().st_size
     said = f"{path} holds the server as it is now, {formatting.size(num_bytes)}; it holds secrets"
-    tell({"file": str(path), "num_bytes": num_bytes}, said, as_json=as_json)
+    print_outcome({"file": str(path), "num_bytes": num_bytes}, said, as_json=as_json)
 
 
 def restore(

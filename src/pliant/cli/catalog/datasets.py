@@ -15,7 +15,7 @@ from pliant.cli.catalog.share import NamesArgument, RemoveOption, shared_after, 
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
+from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.client.data_source import source_of
@@ -142,7 +142,7 @@ def stop(context: typer.Context, name: NameArgument, as_json: JsonOption = False
     """End an import; nothing of it is left."""
     with open_client(context) as client:
         dataset = client.datasets.stop(name)
-    tell(dataset, _describe_end(dataset), as_json=as_json)
+    print_outcome(dataset, _describe_end(dataset), as_json=as_json)
 
 
 @app.command("remove")
@@ -173,7 +173,7 @@ def share(
         if names:
             patch = validate(DatasetPatch, {"shared_with": shared_after(dataset.shared_with, names, remove=remove)})
             dataset = client.datasets.change(name, patch, revision=dataset.revision)
-    tell(dataset, f"{name} is {dataset.owner}'s and shared with {who(dataset.shared_with)}", as_json=as_json)
+    print_outcome(dataset, f"{name} is {dataset.owner}'s and shared with {who(dataset.shared_with)}", as_json=as_json)
 
 
 def _asked_for(path: Path | None, given: Given) -> dict[str, object]:

@@ -12,7 +12,7 @@ from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, tell
+from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show_facts, show_list
 from pliant.cli.session import open_client
 from pliant.client.environments import REQUIREMENTS
 from pliant.core.environment import EnvironmentSettings, EnvironmentView
@@ -82,7 +82,9 @@ def add(context: typer.Context, name: NameArgument, given: Given, as_json: JsonO
     request = validate(EnvironmentRequest, {"name": name, **given})
     with open_client(context) as client:
         view = client.environments.add(request)
-    tell(view, f"{view.name} is registered; `pliant env show {view.name}` tells how far it is", as_json=as_json)
+    print_outcome(
+        view, f"{view.name} is registered; `pliant env show {view.name}` tells how far it is", as_json=as_json
+    )
 
 
 @env.command("show")
@@ -121,7 +123,9 @@ def rebuild(context: typer.Context, name: NameArgument, as_json: JsonOption = Fa
     """Build or try an environment anew; no job may use it."""
     with open_client(context) as client:
         view = client.environments.rebuild(name)
-    tell(view, f"{view.name} is built anew; `pliant env show {view.name}` tells how far it is", as_json=as_json)
+    print_outcome(
+        view, f"{view.name} is built anew; `pliant env show {view.name}` tells how far it is", as_json=as_json
+    )
 
 
 @env.command("remove")

@@ -13,7 +13,7 @@ from pliant.cli.catalog.assignments import assign
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, show_facts, show_list, tell
+from pliant.cli.screen import TableColumn, print_json, print_outcome, show_facts, show_list
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
 from pliant.core.model import ModelDefinition
@@ -92,7 +92,7 @@ def add(
         texts = {one.name: one.default for one in asked if one.default is not None}
         request = {"name": name, "template": template, **with_assignments(given, texts)}
         view = client.models.add(validate(ModelRequest, request))
-    tell(view, f"{view.name} is a model; `pliant train {view.name}` trains it", as_json=as_json)
+    print_outcome(view, f"{view.name} is a model; `pliant train {view.name}` trains it", as_json=as_json)
 
 
 @app.command("show")
@@ -136,7 +136,7 @@ def set_model(
         asked = with_assignments(given, view.settings.parameters)
         asked |= {"newest_template": True} if newest_template else {}
         view = client.models.change(name, validate(ModelPatch, asked), revision=view.revision)
-    tell(view, f"{view.name} is changed; it is at revision {view.revision}", as_json=as_json)
+    print_outcome(view, f"{view.name} is changed; it is at revision {view.revision}", as_json=as_json)
 
 
 @app.command("remove")
@@ -145,7 +145,7 @@ def remove(context: typer.Context, name: NameArgument, as_json: JsonOption = Fal
     with open_client(context) as client:
         client.models.remove(name)
     said = f"{name} is removed; `pliant trainings {name}` still lists its trainings"
-    tell({"removed": name}, said, as_json=as_json)
+    print_outcome({"removed": name}, said, as_json=as_json)
 
 
 def with_assignments(given: Given, present: Mapping[str, Value]) -> Given:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pliant.cli.options import JobArgument, JsonOption
-from pliant.cli.screen import tell
+from pliant.cli.screen import print_outcome
 from pliant.cli.session import job_id_of, open_client
 
 NamesArgument = Annotated[
@@ -36,7 +36,7 @@ def share(
         view = client.shares(job_id)
         if names:
             view = client.share(job_id, shared_after(view.shared_with, names, remove=remove), revision=view.revision)
-    tell(view, f"{job_id} is {view.owner}'s and shared with {who(view.shared_with)}", as_json=as_json)
+    print_outcome(view, f"{job_id} is {view.owner}'s and shared with {who(view.shared_with)}", as_json=as_json)
 
 
 def shared_after(before: Sequence[str], names: Sequence[str], *, remove: bool) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, table, tell
+from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.session import open_client
 from pliant.client.pages import pages
 from pliant.core.errors import InvalidInput
@@ -83,7 +83,7 @@ def add(
     with open_client(context) as client:
         view = (client.templates.replace if replace else client.templates.add)(folder, request)
     said = f"{view.name} is a template; `pliant models add NAME --template {view.name}` makes a model of it"
-    tell(view, said, as_json=as_json)
+    print_outcome(view, said, as_json=as_json)
 
 
 @app.command("show")
@@ -117,7 +117,7 @@ def fetch(
     """Fetch the files of a template."""
     with open_client(context) as client:
         folder = client.templates.files(name, (to or Path(name)).expanduser().absolute())
-    tell({"name": name, "folder": str(folder)}, f"{folder} holds the files of {name}", as_json=as_json)
+    print_outcome({"name": name, "folder": str(folder)}, f"{folder} holds the files of {name}", as_json=as_json)
 
 
 @app.command("remove")
@@ -125,7 +125,7 @@ def remove(context: typer.Context, name: NameArgument, as_json: JsonOption = Fal
     """Remove a template that no model is made from."""
     with open_client(context) as client:
         client.templates.remove(name)
-    tell({"removed": name}, f"{name} is removed", as_json=as_json)
+    print_outcome({"removed": name}, f"{name} is removed", as_json=as_json)
 
 
 def request_of(folder: Path, given: Given) -> TemplateRequest:

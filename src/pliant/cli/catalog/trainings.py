@@ -10,7 +10,7 @@ from pliant.api.models import TrainingPage, TrainingRequest, TrainingView, Weigh
 from pliant.cli import formatting
 from pliant.cli.catalog.models import ASSIGNMENTS, TRAINING, facts_of, with_assignments
 from pliant.cli.fields import Given, Table, ask, options_of, takes
-from pliant.cli.follow import see_through, tell_end
+from pliant.cli.follow import follow_to_end, print_end
 from pliant.cli.options import FollowOption, JsonOption, WaitOption
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, state_text
@@ -68,7 +68,7 @@ def train(
         file, origin = _weights_of(given.pop("weights", None))
         asked = with_assignments(given, present) | ({} if origin is None else {"weights": origin})
         view = client.models.train(model, validate(TrainingRequest, asked), weights=file)
-        _tell(client, view, follow=follow, wait=wait, as_json=as_json)
+        _print_started(client, view, follow=follow, wait=wait, as_json=as_json)
 
 
 def trainings(
@@ -131,14 +131,14 @@ def _weights_of(given: str | None) -> tuple[Path | None, WeightsFrom | None]:
     return None, validate(WeightsFrom, {"training": training, **({"model": model} if model else {})})
 
 
-def _tell(client: Client, view: TrainingView, *, follow: bool, wait: bool, as_json: bool) -> None:
+def _print_started(client: Client, view: TrainingView, *, follow: bool, wait: bool, as_json: bool) -> None:
     label = f"{view.model}/{view.name}"
     said = f"{label} is {view.job_id}"
-    ended = see_through(client, view.job_id, said, view, follow=follow, wait=wait, as_json=as_json)
+    ended = follow_to_end(client, view.job_id, said, view, follow=follow, wait=wait, as_json=as_json)
     if ended is not None:
         if as_json:
             print_json(client.models.training(view.model, view.name))
-        tell_end(label, ended)
+        print_end(label, ended)
 
 
 def _list(client: Client, model: str, *, as_json: bool) -> None:

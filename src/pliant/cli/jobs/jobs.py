@@ -12,7 +12,17 @@ from pliant.api.jobs import JobDetail, JobPage, JobPatch
 from pliant.cli import formatting
 from pliant.cli.options import JobArgument, JsonOption, leave_out_none
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show, show_facts, show_list, state_text, table, tell
+from pliant.cli.screen import (
+    TableColumn,
+    print_json,
+    print_outcome,
+    say,
+    show,
+    show_facts,
+    show_list,
+    state_text,
+    table,
+)
 from pliant.cli.session import all_jobs, job_id_of, open_client
 from pliant.core.job import Generation, Job, Task
 from pliant.core.lifecycle import JobState
@@ -96,7 +106,7 @@ def set_job(
         changed = client.change(job_id_of(client, job), patch)
     moved = "" if queue is None else f", queue {changed.queue}"
     said = f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.bounds(changed)} tasks{moved}"
-    tell(changed, said, as_json=as_json)
+    print_outcome(changed, said, as_json=as_json)
 
 
 def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
@@ -128,7 +138,7 @@ def stop(
         stopped = client.stop(job_id_of(client, job))
         if wait:
             stopped = client.wait(stopped.id, timeout_s=math.inf)
-    tell(stopped, f"{stopped.id} ({stopped.spec.name}) is {stopped.state.value}", as_json=as_json)
+    print_outcome(stopped, f"{stopped.id} ({stopped.spec.name}) is {stopped.state.value}", as_json=as_json)
 
 
 def _job_row(job: Job) -> list[str | Text]:

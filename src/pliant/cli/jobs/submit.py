@@ -10,7 +10,7 @@ import typer
 from pliant.api.jobs import JobRequest
 from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, options_of, takes
-from pliant.cli.follow import see_through, tell_end
+from pliant.cli.follow import follow_to_end, print_end
 from pliant.cli.jobs.plan import advice
 from pliant.cli.options import JOB, FollowOption, JsonOption, WaitOption, leave_out_none, whole_path
 from pliant.cli.problems import validate
@@ -107,11 +107,11 @@ def _warn_of_parts(request: JobRequest) -> None:
 
 def _report(client: Client, job: Job, *, follow: bool, wait: bool, as_json: bool) -> None:
     said = f"{job.id} ({job.spec.name}) is submitted"
-    ended = see_through(client, job.id, said, job, follow=follow, wait=wait, as_json=as_json)
+    ended = follow_to_end(client, job.id, said, job, follow=follow, wait=wait, as_json=as_json)
     if ended is not None:
         if as_json:
             print_json(ended)
-        tell_end(ended.id, ended)
+        print_end(ended.id, ended)
 
 
 def _script_of(code: Path, given: str | None) -> str:

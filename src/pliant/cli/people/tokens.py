@@ -10,7 +10,7 @@ from pliant.cli import formatting
 from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show_list, tell
+from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show_list
 from pliant.cli.session import open_client
 from pliant.core.access import Permission
 from pliant.core.people import TokenSettings
@@ -88,7 +88,7 @@ def revoke_token(
     """Make a token open nothing any more, at once."""
     with open_client(context) as client:
         client.people.revoke_token(token_id)
-    tell({"id": token_id, "revoked": True}, f"{token_id} opens nothing any more.", as_json=as_json)
+    print_outcome({"id": token_id, "revoked": True}, f"{token_id} opens nothing any more.", as_json=as_json)
 
 
 def _row(token: TokenView) -> list[str]:

@@ -10,7 +10,7 @@ from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.people.secret import ask_new
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, say, show, table, tell
+from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, table
 from pliant.cli.session import open_client
 from pliant.core.access import Role
 from pliant.core.people import UserSettings
@@ -98,7 +98,7 @@ def set_user(
     with open_client(context) as client:
         changed = client.people.change_user(name, patch)
     said = f"{changed.name}: {changed.role.value}, {'active' if changed.active else 'disabled'}"
-    tell(changed, said, as_json=as_json)
+    print_outcome(changed, said, as_json=as_json)
 
 
 @app.command("remove")
@@ -106,4 +106,4 @@ def remove_user(context: typer.Context, name: NameArgument, as_json: JsonOption 
     """Remove a user, with their logins and tokens; what they own stays."""
     with open_client(context) as client:
         client.people.remove_user(name)
-    tell({"name": name, "removed": True}, f"{name} is removed; what they own stays.", as_json=as_json)
+    print_outcome({"name": name, "removed": True}, f"{name} is removed; what they own stays.", as_json=as_json)

@@ -99,7 +99,7 @@ class Upkeep:
                 failed=tuple(failed),
             )
             if chosen and not dry_run:
-                self._tell(done)
+                self._report(done)
             return done
 
     def run(self) -> None:
@@ -180,7 +180,7 @@ class Upkeep:
             case Material.AUDIT:
                 raise AssertionError("the audit log belongs to no job")
 
-    def _tell(self, done: Sweep) -> None:
+    def _report(self, done: Sweep) -> None:
         jobs = [removal.job_id for removal in done.removals if removal.job_id is not None]
         what = [f"{len(jobs)} things of {len(set(jobs))} ended jobs"] if jobs else []
         what += ["old entries of the audit log"] if len(jobs) < len(done.removals) else []
