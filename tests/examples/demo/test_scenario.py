@@ -59,7 +59,7 @@ def test_a_finished_stage_is_marked(recording: Recording) -> None:
 def test_a_watching_thread_that_ended_fails_the_demo(recording: Recording) -> None:
     recording.fail(ConnectionError("gone"))
 
-    with pytest.raises(DemoFailed, match="lost visible of the server: gone"):
+    with pytest.raises(DemoFailed, match="lost sight of the server: gone"):
         recording.at(0.0)
 
 
