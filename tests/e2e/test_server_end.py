@@ -1,5 +1,6 @@
 """Ending the server drains and saves what trains; the next one goes on from there."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -13,7 +14,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 20, 10, 500
 
 
-def test_sigint_saves_at_a_step_boundary_and_the_next_server_goes_on(tmp_path: Path, pace: Pace) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_saves_at_a_step_boundary_and_the_next_server_goes_on(
+    tmp_path: Path, pace: Pace, number: signal.Signals
+) -> None:
     pool = Pool(tmp_path / "home", slots=3)
     pool.up()
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
@@ -21,7 +25,7 @@ def test_sigint_saves_at_a_step_boundary_and_the_next_server_goes_on(tmp_path: P
     with pool.client() as client:
         pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
         tasks = [task.pid for task in client.job(job_id).tasks]
-    assert pool.signal(signal.SIGINT) == 0, pool.log()
+    assert pool.signal(number) == 0, pool.log()
     assert not [pid for pid in tasks if pid is not None and Path(f"/proc/{pid}/comm").exists()]
 
     pace.set(0)
@@ -30,8 +34,12 @@ def test_sigint_saves_at_a_step_boundary_and_the_next_server_goes_on(tmp_path: P
         job = client.wait(job_id, timeout_s=90)
         events = client.events(job_id=job_id, limit=10_000).events
         client.result(job_id, tmp_path / "fetched")
+    memory = Path("/dev/shm") / f"pliant-{os.getuid()}" / (pool.home / "agent" / "memory").read_text()
+    assert memory.exists()
     pool.close()
+    assert not memory.exists()
     assert (job.state, job.reason) == ("completed", job.reason)
+    assert "paused" in [event.data["to"] for event in events if event.kind == "job.state"]
     saved = [event.data["step"] for event in events if event.kind == "checkpoint.saved"]
     resumed = [e.data["step"] for e in events if e.kind == "generation.switched" and e.data["from_size"] == 0]
     assert resumed == [0, *saved]

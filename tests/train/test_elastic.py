@@ -202,7 +202,7 @@ def finished(world: World) -> bool:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
-    world = World(script(60, pause_s=0.0005), tmp_path)
+    world = World(script(20, pause_s=0.0005), tmp_path)
     world.resize(1)
     world.wait_for_size(1)
     while not finished(world) and len(world.activated) < 25:
@@ -217,4 +217,4 @@ def test_random_schedule_of_resizes_and_losses_equals_an_undisturbed_run(tmp_pat
     if not finished(world):
         world.resize(1)
     world.wait_for_end()
-    check(world, 60)
+    check(world, 20)
