@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pliant.core.errors import InvalidInput
 from pliant.core.job import MAX_VIRTUAL_WORKERS
+from pliant.core.registry import NAME
 
 MAX_CONF_BYTES = 1 << 20
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class FrameworkKind(StrEnum):
@@ -136,7 +136,7 @@ def load(folder: Path) -> Frameworks:
 
 def _read_plugin(path: Path) -> Framework:
     name = path.stem
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise _wrong(path, "its name is not letters, digits, dots, dashes and underscores; rename it")
     if any(framework.name == name for framework in BUILT_IN):
         raise _wrong(path, f"{name} is built in; give the plug-in another name")
