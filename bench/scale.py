@@ -27,7 +27,7 @@ import httpx
 from bench._report import Claim, finish, head, spread, table, verdicts
 from bench.peers.processes import Processes
 from bench.peers.server import START_S, Server
-from pliant.client.home import read_record, read_token
+from pliant.client.http.home import read_record, read_token
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric, Progress
 from pliant.core.lifecycle import JobState

@@ -55,6 +55,7 @@ PLANTED = [
     ("train", "train/sum/planted.py", "import pliant.train.state"),
     ("cluster", "cluster/zygote/planted.py", "import pliant.cluster.agent"),
     ("cluster", "cluster/agent/planted.py", "import pliant.cluster.channel"),
+    ("client", "client/http/planted.py", "import pliant.client.nouns.queues"),
     ("catalog", "catalog/models/planted.py", "import pliant.catalog.datasets"),
     ("nouns", "people/planted.py", "import pliant.api.people"),
     ("nouns", "catalog/environments/planted.py", "import pliant.api.environments"),

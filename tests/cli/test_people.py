@@ -19,7 +19,7 @@ from pliant.cli.app import main
 from pliant.cli.jobs.frame import View, draw
 from pliant.cli.screen import console
 from pliant.client import Client
-from pliant.client.credentials import Credentials
+from pliant.client.http.credentials import Credentials
 from pliant.core.access import Role
 
 Run = Callable[..., Done]

@@ -15,9 +15,9 @@ from tests.server.played import PROGRESS, Played
 
 from pliant.api.jobs import JobDetail, JobPatch, JobRequest, LogFile, SlotView
 from pliant.client import Client
-from pliant.client.connection import Connection
-from pliant.client.patience import Patience
-from pliant.client.stream import stream_events
+from pliant.client.http.connection import Connection
+from pliant.client.http.patience import Patience
+from pliant.client.http.stream import stream_events
 from pliant.core.errors import (
     Conflict,
     Forbidden,

@@ -13,7 +13,7 @@ from tests.train.test_elastic import samples_by_epoch
 from pliant.api.jobs import JobPatch
 from pliant.api.trust import Trust
 from pliant.client import Client
-from pliant.client.home import read_record
+from pliant.client.http.home import read_record
 from pliant.core.errors import Unavailable
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

@@ -14,7 +14,7 @@ from tests.client.wires import Cutter
 from pliant.api.datasets import DatasetPatch, DatasetRequest
 from pliant.cli.app import main
 from pliant.client import Client
-from pliant.client.data_source import source_of
+from pliant.client.folders.data_source import source_of
 from pliant.core.dataset import DatasetState
 from pliant.core.errors import InvalidInput, TooLarge
 

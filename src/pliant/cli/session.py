@@ -12,9 +12,9 @@ import typer
 
 from pliant.api.trust import Trust
 from pliant.client import Client
-from pliant.client.credentials import Credentials, Login, same_url
-from pliant.client.home import SERVER_FILE, ServerRecord, read_record, read_token
-from pliant.client.pages import pages
+from pliant.client.http.credentials import Credentials, Login, same_url
+from pliant.client.http.home import SERVER_FILE, ServerRecord, read_record, read_token
+from pliant.client.http.pages import pages
 from pliant.core.errors import Conflict, NotFound, PliantError, Unauthorized, Unavailable
 from pliant.core.job import Job
 from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final

@@ -27,19 +27,19 @@ from pliant.api.jobs import (
 )
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
-from pliant.client.backup import fetch_backup
-from pliant.client.connection import Connection, Params, parse
-from pliant.client.datasets import DatasetClient
-from pliant.client.environments import EnvironmentClient, beside
-from pliant.client.home import read_record, read_token
-from pliant.client.logs import log_files, read_log
-from pliant.client.models import ModelClient, TemplateClient
-from pliant.client.pack import pack
-from pliant.client.patience import observe
-from pliant.client.people import PeopleClient
-from pliant.client.queues import GroupClient, QueueClient
-from pliant.client.result import fetch_result
-from pliant.client.stream import stream_events
+from pliant.client.folders.pack import pack
+from pliant.client.folders.result import fetch_result
+from pliant.client.http.connection import Connection, Params, parse
+from pliant.client.http.home import read_record, read_token
+from pliant.client.http.patience import observe
+from pliant.client.http.stream import stream_events
+from pliant.client.nouns.backup import fetch_backup
+from pliant.client.nouns.datasets import DatasetClient
+from pliant.client.nouns.environments import EnvironmentClient, beside
+from pliant.client.nouns.logs import log_files, read_log
+from pliant.client.nouns.models import ModelClient, TemplateClient
+from pliant.client.nouns.people import PeopleClient
+from pliant.client.nouns.queues import GroupClient, QueueClient
 from pliant.core.errors import InvalidInput, Problem, Unavailable
 from pliant.core.event import Event
 from pliant.core.job import Job

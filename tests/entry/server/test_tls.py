@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from pliant.api.trust import Trust
-from pliant.client.connection import Connection
+from pliant.client.http.connection import Connection
 from pliant.core.errors import InvalidInput, Unavailable
 from pliant.entry.server.listener import Listener, open_listener
 from pliant.entry.server.settings import ServerSettings, read_settings

@@ -19,7 +19,7 @@ from pliant.cli.options import JsonOption
 from pliant.cli.screen import print_json, print_outcome, say
 from pliant.cli.session import client_of, find_record, settings_of
 from pliant.client import Client
-from pliant.client.home import ServerRecord, read_record
+from pliant.client.http.home import ServerRecord, read_record
 from pliant.core.errors import Conflict, PliantError, Unavailable
 from pliant.core.plan import PolicyName
 from pliant.entry.server.database import VARIABLE as DATABASE_VARIABLE

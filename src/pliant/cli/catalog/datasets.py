@@ -18,7 +18,7 @@ from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.session import open_client
 from pliant.client import Client
-from pliant.client.data_source import source_of
+from pliant.client.folders.data_source import source_of
 from pliant.core.dataset import CsvRule, Dataset, DatasetSettings, DatasetState, ImageRule, SplitRule
 from pliant.core.errors import InvalidInput
 

@@ -14,7 +14,7 @@ from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show_facts, show_list
 from pliant.cli.session import open_client
-from pliant.client.environments import REQUIREMENTS
+from pliant.client.nouns.environments import REQUIREMENTS
 from pliant.core.environment import EnvironmentSettings, EnvironmentView
 from pliant.core.errors import InvalidInput
 

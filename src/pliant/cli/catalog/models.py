@@ -15,7 +15,7 @@ from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, show_facts, show_list
 from pliant.cli.session import open_client
-from pliant.client.pages import pages
+from pliant.client.http.pages import pages
 from pliant.core.model import ModelDefinition
 from pliant.core.parameter import Value
 

@@ -14,7 +14,7 @@ from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.session import open_client
-from pliant.client.pages import pages
+from pliant.client.http.pages import pages
 from pliant.core.errors import InvalidInput
 from pliant.core.model import TemplateSettings
 from pliant.core.parameter import Parameter

@@ -16,7 +16,7 @@ from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, state_text
 from pliant.cli.session import open_client
 from pliant.client import Client
-from pliant.client.pages import pages
+from pliant.client.http.pages import pages
 from pliant.core.lifecycle import JobState
 from pliant.core.model import TrainingSettings
 

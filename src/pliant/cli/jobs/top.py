@@ -20,7 +20,7 @@ from pliant.cli.options import JsonOption
 from pliant.cli.screen import console, print_json, print_json_line
 from pliant.cli.session import all_jobs, open_client
 from pliant.client import Client
-from pliant.client.patience import Patience
+from pliant.client.http.patience import Patience
 from pliant.core.errors import Unavailable
 from pliant.core.event import Event, EventKind
 

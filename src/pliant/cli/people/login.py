@@ -12,7 +12,7 @@ from pliant.cli.people.secret import ask, ask_new
 from pliant.cli.screen import print_json, say
 from pliant.cli.session import Server, credentials, is_local, open_client, server_of, settings_of
 from pliant.client import Client
-from pliant.client.credentials import Login
+from pliant.client.http.credentials import Login
 from pliant.core.errors import InvalidInput, NotFound, Unauthorized
 
 UrlOption = Annotated[

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from pliant.client.connection import Connection
+from pliant.client.http.connection import Connection
 from pliant.core.errors import Conflict, Unavailable
 
 _TIMEOUT_S: Final = 600.0

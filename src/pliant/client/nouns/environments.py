@@ -7,9 +7,9 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares
-from pliant.client.connection import parse
-from pliant.client.noun import NounClient
-from pliant.client.pages import pages
+from pliant.client.http.connection import parse
+from pliant.client.http.pages import pages
+from pliant.client.nouns.noun import NounClient
 from pliant.core.environment import EnvironmentView
 from pliant.core.errors import InvalidInput
 

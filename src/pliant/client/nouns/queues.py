@@ -14,7 +14,7 @@ from pliant.api.queues import (
     QueueRequest,
     QueueView,
 )
-from pliant.client.noun import NounClient
+from pliant.client.nouns.noun import NounClient
 
 _QUEUES: Final = TypeAdapter(QueuePage)
 _GROUPS: Final = TypeAdapter(GroupPage)

@@ -13,7 +13,7 @@ from pliant.api.jobs import JobRequest
 from pliant.api.people import TokenRequest, UserPatch, UserRequest
 from pliant.api.trust import Trust
 from pliant.client import Client
-from pliant.client.credentials import Credentials, Login, same_url
+from pliant.client.http.credentials import Credentials, Login, same_url
 from pliant.core.access import Permission, Role
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale, Unauthorized, Unavailable
 
@@ -81,7 +81,7 @@ def test_users_are_made_listed_changed_and_removed(admin: Client) -> None:
 
 
 def test_more_users_than_a_page_holds_are_all_listed(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pliant.client.people._PAGE", 2)
+    monkeypatch.setattr("pliant.client.nouns.people._PAGE", 2)
     names = ["ann", "bob", "cem", "dan", "eve"]
     for name in names:
         admin.people.add_user(UserRequest(name=name, role=Role.VIEWER, password=PASSWORD))

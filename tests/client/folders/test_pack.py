@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.client.lines import lines_of
-from pliant.client.pack import Limits, pack
-from pliant.client.stream import data_of
+from pliant.client.folders.pack import Limits, pack
+from pliant.client.http.lines import lines_of
+from pliant.client.http.stream import data_of
 from pliant.core.errors import InvalidInput, TooLarge
 
 

@@ -9,11 +9,11 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, UploadPage, UploadRequest
-from pliant.client.connection import Params, if_match, parse
-from pliant.client.data_source import DataSource
-from pliant.client.noun import NounClient
-from pliant.client.pages import pages
-from pliant.client.patience import Patience, observe
+from pliant.client.folders.data_source import DataSource
+from pliant.client.http.connection import Params, if_match, parse
+from pliant.client.http.pages import pages
+from pliant.client.http.patience import Patience, observe
+from pliant.client.nouns.noun import NounClient
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import Conflict, NoSpace, PliantError, Unavailable
 from pliant.files.digest import content_digest

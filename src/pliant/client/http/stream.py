@@ -5,9 +5,9 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from pliant.client.connection import Connection, Idle, Params
-from pliant.client.lines import lines_of, text_of
-from pliant.client.patience import Patience
+from pliant.client.http.connection import Connection, Idle, Params
+from pliant.client.http.lines import lines_of, text_of
+from pliant.client.http.patience import Patience
 from pliant.core.errors import InternalError, Unavailable
 from pliant.core.event import Event
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
-from pliant.client.connection import Connection
+from pliant.client.http.connection import Connection
 from pliant.core.errors import Conflict, InternalError
 
 _TIMEOUT_S: Final = 300.0

@@ -21,8 +21,8 @@ from pliant.api.people import (
     UserRequest,
     UserView,
 )
-from pliant.client.connection import Connection, parse
-from pliant.client.pages import pages
+from pliant.client.http.connection import Connection, parse
+from pliant.client.http.pages import pages
 
 _PAGE: Final = 1000
 

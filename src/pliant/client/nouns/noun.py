@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter
 
-from pliant.client.connection import Connection, if_match, parse
+from pliant.client.http.connection import Connection, if_match, parse
 
 View = TypeVar("View")
 

@@ -7,9 +7,9 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from pliant.api.jobs import LogFile
-from pliant.client.connection import Connection, Idle, Params
-from pliant.client.lines import lines_of, text_of
-from pliant.client.patience import Patience
+from pliant.client.http.connection import Connection, Idle, Params
+from pliant.client.http.lines import lines_of, text_of
+from pliant.client.http.patience import Patience
 from pliant.core.errors import Unavailable
 
 _IDLE_S: Final = 60.0

@@ -19,10 +19,10 @@ from pliant.api.models import (
     TrainingRequest,
     TrainingView,
 )
-from pliant.client.connection import Params, if_match, parse
-from pliant.client.noun import NounClient
-from pliant.client.pack import pack
-from pliant.client.result import fetch_folder
+from pliant.client.folders.pack import pack
+from pliant.client.folders.result import fetch_folder
+from pliant.client.http.connection import Params, if_match, parse
+from pliant.client.nouns.noun import NounClient
 
 _TIMEOUT_S: Final = 300.0
 """Of what sends or fetches files."""

@@ -1,0 +1,1 @@
+"""What the client packs and sends, and what it fetches and unpacks."""

@@ -1,0 +1,1 @@
+"""Requests, streams and credentials: how the client reaches a server."""

@@ -1,0 +1,1 @@
+"""What the client offers of each noun."""
