@@ -46,6 +46,7 @@ class ModelRequest(Request, ModelDefinition):
     """A template with what it is trained on and how."""
 
     template: ModelName
+    # a body says which numbers change; the noun has all of them
     hyperparameters: HyperparameterChanges = Field(default_factory=HyperparameterChanges)  # type: ignore[assignment]
 
     @model_validator(mode="after")

@@ -11,9 +11,13 @@ A field that a person may leave out of a request is always there in an answer, s
 
 import inspect
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
+D = TypeVar("D", bound="DataclassInstance")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -26,8 +30,8 @@ def view(cls: type[T]) -> type[T]:
     return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
 
-def fill(kind: type[T], *sources: object, **values: Any) -> T:
+def fill(kind: type[D], *sources: object, **values: Any) -> D:
     """Return a dataclass; what `values` do not say is taken from the first source that has something of its name."""
-    for name in (one.name for one in fields(kind) if one.name not in values):  # type: ignore[arg-type]
+    for name in (one.name for one in fields(kind) if one.name not in values):
         values[name] = next(getattr(source, name) for source in sources if hasattr(source, name))
     return kind(**values)

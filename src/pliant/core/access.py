@@ -1,6 +1,6 @@
 """Who may do what: roles, permissions, and the one table that joins them. Whose a thing is decides the rest."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
@@ -67,6 +67,11 @@ EVERYBODY: Final = "*"
 
 SharedWith = Annotated[tuple[Annotated[str, Input(Len(1, MAX_NAME), Pattern(r"^[^\x00]*$"))], ...], Input(MaxLen(1000))]
 """Names of users, and `EVERYBODY`."""
+
+
+def name_once(users: Iterable[str]) -> tuple[str, ...]:
+    """Return these users in their order, each of them once."""
+    return tuple(dict.fromkeys(users))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pliant.catalog.datasets.imports import Imports, ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads
 from pliant.catalog.sharing import is_visible, require_owner, require_visible, take_page
-from pliant.core.access import Principal, VisibleJobs
+from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.registry import NAME, Kept, Registry, iterate_nouns
@@ -221,7 +221,7 @@ class DatasetCatalog:
 def _apply(dataset: Dataset, changes: Mapping[str, Any]) -> Dataset:
     """Return a data set with these changes; it names nobody twice that it is shared with."""
     dataset = replace(dataset, **changes)
-    return replace(dataset, shared_with=tuple(dict.fromkeys(dataset.shared_with)))
+    return replace(dataset, shared_with=name_once(dataset.shared_with))
 
 
 def _place(dataset: Dataset | None, name: str) -> DataPlace | Problem:

@@ -1,10 +1,11 @@
 """Templates and models: code with its parameters, and what it is trained on and how; and whether all of that fits."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pliant.core import parameter
+from pliant.core.access import name_once
 from pliant.core.errors import Problem
 from pliant.core.hyperparameters import Engine, problems_of
 from pliant.core.input import values_of
@@ -43,11 +44,6 @@ def said_of(kind: type[TemplateSettings | ModelDefinition], settings: object) ->
     """Return the fields of a template or of a model that a person writes, every user of `shared_with` once."""
     values = values_of(kind, settings)
     return {**values, "shared_with": name_once(values["shared_with"])}
-
-
-def name_once(users: Iterable[str]) -> tuple[str, ...]:
-    """Return these users, each of them once."""
-    return tuple(dict.fromkeys(users))
 
 
 def problems_of_model(model: Model) -> tuple[Problem, ...]:

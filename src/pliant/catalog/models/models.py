@@ -7,12 +7,12 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from pliant.catalog.models.model import Model, Template, name_once, problems_of_model, said_of
+from pliant.catalog.models.model import Model, Template, problems_of_model, said_of
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.templates import TemplateCatalog
 from pliant.catalog.models.training import SEPARATOR, Training
 from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
-from pliant.core.access import Principal
+from pliant.core.access import Principal, name_once
 from pliant.core.dataset import Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.hyperparameters import with_changes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar
 
-from pliant.core.access import EVERYBODY, Principal, VisibleJobs
+from pliant.core.access import EVERYBODY, Principal, VisibleJobs, name_once
 from pliant.core.errors import Conflict, InvalidInput, Problem, Stale
 from pliant.core.job import Job, JobId
 from pliant.core.ports import Clock
@@ -75,7 +75,7 @@ class Sharing:
             Stale: it is not at `revision` any more.
         """
         self._check(job, shared_with)
-        share = JobShare(name=job.id, owner=job.owner, shared_with=tuple(dict.fromkeys(shared_with)))
+        share = JobShare(name=job.id, owner=job.owner, shared_with=name_once(shared_with))
         with self._lock:
             kept = self._write(share, revision)
             self._remember(kept.noun)
