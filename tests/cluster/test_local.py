@@ -125,7 +125,8 @@ def test_an_interpreter_without_pliant_is_told_from_a_program_that_fails(tmp_pat
     stage = bring_up(tmp_path, entry="pliant.entry.task:main")
     exits = stage.exits()
     order = stage.order(TaskId("job-1.1"), (0,))
-    stage.cluster.start(replace(order, python=str(bare)))
+    reads = replace(order.confinement, reads=(str(bare),))
+    stage.cluster.start(replace(order, python=str(bare), confinement=reads))
     assert f"{bare} -m pip install pliant" in stage.exit_of(order.task_id, exits).error
 
 
@@ -200,6 +201,7 @@ from pathlib import Path
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
+from pliant.core.confinement import Confinement
 from pliant.core.ports import StartOrder
 class Clock:
     now = staticmethod(time.time)
@@ -208,6 +210,7 @@ settings = AgentSettings(node_id="here", state_dir=Path({str(tmp_path / "agent")
                          entry="tests.contracts.program:main")
 cluster = LocalCluster(AgentThread(settings, clock=Clock(), base_env=os.environ))
 cluster.start(StartOrder(task_id="job-1.1", node_id="here", slots=(0,), argv=(str(folder),), env={{}}, cwd=str(folder),
+                         confinement=Confinement(writes=(str(folder),)),
                          log_dir=str(folder)))
 while not (folder / "began").exists():
     time.sleep(0.01)

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from tests.contracts.cluster import MARKER, NUM_SLOTS
 
 import pliant
+from pliant.core.confinement import Confinement
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import Cluster, ExitFacts, StartOrder, TaskExit
 from pliant.files import step_file
@@ -58,6 +59,7 @@ class ProcessStage(Generic[C]):
             log_dir=str(folder / "log"),
             result_dir=str(folder),
             model=str(folder / "model" / "model.pt"),
+            confinement=Confinement(writes=(str(folder),)),
         )
 
     def hopeless_order(self, task_id: TaskId, slots: tuple[int, ...]) -> StartOrder:

@@ -31,11 +31,11 @@ from pliant.cluster.agent.messages import (
 )
 from pliant.cluster.agent.orders import check
 from pliant.cluster.channel import Channel
-from pliant.cluster.zygote.run_as import refusal
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, LiveTask, Observation, StartOrder, TaskExit
+from pliant.isolation.users import refusal
 
 _BEGIN_S: Final = 30.0
 

@@ -46,15 +46,26 @@ def sweep_session(session_id: int) -> None:
 
     Best called while the leader is a zombie: its number cannot be in use again then.
     """
-    if stamp(session_id) is not None:
-        return
     deadline = time.monotonic() + _SWEEP_S
-    while left := session_members(session_id):
-        for pid in left:
-            _kill_if(pid, session_id)
-        if time.monotonic() > deadline:
-            return
+    while end_session(session_id) and time.monotonic() < deadline:
         time.sleep(_SWEEP_PAUSE_S)
+
+
+def end_session(session_id: int) -> bool:
+    """Send SIGKILL to all that is left of a session whose leader has ended; return whether there was something."""
+    if stamp(session_id) is not None:
+        return False
+    left = session_members(session_id)
+    for pid in left:
+        _kill_if(pid, session_id)
+    return bool(left)
+
+
+def children() -> tuple[int, ...]:
+    """Return the children of this process, which has one thread, also those that have ended."""
+    with suppress(OSError):
+        return tuple(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+    return tuple(pid for pid in _pids() if (fields := _stat(pid)) is not None and int(fields[1]) == os.getpid())
 
 
 def session_members(session_id: int) -> tuple[int, ...]:

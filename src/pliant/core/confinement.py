@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 IsolationMode = Literal["auto", "required", "off"]
-"""`auto`: whatever this machine can. `required`: nothing starts where a wall is missing. `off`: modes of files alone."""
+"""`auto`: what this machine can. `required`: nothing starts where a wall is missing. `off`: modes of files alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,8 @@ class Confinement:
     """Whom it runs as; None: the server's own user."""
     writes: tuple[str, ...] = ()
     """Folders of its own: read, write, execute. They become the user's with all they hold, unless they are already."""
+    shares: tuple[str, ...] = ()
+    """Folders that it may write to as well as their modes let it; they stay whose they are."""
     reads: tuple[str, ...] = ()
     """Folders and files that it may read and execute, and not write."""
     hides: tuple[str, ...] = ()

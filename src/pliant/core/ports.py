@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pliant.core.access import VisibleJobs
 from pliant.core.chart import Series
+from pliant.core.confinement import Confinement
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, Metric, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState
@@ -26,19 +27,6 @@ class Clock(Protocol):
     def now(self) -> float:
         """Return seconds since the epoch, UTC."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunAs:
-    """Another user of the operating system that a process runs as, and what that user is given access to."""
-
-    user: str
-    owns: tuple[str, ...]
-    """Folders that become the user's with all that is in them, unless they are already."""
-    passes: tuple[str, ...]
-    """Folders of ours that only processes of such tasks may pass through, without listing them."""
-    reads: tuple[str, ...] = ()
-    """Files and folders of ours that only processes of such tasks may read; what is not ours stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +54,8 @@ class StartOrder:
     """It is ended when it and all that it has started use more; None for no limit."""
     sees: tuple[int, ...] = ()
     """Slots whose devices the process can see, in this order; its own if empty."""
-    run_as: RunAs | None = None
-    """None: it runs as the agent's own user."""
-    read_only: tuple[str, ...] = ()
-    """Folders that it shall read and not write; where the machine cannot keep to that, their modes count alone."""
+    confinement: Confinement = field(default_factory=Confinement)
+    """What it may reach of the node; the agent adds what is the node's own: scratch space and devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,11 +136,8 @@ class Cluster(Protocol):
         """
         ...
 
-    def refuses_user(self, user: str, home: str) -> str:
-        """Return why no process can run as this user of the operating system, in words; empty if they can.
-
-        `home` is the folder that holds the folders of all jobs.
-        """
+    def refuses_user(self, user: str) -> str:
+        """Return why no process can run as this user of the operating system, in words; empty if they can."""
         ...
 
     def start(self, order: StartOrder) -> None:

@@ -86,7 +86,7 @@ def missing(entered: Entered) -> tuple[str, ...]:
 def _mount(confinement: Confinement, account: Account | None) -> bool:
     """Change what the process sees; tell whether this machine lets it."""
     system = system_paths.readable(hidden=confinement.hides)
-    shown = (*system, *confinement.writes)
+    shown = (*system, *confinement.writes, *confinement.shares)
     closed = () if account is None else tuple(closed_folders((*shown, *confinement.reads), account))
     replaced = [(place, confinement.temporary) for place in _TEMPORARY if confinement.temporary is not None]
     if confinement.memory is not None:
@@ -138,7 +138,7 @@ def _rules(confinement: Confinement, *, has_mounts: bool) -> Iterator[Rule]:
     yield Rule(path=system_paths.PROCESSES, rights=landlock.LIST)
     for path in (*system_paths.DEVICES, *confinement.devices):
         yield Rule(path=path, rights=landlock.DEVICE)
-    for path in confinement.writes:
+    for path in (*confinement.writes, *confinement.shares):
         yield Rule(path=path, rights=landlock.WRITE)
     if has_mounts and confinement.temporary is not None:
         for place in _TEMPORARY:

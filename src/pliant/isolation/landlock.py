@@ -1,8 +1,8 @@
 """Landlock: a process gives up the file system, but for folders that it names, and the way to signal strangers.
 
 Source: https://docs.kernel.org/userspace-api/landlock.html. A kernel knows a number of rights, which its ABI tells;
-what a ruleset handles is forbidden to the process and to all that it starts, except below the folders of its rules. Rules
-only allow: there is no "all but". A layer cannot be left.
+what a ruleset handles is forbidden to the process and to all that it starts, except below the folders of its rules.
+Rules only allow: there is no "all but". A layer cannot be left.
 
 Knows no confinement. Invariant: a right that the kernel does not know is not asked for.
 """

@@ -183,7 +183,8 @@ def _open_or_make(name: str, at: int, *, is_folder: bool) -> int:
         here = os.open(name, _LOOK, dir_fd=at)
     except FileNotFoundError:
         if is_folder:
-            os.mkdir(name, 0o711, dir_fd=at)
+            os.mkdir(name, 0o700, dir_fd=at)
+            os.chmod(name, 0o711, dir_fd=at)  # whatever the umask is
         else:
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=at))
         here = os.open(name, _LOOK, dir_fd=at)

@@ -10,7 +10,7 @@ from typing import Final
 
 _PASSED: Final = frozenset(
     {
-        *("LANG", "LANGUAGE", "TZ", "TERM", "PATH", "LD_LIBRARY_PATH"),
+        *("LANG", "LANGUAGE", "TZ", "TERM", "PATH", "LD_LIBRARY_PATH", "PYTHONPATH"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
         *("CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"),
         *("TORCH_CPP_LOG_LEVEL", "OMP_PROC_BIND", "OMP_PLACES", "MALLOC_ARENA_MAX"),

@@ -76,7 +76,7 @@ class SimCluster:
         )
         return Observation(nodes=tuple(self._nodes.values()), tasks=tasks)
 
-    def refuses_user(self, user: str, home: str) -> str:  # noqa: ARG002 - the port's
+    def refuses_user(self, user: str) -> str:
         return "" if user in self.users else f"there is no user {user!r} on this machine"
 
     def free_address(self, node_id: NodeId) -> Address:

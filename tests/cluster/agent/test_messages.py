@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from pliant.cluster.agent.messages import FROM_AGENT, TO_AGENT, FromAgent, Start, ToAgent
 from pliant.cluster.json_lines import decode, encode
+from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import NodeId, TaskId
-from pliant.core.ports import RunAs, StartOrder
+from pliant.core.ports import StartOrder
 
 START = Start(
     order=StartOrder(
@@ -20,8 +21,7 @@ START = Start(
         log_dir="/l",
         sees=(1,),
         memory_bytes=1 << 40,
-        run_as=RunAs(user="nobody", owns=("/o",), passes=(), reads=("/r", "/s")),
-        read_only=("/d",),
+        confinement=Confinement(user=RunAs(name="nobody"), writes=("/o",), reads=("/r", "/s"), hides=("/h",)),
     )
 )
 
@@ -54,7 +54,7 @@ def test_an_order_arrives_whole_and_in_one_line() -> None:
         (b"[1, 3]", b'"13"'),
         (b"[1, 3]", b"[1, true]"),
         (b'"cwd"', b'"pwd"'),
-        (b'"user": "nobody"', b'"user": null'),
+        (b'"name": "nobody"', b'"name": null'),
         (b"{", b"["),
     ],
 )

@@ -12,6 +12,11 @@ import pynvml
 
 _log = logging.getLogger(__name__)
 
+_FOR_ALL_GPUS = (
+    *("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"),
+    *("/dev/nvidia-caps", "/dev/infiniband", "/dev/gdrdrv"),
+)
+"""Whoever uses one GPU needs them; `nvidia-caps` holds those of MIG, `infiniband` those of a fast network."""
 _NO_DRIVER = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
 
@@ -23,6 +28,8 @@ class Devices:
     num_cpus: int
     gpus: tuple[str, ...] = ()
     """What CUDA_VISIBLE_DEVICES calls each slot's GPU; empty if the slots are shares of the CPU."""
+    files: tuple[str, ...] = ()
+    """The device file of each slot's GPU."""
 
 
 def discover(num_slots: int | None, env: Mapping[str, str]) -> Devices:
@@ -41,7 +48,8 @@ def discover(num_slots: int | None, env: Mapping[str, str]) -> Devices:
             )
         return Devices(num_slots=num_slots, num_cpus=num_cpus)
     gpus = visible(_gpu_uuids(), env.get("CUDA_VISIBLE_DEVICES"))
-    return Devices(num_slots=len(gpus) or num_cpus, num_cpus=num_cpus, gpus=gpus)
+    files = tuple(f"/dev/nvidia{_minor_number(int(gpu))}" for gpu in gpus)
+    return Devices(num_slots=len(gpus) or num_cpus, num_cpus=num_cpus, gpus=gpus, files=files)
 
 
 def visible(uuids: Sequence[str], setting: str | None) -> tuple[str, ...]:
@@ -74,6 +82,11 @@ def confine(devices: Devices, slots: Sequence[int], sees: Sequence[int] = ()) ->
     }
 
 
+def device_files(devices: Devices, slots: Sequence[int]) -> tuple[str, ...]:
+    """Return the files that a task with these slots needs to reach its GPUs, and none of others."""
+    return (*(devices.files[slot] for slot in slots), *_FOR_ALL_GPUS) if devices.files else ()
+
+
 def share_of_threads(devices: Devices, slots: Sequence[int]) -> int:
     """Return how many threads a task with these slots may use; at least 1."""
     return max(1, devices.num_cpus * len(slots) // devices.num_slots)
@@ -89,6 +102,17 @@ def _index_of(name: str, uuids: Sequence[str]) -> int | None:
         return int(name) if int(name) < len(uuids) else None
     found = [index for index, uuid in enumerate(uuids) if name and uuid.startswith(name)]
     return found[0] if len(found) == 1 else None
+
+
+def _minor_number(index: int) -> int:
+    """Return the number in the name of a GPU's device file; it is the index nearly always."""
+    pynvml.nvmlInit()
+    try:
+        return int(pynvml.nvmlDeviceGetMinorNumber(pynvml.nvmlDeviceGetHandleByIndex(index)))
+    except pynvml.NVMLError:
+        return index
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def _gpu_uuids() -> list[str]:

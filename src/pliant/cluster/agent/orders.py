@@ -1,13 +1,15 @@
-"""Whether a node can carry out an order, and the launch that the zygote gets for it. Pure."""
+"""Whether a node can carry out an order, and what the task's process gets for it. Pure."""
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 
-from pliant.cluster.agent.devices import Devices, confine, share_of_threads
-from pliant.cluster.zygote.messages import Launch
-from pliant.cluster.zygote.run_as import with_memory
+from pliant.cluster.agent.devices import Devices, confine, device_files, share_of_threads
+from pliant.cluster.agent.settings import AgentSettings
+from pliant.cluster.agent.space import TaskSpace
+from pliant.cluster.zygote.messages import Program
+from pliant.core.confinement import Confinement
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
 from pliant.core.task_environment import TaskNode
@@ -40,36 +42,46 @@ def check(order: StartOrder, node_id: NodeId, num_slots: int, holders: Mapping[i
             raise ValueError(f"slot {slot} of node {order.node_id} is held by task {holders[slot]}; wait for its exit")
 
 
-def launch_of(
-    order: StartOrder,
-    host: str,
-    devices: Devices,
-    base_env: Mapping[str, str],
-    memory_of: Callable[[str], Path | None],
-) -> Launch:
-    """Return what the zygote is asked for: the order, its environment completed by what only this node knows."""
-    job_id = order.env.get("PLIANT_JOB_ID", "")
-    memory = memory_of(job_id) if _TASK_ID.fullmatch(job_id) else None
-    node = TaskNode(
-        host=host,
-        num_threads=share_of_threads(devices, order.slots),
-        memory_dir=None if memory is None else str(memory),
-    )
-    env = {"PYTHONUNBUFFERED": "1", **order.env, **node.to_env(), **confine(devices, order.slots, order.sees)}
-    run_as = order.run_as
-    if run_as is not None and memory is not None:
-        run_as = with_memory(run_as, memory)
+def program_of(
+    order: StartOrder, settings: AgentSettings, devices: Devices, base_env: Mapping[str, str], space: TaskSpace
+) -> Program:
+    """Return what a child becomes: the order, completed by what only this node knows."""
+    node = TaskNode(host=settings.host, num_threads=share_of_threads(devices, order.slots), memory_dir=space.memory_dir)
+    env = {
+        "PYTHONUNBUFFERED": "1",
+        **space.variables(),
+        **order.env,
+        **node.to_env(),
+        **confine(devices, order.slots, order.sees),
+    }
     paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
     if paths:
         env["PYTHONPATH"] = os.pathsep.join(paths)
-    return Launch(
+    return Program(
         task_id=order.task_id,
-        slots=order.slots,
         argv=order.argv,
         env=env,
         cwd=order.cwd,
         log_dir=order.log_dir,
         python=order.python,
-        run_as=run_as,
-        read_only=order.read_only,
+        confinement=_confinement(order.confinement, settings, space, device_files(devices, order.sees or order.slots)),
+    )
+
+
+def _confinement(
+    ordered: Confinement, settings: AgentSettings, space: TaskSpace, devices: tuple[str, ...]
+) -> Confinement | None:
+    if settings.isolation == "off" and ordered.user is None:
+        return None
+    writes = (*ordered.writes, *filter(None, (space.home, space.memory_dir)))
+    return replace(
+        ordered,
+        writes=writes,
+        shares=settings.may_write,
+        reads=(*ordered.reads, *settings.may_read),
+        hides=(*ordered.hides, *settings.hides),
+        temporary=space.temporary,
+        memory=space.memory,
+        devices=devices,
+        required=settings.isolation == "required",
     )

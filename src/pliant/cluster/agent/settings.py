@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from pliant.core.confinement import IsolationMode
 from pliant.core.job import NodeId
 
 PRELOAD: Final = ("pliant.train", "pliant.entry.task", "torch._dynamo")
@@ -27,6 +28,12 @@ class AgentSettings:
     """The address that peers reach this machine's tasks at."""
     memory_root: Path | None = None
     """Made if missing, in shared memory: what the tasks of a job keep there outlives them; None: there is none."""
+    isolation: IsolationMode = "auto"
+    may_read: tuple[str, ...] = ()
+    """Folders and files that all tasks may read, as far as their modes allow."""
+    may_write: tuple[str, ...] = ()
+    hides: tuple[str, ...] = ()
+    """Folders that no task sees anything of, besides those that an order names."""
     preload: tuple[str, ...] = PRELOAD
     """Modules that the zygote imports, so that tasks need not."""
     entry: str = ENTRY

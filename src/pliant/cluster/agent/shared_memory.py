@@ -42,7 +42,7 @@ class SharedMemory:
         try:
             _make_private(root)
             with hold_lock(root):  # an agent that has not locked its new folder yet would look like one that is gone
-                self._own = root / _owner_name(state_dir)
+                self._own = root / owner_of(state_dir)
                 self._claim(self._own, state_dir)
                 for other in root.iterdir():
                     if other != self._own and _is_orphaned(other):
@@ -99,7 +99,7 @@ class SharedMemory:
 
 
 def _make_private(root: Path) -> None:
-    """Make a folder that only this user can use; a group may pass through (see `pliant.cluster.zygote.run_as`).
+    """Make a folder that only this user can use; a group may pass through (see `pliant.isolation.users`).
 
     Raises:
         OSError: it cannot be made, or somebody else made it.
@@ -110,7 +110,8 @@ def _make_private(root: Path) -> None:
         raise PermissionError(f"{root} is not a folder of this user's alone (mode 700); remove it")
 
 
-def _owner_name(state_dir: Path) -> str:
+def owner_of(state_dir: Path) -> str:
+    """Return the random name by which an agent's folders outside its state folder are known."""
     path = state_dir / _NAME
     if not path.exists() or not path.read_text().isalnum():
         write_whole(path, secrets.token_hex(8).encode(), durable=False)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pliant.cluster import process
+from pliant.cluster.agent.space import TaskSpace
 from pliant.cluster.zygote import records
-from pliant.cluster.zygote.messages import Launch
+from pliant.cluster.zygote.messages import Program
 from pliant.cluster.zygote.records import Record
 
 
@@ -15,8 +16,11 @@ class TaskProcess:
     """A task that holds slots. Two of them are never equal."""
 
     record: Record
-    launch: Launch | None = None
-    """Until the zygote has it."""
+    program: Program | None = None
+    """Until the zygote is told."""
+    space: TaskSpace = field(default_factory=TaskSpace)
+    end: tuple[int | None, str] | None = None
+    """Exit code and error, once its process is gone; what is left of it may live."""
     pidfd: int | None = None
     """While the process is watched."""
     cause: str = ""

@@ -19,18 +19,22 @@ from pliant.cluster.agent.devices import Devices, thread_limits
 from pliant.cluster.agent.exit_facts import collect
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
-from pliant.cluster.agent.orders import check, launch_of
+from pliant.cluster.agent.orders import check, program_of
 from pliant.cluster.agent.settings import AgentSettings
-from pliant.cluster.agent.shared_memory import SharedMemory
+from pliant.cluster.agent.shared_memory import owner_of
+from pliant.cluster.agent.space import Spaces
 from pliant.cluster.agent.task_process import TaskProcess
+from pliant.cluster.json_lines import encode
 from pliant.cluster.zygote import records
 from pliant.cluster.zygote.handle import ZygoteProcess
-from pliant.cluster.zygote.messages import Ended, Started, ZygoteMessage
+from pliant.cluster.zygote.messages import Ended, Launch, Started, ZygoteMessage
 from pliant.cluster.zygote.records import Record
 from pliant.cluster.zygote.zygote import ZygoteSettings
 from pliant.core.job import JobId, TaskId
-from pliant.core.ports import Clock, LiveTask, StartOrder, TaskExit
-from pliant.core.task_environment import TaskNode
+from pliant.core.ports import Clock, ExitFacts, LiveTask, StartOrder, TaskExit
+from pliant.files.folder import write_whole
+from pliant.isolation import control_groups
+from pliant.isolation.control_groups import ControlGroups
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +46,8 @@ _POLL_S: Final = 0.005
 _FLUSH_S: Final = 2.0
 _ZYGOTE_END_S: Final = 8.0
 _SPENT_IDS_PER_MESSAGE: Final = 1000
+_MAX_PROCESSES: Final = 32_768
+"""Of one task, threads among them."""
 _NEVER_STARTED: Final = "the server ended before the task was started; a new task takes its place"
 
 
@@ -81,7 +87,8 @@ class Tasks:
         self._tasks: dict[TaskId, TaskProcess] = {}
         self._spent: set[TaskId] = set()
         self._unacknowledged: dict[TaskId, tuple[TaskExit, Record | None]] = {}
-        self._memory = SharedMemory(settings.memory_root, self._state_dir)
+        self._spaces = Spaces(self._state_dir, settings.memory_root)
+        self._groups = ControlGroups(owner_of(self._state_dir))
         self._memory_check = MemoryCheck()
         self._adopt()
         self._zygote: ZygoteProcess | None = None
@@ -101,8 +108,9 @@ class Tasks:
         except ValueError as error:
             self._report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
             return
-        launch = launch_of(order, self._settings.host, self._devices, self._base_env, self._memory.folder)
-        self._tasks[order.task_id] = TaskProcess(record=_record_of(order), launch=launch)
+        space = self._spaces.of(order.env.get("PLIANT_JOB_ID") or order.task_id)
+        program = program_of(order, self._settings, self._devices, self._base_env, space)
+        self._tasks[order.task_id] = TaskProcess(record=_record_of(order), program=program, space=space)
 
     def send_signal(self, task_id: TaskId, number: int) -> None:
         """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
@@ -110,8 +118,8 @@ class Tasks:
             task.send_signal(number)
 
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
-        """Remove what the tasks of all other jobs have left in shared memory."""
-        self._memory.retain(job_ids)
+        """Remove what the tasks of all other jobs have left in their spaces."""
+        self._spaces.retain(job_ids)
 
     def resend_exits(self) -> None:
         """Send every exit again that was not acknowledged."""
@@ -132,11 +140,12 @@ class Tasks:
         """Do all that can be done now: start what is noted, finish what is gone, end what uses too much memory."""
         self._send_launches()
         self._finish_gone()
+        self._finish_ended()
         self._enforce_memory_limits()
 
     def wait_s(self) -> float | None:
         """Return after how many seconds `advance` is to be called though no file is ready; None: whenever."""
-        if any(task.gone_at is not None for task in self._tasks.values()):
+        if any(task.gone_at is not None or task.end is not None for task in self._tasks.values()):
             return _POLL_S
         return CHECK_EVERY_S if any(task.record.memory_bytes for task in self._tasks.values()) else None
 
@@ -153,7 +162,8 @@ class Tasks:
             zygote.end(_FLUSH_S if idle else 0.0, force=idle and zygote.warm is None)
         for task in self._tasks.values():
             self._unwatch(task)
-        self._memory.close()
+        self._spaces.close()
+        self._groups.close()
 
     # the zygote
 
@@ -186,7 +196,7 @@ class Tasks:
             started = replace(task.record, pid=message.pid, stamp=message.stamp)
             self._watch(task, replace(started, zygote_pid=zygote.pid, zygote_stamp=zygote.stamp))
         else:
-            self._finish(task, message.exit_code, message.error)
+            self._end(task, message.exit_code, message.error)
 
     def _replace_zygote(self, zygote: ZygoteProcess) -> None:
         """Let the next start bring up a zygote; learn what became of the tasks that this one was to start.
@@ -200,23 +210,26 @@ class Tasks:
         _log.warning(
             "the zygote %s has ended; the next start brings up a new one (log: %s)", zygote.pid, zygote.log_path
         )
-        unknown = [task for task in self._tasks.values() if task.launch is None and task.record.pid is None]
+        unknown = [task for task in self._tasks.values() if task.program is None and task.record.pid is None]
         for task in unknown:
             self._resolve(task, f"the process that starts tasks has ended; its log is {zygote.log_path}")
 
     def _send_launches(self) -> None:
         """Record the tasks that were ordered since the last tick, and pass them on to the zygote."""
-        for task in [task for task in self._tasks.values() if task.launch is not None]:
-            launch, task.launch = task.launch, None
-            assert launch is not None, "only tasks with a launch are listed"
+        for task in [task for task in self._tasks.values() if task.program is not None]:
+            program, task.program = task.program, None
+            assert program is not None, "only tasks with a program are listed"
+            task.record = replace(task.record, group=self._groups.make(program.task_id, _limits(task.record)))
             try:
                 if not records.begin(self._state_dir, task.record, term=self._term):
                     return
                 zygote = self._zygote or self._start_zygote()
-                self._memory.make(TaskNode.from_env(launch.env).memory_dir)
-                zygote.order(launch)
+                self._spaces.make(task.space)
+                path = records.program_path(self._state_dir, program.task_id)
+                write_whole(path, encode(replace(program, group=task.record.group)), durable=False)
+                zygote.order(Launch(task_id=program.task_id, slots=task.record.slots))
             except (OSError, ValueError) as error:
-                self._finish(task, None, f"this machine cannot start a process: {error}")
+                self._end(task, None, f"this machine cannot start a process: {error}")
         if self._zygote is not None:
             more = selectors.EVENT_WRITE if self._zygote.flush() else 0
             self._selector.modify(self._zygote, selectors.EVENT_READ | more, partial(self._receive_from, self._zygote))
@@ -241,9 +254,9 @@ class Tasks:
         """Learn from its record what became of a task of which no zygote reports."""
         record = records.read(self._state_dir, task.record.task_id) or task.record
         if record.ended_at is not None:
-            self._finish(task, record.exit_code, record.error)
+            self._end(task, record.exit_code, record.error)
         elif record.pid is None:
-            self._finish(task, None, never_started)
+            self._end(task, None, never_started)
         else:
             self._watch(task, record)
 
@@ -267,11 +280,11 @@ class Tasks:
         for gone_at, task in sorted(gone, key=itemgetter(0)):  # who died of another's death is reported after it
             record = task.read_end(self._state_dir)
             if record is not None:
-                self._finish(task, record.exit_code, record.error)
+                self._end(task, record.exit_code, record.error)
             elif not task.is_zygote_alive() or time.monotonic() > gone_at + _EXIT_CODE_TIMEOUT_S:
                 if task.record.pid is not None:
                     process.sweep_session(task.record.pid)
-                self._finish(task, None, "")
+                self._end(task, None, "")
 
     def _enforce_memory_limits(self) -> None:
         limited = [task.record for task in self._tasks.values() if task.pidfd is not None and not task.cause]
@@ -279,12 +292,31 @@ class Tasks:
             self._tasks[task_id].cause = cause
             self.send_signal(task_id, signal.SIGKILL)
 
-    def _finish(self, task: TaskProcess, exit_code: int | None, error: str) -> None:
-        """Free the slots of a task that has ended, and report it."""
-        task_id = task.record.task_id
+    def _end(self, task: TaskProcess, exit_code: int | None, error: str) -> None:
+        """Note how a task's process ended; it keeps its slots while anything in its control group lives."""
         self._unwatch(task)
+        task.gone_at = None
+        task.end = (exit_code, error)
+        if task.record.group is None or control_groups.is_empty(task.record.group):
+            self._finish(task, exit_code, error)
+        else:
+            control_groups.kill(task.record.group)
+
+    def _finish_ended(self) -> None:
+        for task in [task for task in self._tasks.values() if task.end is not None]:
+            if task.end is not None and control_groups.is_empty(task.record.group or ""):
+                self._finish(task, *task.end)
+
+    def _finish(self, task: TaskProcess, exit_code: int | None, error: str) -> None:
+        """Free the slots of a task of which nothing lives, and report it."""
+        task_id = task.record.task_id
         del self._tasks[task_id]
+        if task.record.group is not None:
+            control_groups.remove(task.record.group)
+        records.program_path(self._state_dir, task_id).unlink(missing_ok=True)
         facts = collect(task.record, out_of_memory=bool(task.cause))
+        if lacks := _lacks_pliant(task.record, exit_code, facts):
+            exit_code, error = None, lacks
         ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
         self._report(ended, replace(task.record, ended_at=self._clock.now(), exit_code=exit_code, error=error))
 
@@ -311,6 +343,21 @@ def _readiness(zygote: ZygoteProcess | None) -> Readiness:
     )
 
 
+def _limits(record: Record) -> dict[str, str]:
+    """Return what the control group of a task is limited to."""
+    memory = {} if record.memory_bytes is None else {"memory.max": str(record.memory_bytes), "memory.oom.group": "1"}
+    return {**memory, "pids.max": str(_MAX_PROCESSES), "cpu.weight": str(min(100 * len(record.slots), 10_000))}
+
+
+def _lacks_pliant(record: Record, exit_code: int | None, facts: ExitFacts) -> str:
+    """Return why a cold start came to nothing, if the reason is that the interpreter has no Pliant."""
+    if record.python is None or exit_code != 1:
+        return ""
+    if "No module named 'pliant'" not in facts.stderr and "No module named pliant" not in facts.stderr:
+        return ""
+    return f"Pliant is not installed for {record.python}; install it there: {record.python} -m pip install pliant"
+
+
 def _record_of(order: StartOrder) -> Record:
     return Record(
         task_id=order.task_id,
@@ -319,4 +366,5 @@ def _record_of(order: StartOrder) -> Record:
         log_dir=order.log_dir,
         result_dir=order.result_dir,
         model=order.model,
+        python=order.python,
     )

@@ -9,7 +9,6 @@ import atexit
 import importlib
 import importlib.metadata  # what `invalidate_caches` would import too late: after the task became another user
 import io
-import logging
 import os
 import random
 import signal
@@ -18,88 +17,109 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 from pliant.cluster import process
-from pliant.cluster.zygote.messages import Launch
-from pliant.cluster.zygote.read_only import make_read_only
-from pliant.cluster.zygote.run_as import grant_access, switch_user
-
-_log = logging.getLogger(__name__)
+from pliant.cluster.json_lines import decode
+from pliant.cluster.zygote.messages import PROGRAM, Program
+from pliant.isolation.enter import enter
+from pliant.isolation.system_calls import adopt_orphans
 
 CANNOT_START = 127
 """Exit code of a child that could not become its task; it has sent the reason to the zygote."""
+_LOG = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+"""What is there already may be anything that an earlier task of the job has left."""
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def become(launch: Launch, entry: str, handshake: socket.socket) -> NoReturn:
+def become(path: Path, entry: str, handshake: socket.socket, *, cold: bool) -> NoReturn:
     """Become the task as soon as the zygote says so; end at once if the zygote dies before.
 
     Args:
-        launch: what to become.
+        path: the file that says what to become. It is removed.
         entry: `module:function`; called with the arguments in this process, or run as a program by another interpreter.
         handshake: the zygote sends a byte once the record is written; the child sends why it could not start.
+        cold: run it by a fresh interpreter, whatever the file says.
     """
     code = CANNOT_START
     try:
         os.setsid()
+        adopt_orphans()  # whatever it starts stays below it, also what detaches itself
+        program = _read(path)
+        _join(program.group)
         if handshake.recv(1):
-            code = _run_task(launch, entry, handshake)
+            if cold and program.python is None:
+                program = replace(program, python=sys.executable)
+            code = _run_task(program, entry, handshake)
     finally:
         os._exit(code)
 
 
-def _run_task(launch: Launch, entry: str, handshake: socket.socket) -> int:
-    error = _prepare(launch, handshake)
-    if not error and launch.python is not None:
-        error = _run_other_python(launch, launch.python, entry)
+def _read(path: Path) -> Program:
+    line = path.read_bytes()
+    path.unlink(missing_ok=True)
+    return decode(line, PROGRAM)
+
+
+def _join(group: str | None) -> None:
+    """Move into the control group; before the record is written, since the kernel may take its time."""
+    if group is not None:
+        with suppress(OSError):  # it is gone, or the machine refuses: the subreapers remain
+            Path(group, "cgroup.procs").write_text("0")
+
+
+def _run_task(program: Program, entry: str, handshake: socket.socket) -> int:
+    error = _prepare(program, handshake)
+    if not error and program.python is not None:
+        error = _run_other_python(program, program.python, entry)
     if error:
         handshake.sendall(error.encode())
         return CANNOT_START
     handshake.close()
-    _set_up_interpreter(launch, entry)
-    return _run(entry, launch.argv)
+    _set_up_interpreter(program, entry)
+    return _run(entry, program.argv)
 
 
-def _prepare(launch: Launch, handshake: socket.socket) -> str:
-    """Take the task's signals, files, folder and environment; return why that is impossible, or nothing."""
+def _prepare(program: Program, handshake: socket.socket) -> str:
+    """Take the task's signals, walls, files, folder and environment; return why that is impossible, or nothing."""
+    os.umask(0o077)
+    _restore_signals(to_exec=program.python is not None)
     try:
-        _restore_signals(to_exec=launch.python is not None)
-        if launch.run_as is not None:
-            grant_access(launch.run_as)
-        _mount_read_only(launch)
-        home = {} if launch.run_as is None else switch_user(launch.run_as)
+        user = _enter(program)
     except OSError as error:
-        return f"it cannot run as another user ({error}); see who runs this machine"
+        return f"it cannot be kept apart from others ({error}); see who runs this machine"
     try:
-        _open_logs(Path(launch.log_dir))
+        _open_logs(Path(program.log_dir))
         process.close_files(but=handshake.fileno())
-        os.environ.update({**home, **launch.env})
+        os.environ.update({**user, **program.env})
     except OSError as error:
-        return f"its log folder {launch.log_dir} cannot be used ({error}); make room there, or let Pliant write there"
+        return f"its log folder {program.log_dir} cannot be used ({error}); make room there, or let Pliant write there"
     except ValueError as error:
         return f"its environment cannot be set ({error}); take the bad value out of the job's env"
     try:
-        os.chdir(launch.cwd)
+        os.chdir(program.cwd)
     except OSError as error:
-        return f"its folder {launch.cwd} cannot be entered ({error}); the job's code may have been removed"
+        return f"its folder {program.cwd} cannot be entered ({error}); the job's code may have been removed"
+    if os.path.realpath(os.getcwd()) != os.path.realpath(program.cwd):
+        return f"its folder {program.cwd} leads elsewhere; the job's code may have been removed"
     return ""
 
 
-def _mount_read_only(launch: Launch) -> None:
-    """Keep the task from writing where it shall only read; where that is refused, the modes of the files remain."""
-    try:
-        make_read_only(launch.read_only)
-    except OSError as error:
-        if os.geteuid() == 0:  # else the modes bind
-            _log.warning("task %s can write in %s: %s", launch.task_id, ", ".join(launch.read_only), error)
+def _enter(program: Program) -> dict[str, str]:
+    """Enter the confinement; return the variables that say who the process is then."""
+    if program.confinement is None:
+        return {}
+    entered = enter(program.confinement)
+    name = entered.account.name if entered.account is not None else ""
+    return {"USER": name, "LOGNAME": name} if name else {}
 
 
-def _run_other_python(launch: Launch, python: str, entry: str) -> str:
+def _run_other_python(program: Program, python: str, entry: str) -> str:
     """Become another interpreter; return why that is impossible."""
     try:
-        os.execvp(python, [python, "-m", entry.partition(":")[0], *launch.argv])
+        os.execvp(python, [python, "-m", entry.partition(":")[0], *program.argv])
     except (OSError, ValueError) as error:
         return f"the Python interpreter {python} cannot be run ({error}); give the path of one that exists"
 
@@ -119,16 +139,16 @@ def _open_logs(log_dir: Path) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     for target, name in ((1, "stdout"), (2, "stderr")):
-        os.dup2(os.open(log_dir / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), target)
+        os.dup2(os.open(log_dir / name, _LOG, 0o600), target)
 
 
-def _set_up_interpreter(launch: Launch, entry: str) -> None:
+def _set_up_interpreter(program: Program, entry: str) -> None:
     """Make the running interpreter what a fresh one with this environment, folder and arguments would be."""
     paths = os.environ.get("PYTHONPATH", "")
-    front = [launch.cwd, *(str(Path(path).absolute()) for path in paths.split(os.pathsep) if path)]
+    front = [program.cwd, *(str(Path(path).absolute()) for path in paths.split(os.pathsep) if path)]
     sys.path[:] = [*front, *(path for path in sys.path if path not in front)]
     importlib.invalidate_caches()
-    sys.argv = [entry.partition(":")[0], *launch.argv]
+    sys.argv = [entry.partition(":")[0], *program.argv]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
@@ -137,7 +157,7 @@ def _set_up_interpreter(launch: Launch, entry: str) -> None:
     if numpy is not None:
         numpy.random.seed()
     with suppress(OSError):
-        Path("/proc/self/comm").write_text(launch.task_id[-15:])
+        Path("/proc/self/comm").write_text(program.task_id[-15:])
 
 
 def _run(entry: str, argv: tuple[str, ...]) -> int:

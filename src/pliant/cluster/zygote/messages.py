@@ -5,28 +5,36 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pliant.cluster.json_lines import by_kind
+from pliant.core.confinement import Confinement
 from pliant.core.job import TaskId
-from pliant.core.ports import RunAs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """From the agent: start this task."""
+    """From the agent: start this task. What it is lies in a file that the child alone reads, since it holds secrets."""
 
     task_id: TaskId
     slots: tuple[int, ...]
+    kind: Literal["launch"] = "launch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """From the agent to the child, past the zygote: what to become."""
+
+    task_id: TaskId
     argv: tuple[str, ...]
     env: Mapping[str, str]
     """Added to the zygote's environment; holds secrets."""
     cwd: str
     log_dir: str
-    python: str | None
+    python: str | None = None
     """Another interpreter; the task is started cold."""
-    run_as: RunAs | None = None
-    """Another user of the operating system to run as."""
-    read_only: tuple[str, ...] = ()
-    """Folders that the task shall read and not write."""
-    kind: Literal["launch"] = "launch"
+    confinement: Confinement | None = None
+    """What it may reach; None: all that the agent may."""
+    group: str | None = None
+    """The control group to join: a folder."""
+    kind: Literal["program"] = "program"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +70,8 @@ class Ended:
     error: str = ""
     kind: Literal["ended"] = "ended"
 
+
+PROGRAM: Final[Mapping[str, type[Program]]] = by_kind((Program,))
 
 ZygoteMessage = Launch | Warm | Started | Ended
 

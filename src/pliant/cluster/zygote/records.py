@@ -33,6 +33,10 @@ class Record:
     result_dir: str | None = None
     model: str | None = None
     """As in its order: where what it leaves behind is found."""
+    python: str | None = None
+    """Another interpreter than the agent's own; it may lack Pliant."""
+    group: str | None = None
+    """Its control group: a folder that is there as long as one of its processes may live."""
     pid: int | None = None
     """None until the process exists."""
     stamp: str | None = None
@@ -52,6 +56,11 @@ class Record:
 def path_of(state_dir: Path, task_id: TaskId) -> Path:
     """Return the file of a task's record."""
     return state_dir / f"{task_id}.json"
+
+
+def program_path(state_dir: Path, task_id: TaskId) -> Path:
+    """Return the file that tells a child what to become; it removes that as soon as it has read it."""
+    return state_dir / f".{task_id}.program"
 
 
 def write(state_dir: Path, record: Record) -> None:

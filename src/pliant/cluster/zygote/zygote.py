@@ -20,10 +20,12 @@ So whatever runs as a task is in the records. If the zygote is killed before ste
 stream instead of the byte and exits, and a record that names it names a process that has ended. If the record cannot be
 written (the disk is full), the zygote closes the handshake, and answers `Ended` with the reason.
 
-An exit becomes known through the child's pidfd. Before the zygote reaps the child, it kills what is left of its
-session: as long as the child is a zombie, its number cannot be given to another process, so the session is certainly
-this task's. Then it writes the exit code to the record and sends `Ended`. The agent frees the task's slots on that
-message, when nothing of the task is left on them.
+An exit becomes known through the child's pidfd. Before the zygote reaps the child, it ends all that the child has left.
+Every task is a subreaper: what it starts, and what detaches itself by `setsid` and two forks, stays below it, and
+becomes a child of the zygote, which is one as well, when the task's own process is gone. So a child of the zygote that
+it did not fork is somebody's remains, and is killed. Then it writes the exit code to the record and sends `Ended`. The
+agent frees the task's slots on that message, when nothing of the task is left on them; a process that cannot be killed
+keeps them.
 
 The zygote survives its agent for as long as it has children, so that somebody reaps them and writes their ends down; a
 new agent starts a zygote of its own and reads these records. The children survive the zygote; then nobody learns their
@@ -35,6 +37,7 @@ import importlib
 import logging
 import os
 import selectors
+import signal
 import socket
 import sys
 import time
@@ -48,11 +51,15 @@ from pliant.cluster.json_lines import LineSocket, decode, encode
 from pliant.cluster.zygote import child, records
 from pliant.cluster.zygote.messages import KINDS, Ended, Launch, Started, Warm, ZygoteMessage
 from pliant.core.ports import Clock
+from pliant.isolation.system_calls import adopt_orphans
 
 _log = logging.getLogger(__name__)
 
 _SEND_TIMEOUT_S = 10.0
-_TAIL_BYTES = 4096
+_MAX_ERROR_BYTES = 4096
+_SWEEP_S = 0.002
+_LOOK_S = 1.0
+"""A child of ours that is no task is found after so long at the latest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +77,6 @@ class ZygoteSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Child:
     record: records.Record
-    launch: Launch
     pid: int
     pidfd: int
     handshake: socket.socket
@@ -86,9 +92,12 @@ class Zygote:
         self._agent_gone = False
         self._lines = LineSocket(channel)
         self._children: dict[int, _Child] = {}
+        self._gone: list[_Child] = []
+        """Those that have ended and are not reported, since something of theirs may live."""
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
         self._stamp = process.stamp(os.getpid())
+        adopt_orphans()
         channel.settimeout(_SEND_TIMEOUT_S)
 
     def run(self) -> None:
@@ -97,8 +106,8 @@ class Zygote:
         missing = warm_up(self._settings.preload)
         seconds = time.monotonic() - began
         self._send(Warm(seconds=seconds, num_threads=process.num_threads(), missing=missing))
-        while self._channel is not None or self._children:
-            self.tick(None)
+        while self._channel is not None or self._children or self._gone:
+            self.tick(self._wait_s())
         self._selector.close()
 
     def tick(self, timeout_s: float | None) -> None:
@@ -107,7 +116,15 @@ class Zygote:
             if self._channel is not None and key.fileobj is self._channel:
                 self._receive(self._channel)
             elif key.fd in self._children:
-                self._reap(self._children.pop(key.fd))
+                self._note_gone(self._children.pop(key.fd))
+        if self._children or self._gone:
+            self._end_rest()
+
+    def _wait_s(self) -> float | None:
+        """Return after how many seconds to look again though nothing has happened; None: never."""
+        if self._gone:
+            return _SWEEP_S
+        return _LOOK_S if self._children else None
 
     def _receive(self, channel: socket.socket) -> None:
         lines = self._lines.receive()
@@ -133,7 +150,7 @@ class Zygote:
 
     def _fork(self, launch: Launch) -> Started:
         """Fork a child, write its record, and only then let it run."""
-        launch = _cold_if_threaded(launch)
+        is_threaded = process.num_threads() > 1
         handshake, childs_end = socket.socketpair()
         with childs_end:
             try:
@@ -143,7 +160,8 @@ class Zygote:
                 raise
             if pid == 0:
                 handshake.close()  # or it would not see the zygote die
-                child.become(launch, self._settings.entry, childs_end)
+                program = records.program_path(self._settings.state_dir, launch.task_id)
+                child.become(program, self._settings.entry, childs_end, cold=is_threaded)
         its_stamp = process.stamp(pid)
         record = self._record_of(launch, pid, its_stamp)
         try:
@@ -153,7 +171,7 @@ class Zygote:
             os.waitpid(pid, 0)
             raise
         pidfd = os.pidfd_open(pid)
-        self._children[pidfd] = _Child(record=record, launch=launch, pid=pid, pidfd=pidfd, handshake=handshake)
+        self._children[pidfd] = _Child(record=record, pid=pid, pidfd=pidfd, handshake=handshake)
         self._selector.register(pidfd, selectors.EVENT_READ)
         with suppress(BrokenPipeError):
             handshake.sendall(b"\n")
@@ -169,19 +187,41 @@ class Zygote:
             zygote_stamp=self._stamp,
         )
 
-    def _reap(self, gone: _Child) -> None:
-        """Learn and record how a child ended, and end what it left in its session, so that its slots are truly free."""
+    def _end_rest(self) -> None:
+        """End what the children that are gone have left, and then report them; what is left has become our child.
+
+        Every task is the parent of what it starts and what loses its parent, so a child of ours that is no task's own
+        process belongs to a task that is gone, or to one that has turned that off. A zombie keeps its number, so the
+        session of a task that was not waited for is certainly its own.
+        """
+        own = {one.pid for one in (*self._children.values(), *self._gone)}
+        strangers = [pid for pid in process.children() if pid not in own]
+        for pid in strangers:
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                os.kill(pid, signal.SIGKILL)  # our own child that nobody else waits for: the number is its own
+        if strangers:
+            return
+        for gone in self._gone:
+            if not process.end_session(gone.pid):
+                self._gone.remove(gone)
+                self._report(gone)
+                return
+
+    def _note_gone(self, gone: _Child) -> None:
         self._selector.unregister(gone.pidfd)
         os.close(gone.pidfd)
-        process.sweep_session(gone.pid)
+        self._gone.append(gone)
+
+    def _report(self, gone: _Child) -> None:
+        """Record and tell how a child ended of which nothing lives any more."""
         code = os.waitstatus_to_exitcode(os.waitpid(gone.pid, 0)[1])
-        error = _start_error(gone.handshake) or _lacks_pliant(gone.launch, code)
-        ended = Ended(task_id=gone.launch.task_id, exit_code=None if error else code, error=error)
+        task_id, error = gone.record.task_id, _start_error(gone.handshake)
+        ended = Ended(task_id=task_id, exit_code=None if error else code, error=error)
         record = replace(gone.record, ended_at=self._clock.now(), exit_code=ended.exit_code, error=error)
         try:
             records.write(self._settings.state_dir, record)
         except OSError as failed:
-            _log.error("the end of task %s (%s) could not be recorded: %s", ended.task_id, code, failed)
+            _log.error("the end of task %s (%s) could not be recorded: %s", task_id, code, failed)
         self._send(ended)
 
     def _send(self, message: ZygoteMessage) -> None:
@@ -208,35 +248,9 @@ def warm_up(modules: Sequence[str]) -> dict[str, str]:
     return missing
 
 
-def _cold_if_threaded(launch: Launch) -> Launch:
-    """Return the order, turned into a cold start if this process has threads that make a warm one unsafe."""
-    if launch.python is None and process.num_threads() > 1:
-        return replace(launch, python=sys.executable)
-    return launch
-
-
 def _start_error(handshake: socket.socket) -> str:
     with handshake:
         handshake.setblocking(False)
         with suppress(BlockingIOError, ConnectionResetError):
-            return handshake.recv(_TAIL_BYTES).decode(errors="replace")
+            return handshake.recv(_MAX_ERROR_BYTES).decode(errors="replace")
     return ""
-
-
-def _lacks_pliant(launch: Launch, code: int) -> str:
-    """Return why a cold start came to nothing, if the reason is that the interpreter has no Pliant."""
-    if launch.python is None or code != 1:
-        return ""
-    tail = _tail(Path(launch.log_dir) / "stderr")
-    if "No module named 'pliant'" not in tail and "No module named pliant" not in tail:
-        return ""
-    return f"Pliant is not installed for {launch.python}; install it there: {launch.python} -m pip install pliant"
-
-
-def _tail(path: Path) -> str:
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:  # it is the task's
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            return file.read(_TAIL_BYTES).decode(errors="replace")
-    except OSError:
-        return ""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pliant.core.access import VisibleJobs
+from pliant.core.confinement import RunAs
 from pliant.core.dataset import DataPlace, DataPlaces
 from pliant.core.errors import Problem
 from pliant.core.job import Job, JobSpec
@@ -47,6 +48,8 @@ class JobInputs:
 
     preparations: Preparations = field(default_factory=NoPreparations)
     data: DataPlaces = field(default_factory=NoData)
+    user_of: Callable[[str], RunAs | None] = lambda _person: None
+    """Whom the processes of a person run as; None: the server's own user."""
 
     @contextmanager
     def hold(self, spec: JobSpec, visible: VisibleJobs | None) -> Iterator[tuple[JobSpec, CheckCode]]:

@@ -3,14 +3,14 @@
 import hashlib
 import hmac
 import os
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator
 
 from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.live import job_of
-from pliant.control.settings import ControlSettings
+from pliant.control.settings import ControlSettings, JobFolders
+from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import Job, JobId, Task
-from pliant.core.ports import RunAs, StartOrder
+from pliant.core.ports import StartOrder
 from pliant.core.task_environment import TaskData, TaskEnvironment, TaskFolders
 
 
@@ -26,10 +26,22 @@ def verify_task(secret: bytes, task_id: str, token: str) -> bool:
 
 
 def start_order(
-    job: Job, task: Task, settings: ControlSettings, start: TaskStart, python: str | None = None
+    job: Job,
+    task: Task,
+    settings: ControlSettings,
+    start: TaskStart,
+    *,
+    python: str | None = None,
+    user: RunAs | None = None,
 ) -> StartOrder:
-    """Return the order for one process of a job; one with an environment has the interpreter of that."""
+    """Return the order for one process of a job.
+
+    Args:
+        python: the interpreter of the job's environment; None: it has none.
+        user: of the operating system; None: the server's own.
+    """
     folders = settings.folders(job.id)
+    python = python or job.spec.python
     return StartOrder(
         task_id=task.id,
         node_id=task.node_id,
@@ -40,34 +52,35 @@ def start_order(
         log_dir=str(folders.log(task.id, task.node_id)),
         result_dir=str(folders.result),
         model=str(folders.weights),
-        python=python or job.spec.python,
+        python=python,
         memory_bytes=job.spec.memory_bytes,
         sees=start.sees,
-        read_only=_read_only(job, settings),
+        confinement=_confinement(job, folders, settings, python, user),
     )
 
 
-def with_run_as(order: StartOrder, job: Job, settings: ControlSettings, user: str) -> StartOrder:
-    """Return the order, changed so that the process runs as another user of the operating system."""
-    folders = settings.folders(job.id)
-    data = job.spec.data_dir if job.spec.dataset is not None else None
-    environment = os.path.dirname(os.path.dirname(order.python)) if job.spec.environment and order.python else None
-    files = (data, environment, settings.server_file, settings.trust.certificate)
-    run_as = RunAs(
+def _confinement(
+    job: Job, folders: JobFolders, settings: ControlSettings, python: str | None, user: RunAs | None
+) -> Confinement:
+    """Return what a process of a job may reach."""
+    spec = job.spec
+    address = None if settings.server_file is None else str(settings.server_file.parent)
+    certificate = settings.trust.certificate
+    reads = (*_interpreter(python), spec.data_dir, spec.weights, spec.resume_from, address, certificate)
+    return Confinement(
         user=user,
-        owns=tuple(map(str, (folders.code, folders.result, folders.state))),
-        passes=tuple(map(str, (settings.home, folders.root.parent, folders.root))),
-        reads=tuple(str(file) for file in files if file is not None),
+        writes=tuple(map(str, (folders.code, folders.result, folders.state))),
+        reads=tuple(dict.fromkeys(str(path) for path in reads if path is not None)),
+        hides=(str(settings.home),),
     )
-    return replace(order, run_as=run_as)
 
 
-def _read_only(job: Job, settings: ControlSettings) -> tuple[str, ...]:
-    """Return the folder of the job's data set, unless the job's own folders lie in it."""
-    if job.spec.dataset is None or job.spec.data_dir is None:
-        return ()
-    own = settings.folders(job.id).root.resolve()
-    return () if own.is_relative_to(Path(job.spec.data_dir).resolve()) else (job.spec.data_dir,)
+def _interpreter(python: str | None) -> Iterator[str]:
+    """Yield what a process needs to run another interpreter: it and what stands behind its links, with their packages."""
+    for program in dict.fromkeys((python, os.path.realpath(python))) if python else ():
+        folder = Path(program).parent
+        has_packages = any((folder.parent / name).exists() for name in ("pyvenv.cfg", "conda-meta", "lib"))
+        yield str(folder.parent if folder.name == "bin" and has_packages and folder.parent.name else program)
 
 
 def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskStart) -> dict[str, str]:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pliant.control.jobs.draft import Draft, StartTask
 from pliant.control.jobs.kind import Kinds, TaskStart
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.orders import start_order, with_run_as
+from pliant.control.jobs.orders import start_order
 from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
+from pliant.core.confinement import RunAs
 from pliant.core.event import EventKind
 from pliant.core.job import NodeId, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskState
@@ -52,7 +53,7 @@ def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[
     )
 
 
-UserOf = Callable[[LiveJob], str | None]
+UserOf = Callable[[LiveJob], RunAs | None]
 """Which user of the operating system a job's processes run as; None for the server's own."""
 
 
@@ -75,7 +76,7 @@ def _note_decision(draft: Draft, live: LiveJob, grant: Grant, reason: str) -> Li
     return draft.put(replace(live, target=grant.num_tasks))
 
 
-def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: str | None) -> None:
+def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: RunAs | None) -> None:
     kind, reason = kinds.of(live.job), live.job.why
     leave_now = tuple(t for t in grant.leave if t in live.tasks and live.tasks[t].state is not TaskState.LEAVING)
     leaving = kind.leavers(live, leave_now)
@@ -90,7 +91,7 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
         release_leavers(draft, kind.regroup(draft, live, reason))
 
 
-def _start(draft: Draft, live: LiveJob, start: TaskStart, user: str | None) -> LiveJob:
+def _start(draft: Draft, live: LiveJob, start: TaskStart, user: RunAs | None) -> LiveJob:
     task = Task(
         id=TaskId(f"{live.id}.{draft.next_id(f'task:{live.id}')}"),
         job_id=live.id,
@@ -111,6 +112,6 @@ def _start(draft: Draft, live: LiveJob, start: TaskStart, user: str | None) -> L
         job_id=live.id,
         task_id=task.id,
     )
-    order = start_order(live.job, task, draft.settings, start, python=live.python)
-    draft.act(StartTask(order=order if user is None else with_run_as(order, live.job, draft.settings, user)))
+    order = start_order(live.job, task, draft.settings, start, python=live.python, user=user)
+    draft.act(StartTask(order=order))
     return put_task(draft, live, task)

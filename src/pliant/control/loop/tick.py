@@ -82,7 +82,7 @@ class Control:
         self._ledger = Ledger(
             store=store, cluster=cluster, links=links, clock=clock, settings=settings, kinds=kinds, inbox=self._inbox
         )
-        self.queues = queues_of(store, cluster, clock, settings, self._ledger)
+        self.queues = queues_of(store, cluster, clock, settings, self._ledger, inputs.user_of)
         self.queries = Queries(
             store=store, cluster=cluster, clock=clock, settings=settings, jobs=self.jobs, policy=self.queues.policy
         )

@@ -12,6 +12,7 @@ from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.requests.changes import close_folders
 from pliant.control.settings import ControlSettings
+from pliant.core.confinement import RunAs
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem, Stale
 from pliant.core.event import EventKind
 from pliant.core.job import JobSpec
@@ -31,6 +32,8 @@ class Opening:
 
     refuses_user: Callable[[str], str]
     """Why processes cannot run as this user; empty if they can."""
+    user_of: Callable[[str], RunAs | None]
+    """Whom the processes of a person run as; None: the server's own user."""
     prepare: Callable[[], None]
     """Closes what is to stay closed."""
 
@@ -158,10 +161,12 @@ class Queues:
                 f"{queue.run_as or 'the user of the server'}: its files are not the other's; submit it there again"
             )
 
-    def run_as(self, live: LiveJob) -> str | None:
-        """Return the user of the operating system that a job's processes run as; None for the server's own."""
+    def run_as(self, live: LiveJob) -> RunAs | None:
+        """Return whom a job's processes run as: the queue's user, or else its owner's id; None: the server's own."""
         kept = self._queues.get(live.job.queue)
-        return kept.noun.run_as if kept is not None else None
+        if kept is not None and kept.noun.run_as is not None:
+            return RunAs(name=kept.noun.run_as)
+        return self._opening.user_of(live.job.owner)
 
     def _open_queue(self, name: str) -> Queue:
         kept = self._queues.get(name)
@@ -314,7 +319,14 @@ class Queues:
         return f"{num} slot{'s' * (num != 1)} on {len(slots)} host{'s' * (len(slots) != 1)}"
 
 
-def queues_of(store: Store, cluster: Cluster, clock: Clock, settings: ControlSettings, ledger: Ledger) -> Queues:
+def queues_of(
+    store: Store,
+    cluster: Cluster,
+    clock: Clock,
+    settings: ControlSettings,
+    ledger: Ledger,
+    user_of: Callable[[str], RunAs | None],
+) -> Queues:
     """Return the queues of a control room; nothing is loaded yet."""
     return Queues(
         registry=store.registry,
@@ -323,7 +335,8 @@ def queues_of(store: Store, cluster: Cluster, clock: Clock, settings: ControlSet
         now=clock.now,
         policy=settings.policy.name,
         opening=Opening(
-            refuses_user=lambda user: cluster.refuses_user(user, str(settings.home)),
+            refuses_user=cluster.refuses_user,
+            user_of=user_of,
             prepare=lambda: close_folders(settings.home / "jobs"),
         ),
     )

@@ -25,6 +25,7 @@ TABLES = "tables"
 HOME = "home"
 _MADE_AGAIN = frozenset(
     {
+        "address",
         "agent",
         "environments",
         "lock",

@@ -18,13 +18,15 @@ from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
-from pliant.entry.server.home import SERVER_FILE, Home
+from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.environments import open_environments
 from pliant.entry.server.rooms.people import open_people
 from pliant.entry.server.settings import ServerSettings
 from pliant.entry.server.shutdown import Shutdown
+from pliant.isolation.variables import allowed
+from pliant.people.system_ids import SystemIds
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
@@ -58,6 +60,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     cluster = _cluster(settings, home, clock)
     stack.callback(cluster.close)
     links, event_signal = LinkHub(), EventSignal()
+    system_ids = SystemIds(registry, clock, settings.uids)
     people = open_people(registry, clock, home, url=listener.url, login_fd=settings.login_fd)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
@@ -67,7 +70,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         cluster=cluster,
         links=links,
         clock=clock,
-        inputs=JobInputs(data=data, preparations=environments),
+        inputs=JobInputs(data=data, preparations=environments, user_of=system_ids.of),
         settings=_control_settings(settings, home, listener),
     )
     environments.watch(control.wake)
@@ -111,8 +114,18 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalC
         labels=settings.labels,
         preload=(*PRELOAD, *settings.preload),
         memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
+        isolation=settings.isolation,
+        may_read=settings.may_read,
+        may_write=settings.may_write,
+        hides=_homes(),
     )
-    return LocalCluster(AgentThread(agent, clock=clock, base_env={**QUIET, **os.environ}))
+    return LocalCluster(AgentThread(agent, clock=clock, base_env=allowed({**QUIET, **os.environ}, settings.pass_env)))
+
+
+def _homes() -> tuple[str, ...]:
+    """Return the home of the user who runs the server, which no task needs."""
+    home = os.path.expanduser("~")
+    return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()
 
 
 def _control_settings(settings: ServerSettings, home: Home, listener: Listener) -> ControlSettings:
@@ -120,7 +133,7 @@ def _control_settings(settings: ServerSettings, home: Home, listener: Listener) 
         home=home.path,
         url=listener.url,
         trust=listener.trust,
-        server_file=home.path / SERVER_FILE,
+        server_file=home.path / ADDRESS / SERVER_FILE,
         secret=home.secret,
         policy=settings.policy,
         ibm_modules=_IBM_MODULES,

@@ -17,6 +17,8 @@ from pliant.files.folder import write_whole
 
 SERVER_FILE = "server.json"
 STANDBY_FILE = "standby.json"
+ADDRESS = "address"
+"""Folder of what tasks read again when their server is gone: where the next one is, and its certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,9 @@ class Home:
             withdraw(folder / SERVER_FILE)
 
     def _folders(self) -> tuple[Path, ...]:
-        return (self.path,) if self.also is None else (self.path, self.also)
+        """Return the folders that say where the server listens; the one of tasks first."""
+        own = (self.path / ADDRESS, self.path)
+        return own if self.also is None else (*own, self.also)
 
 
 class FolderLock:
@@ -106,6 +110,7 @@ def open_home(path: Path, *, also: Path | None = None) -> Home:
     for left_over in home.uploads.iterdir():
         left_over.unlink()
     (path / "jobs").mkdir(mode=0o700, exist_ok=True)
+    (path / ADDRESS).mkdir(mode=0o700, exist_ok=True)
     return home
 
 

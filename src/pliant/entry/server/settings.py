@@ -2,14 +2,17 @@
 
 import argparse
 import ipaddress
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pliant.core.confinement import IsolationMode
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
 from pliant.entry.server.database import database_url
+from pliant.entry.server.isolation import add_isolation, isolation_problems, isolation_settings
 from pliant.entry.server.tls import TlsSettings
 
 DEFAULT_PORT = 7311
@@ -50,6 +53,15 @@ class ServerSettings:
     max_upload_bytes: int = DEFAULT_MAX_UPLOAD_GIB << 30
     preload: tuple[str, ...] = ()
     """Modules that scripts import; they are imported once, before the first task, instead of in every task."""
+    isolation: IsolationMode = "auto"
+    """What is done where this machine lacks a wall around people's code."""
+    uids: range | None = None
+    """Ids of the operating system for people, one each; None: their code runs as the server's own user."""
+    may_read: tuple[str, ...] = ()
+    """Folders that everybody's code may read, as far as their modes let it."""
+    may_write: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    """Variables of the server's environment that everybody's code gets."""
 
 
 def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings:
@@ -68,8 +80,9 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
         *_range_problem("--lease-s", given.lease_s, 0.2, 86400),
         *_range_problem("--max-upload-gib", given.max_upload_gib, 1, 1 << 20),
+        *isolation_problems(given),
     ]
-    home = Path(given.home).expanduser().absolute()
+    home = Path(os.path.realpath(Path(given.home).expanduser()))
     try:
         database = database_url(home, given.database, env)
     except InvalidInput as error:
@@ -92,6 +105,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         max_upload_bytes=given.max_upload_gib << 30,
         preload=tuple(given.preload),
         policy=Policy(name=PolicyName(given.policy), cooldown_s=given.cooldown_s),
+        **isolation_settings(given),
     )
 
 
@@ -125,6 +139,7 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     reset_help = "give the administrator a new password, print it, and end; a running server goes on"
     parser.add_argument("--reset-admin", action="store_true", help=reset_help)
     parser.add_argument("--preload", action="append", default=[], metavar="MODULE", help=preload_help)
+    add_isolation(parser)
     return parser
 
 

@@ -26,10 +26,11 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from pliant.core.errors import InvalidInput, Problem
+from pliant.entry.server.home import ADDRESS
 from pliant.files.folder import write_whole
 
 FOLDER: Final = "tls"
-"""In the state folder: `certificate.pem` and `key.pem` if they were made here, `server.pem` for others to trust."""
+"""In the state folder: `certificate.pem` and `key.pem` if they were made here."""
 
 VALID: Final = timedelta(days=365)
 RENEWED_BEFORE: Final = timedelta(days=30)
@@ -85,7 +86,8 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
     else:
         certificate, key = folder / "certificate.pem", folder / "key.pem"
         own = _read_or_make(certificate, key, settings.names, at)
-    trusted = folder / "server.pem"
+    (home / ADDRESS).mkdir(mode=0o700, exist_ok=True)
+    trusted = home / ADDRESS / "server.pem"
     write_whole(trusted, own.public_bytes(Encoding.PEM))
     return Tls(
         certificate=certificate, key=key, trusted=trusted, fingerprint=_fingerprint(own), names=tuple(_names(own))

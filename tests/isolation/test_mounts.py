@@ -1,6 +1,5 @@
 """Tasks that read folders and cannot write in them, also as root, while everybody else can."""
 
-import errno
 import json
 import os
 import shutil
@@ -16,9 +15,9 @@ from tests.contracts.process_stage import PATHS, ProcessStage
 from tests.privileges import needs_mounts
 
 from pliant.cluster.local import LocalCluster
-from pliant.cluster.zygote.read_only import make_read_only
+from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import TaskId
-from pliant.core.ports import RunAs, StartOrder
+from pliant.core.ports import StartOrder
 
 Stage = ProcessStage[LocalCluster]
 
@@ -51,10 +50,11 @@ note(folder / "report", all_tried(data) | {{"elsewhere": tried(lambda: (folder /
 KEPT = {**dict.fromkeys(("write", "append", "mode", "delete", "create"), "EROFS"), "rename": "EBUSY", "read": "done"}
 SUBMOUNT = f"""{TRIES}
 import json, sys
-from pliant.cluster.zygote.read_only import make_read_only
+from pliant.isolation.mounts import View, own_namespace, show
 data = pathlib.Path(sys.argv[1])
 before = os.statvfs(data / "disk two").f_flag
-make_read_only([str(data)])
+own_namespace(as_user=False)
+show(View(read_only=(str(data),)))
 inside = all_tried(data / "disk two")
 print(json.dumps([inside, os.statvfs(data / "disk two").f_flag == before | os.ST_RDONLY, all_tried(data)]))
 """
@@ -82,7 +82,8 @@ def open_folder() -> Iterator[Path]:
 
 def order_of(stage: Stage, data: Path) -> StartOrder:
     order = stage.order(TaskId("job-1.1"), (0,), IN_A_TASK)
-    return replace(order, env={**order.env, "DATA_DIR": str(data)}, read_only=(str(data),))
+    confinement = replace(order.confinement, reads=(str(data),))
+    return replace(order, env={**order.env, "DATA_DIR": str(data)}, confinement=confinement)
 
 
 @pytest.mark.parametrize("python", [None, sys.executable], ids=["forked", "another interpreter"])
@@ -117,9 +118,11 @@ def test_a_task_of_another_user_gets_its_data_opened_and_cannot_change_them(
     (data / "numbers").write_text("1 2 3")
     shutil.chown(data / "numbers", "nobody")
     order = order_of(stage, data)
-    run_as = RunAs(user="nobody", owns=(order.cwd,), passes=(str(open_folder),), reads=(str(data),))
+    confinement = Confinement(
+        user=RunAs(name="nobody"), writes=(order.cwd,), reads=(str(data),), hides=(str(open_folder),)
+    )
 
-    stage.cluster.start(replace(order, run_as=run_as))
+    stage.cluster.start(replace(order, confinement=confinement))
     found = stage.read(order.task_id)
 
     assert (found["read"], found["elsewhere"]) == ("done", "done")
@@ -144,36 +147,3 @@ def test_what_is_mounted_in_a_folder_stays_there_and_is_read_only_too(data: Path
     assert inside == {**KEPT, "rename": "EROFS"}
     assert kept_its_flags
     assert around == KEPT
-
-
-def test_a_task_runs_as_before_where_it_cannot_be_kept_from_writing(stage: Stage, data: Path) -> None:
-    exits = stage.exits()
-    order = replace(order_of(stage, data), read_only=(str(data / "not there"),))
-
-    stage.cluster.start(order)
-    assert stage.read(order.task_id)["create"] == "done"
-
-    stage.finish(order.task_id, 0)
-    assert stage.exit_of(order.task_id, exits).exit_code == 0
-    warned = f"task {order.task_id} can write in {data}/not there" in (stage.root / "agent" / "zygote.log").read_text()
-    assert warned == (os.geteuid() == 0)
-
-
-def test_who_may_not_mount_is_refused_and_no_folder_is_no_mount() -> None:
-    read, write = os.pipe()
-    if (pid := os.fork()) == 0:
-        try:
-            if os.geteuid() == 0:
-                os.setuid(65534)
-            before = os.readlink("/proc/self/ns/mnt")
-            make_read_only([])
-            assert os.readlink("/proc/self/ns/mnt") == before
-            make_read_only(["/tmp"])
-        except OSError as error:
-            os.write(write, errno.errorcode[error.errno or 0].encode())
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        assert pipe.read() == "EPERM"

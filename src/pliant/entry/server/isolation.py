@@ -1,0 +1,61 @@
+"""What the server is told about the walls around people's code: options, checked."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pliant.core.confinement import IsolationMode
+from pliant.core.errors import Problem
+from pliant.isolation.users import FIRST_UID, LAST_UID
+from pliant.isolation.variables import refusal
+
+MODES: Final[tuple[IsolationMode, ...]] = ("auto", "required", "off")
+_LARGEST_UID: Final = (1 << 32) - 2
+_OFF: Final = "off"
+
+
+def add_isolation(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    mode_help = "required: start no task where a wall around people's code is missing; off: build none (%(default)s)"
+    parser.add_argument("--isolation", choices=MODES, default="auto", help=mode_help)
+    uid_help = "ids of the operating system for people, one each, if the server is root's; `off`: none (%(default)s)"
+    parser.add_argument("--uids", default=f"{FIRST_UID}-{LAST_UID}", metavar="FIRST-LAST", help=uid_help)
+    allow_help = "a folder that everybody's code may read, with :rw also write, as its modes let it; may be repeated"
+    parser.add_argument("--allow", action="append", default=[], metavar="PATH[:rw]", help=allow_help)
+    pass_help = "a variable of the server's environment that everybody's code gets; may be repeated"
+    parser.add_argument("--pass-env", action="append", default=[], metavar="NAME", help=pass_help)
+
+
+def isolation_settings(given: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say, for `ServerSettings`."""
+    written = [path.removesuffix(":rw") for path in given.allow if path.endswith(":rw")]
+    return {
+        "isolation": given.isolation,
+        "uids": _uids(given.uids) if os.geteuid() == 0 and given.isolation != _OFF else None,
+        "may_read": tuple(os.path.realpath(path) for path in given.allow if not path.endswith(":rw")),
+        "may_write": tuple(os.path.realpath(path) for path in written),
+        "pass_env": tuple(given.pass_env),
+    }
+
+
+def isolation_problems(given: argparse.Namespace) -> Iterator[Problem]:
+    """Yield what is wrong with the options."""
+    if given.uids != _OFF and not _uids(given.uids):
+        message = f"{given.uids!r:.80} is no range of ids; give FIRST-LAST, such as {FIRST_UID}-{LAST_UID}, or off"
+        yield Problem(field="--uids", message=message)
+    for path in given.allow:
+        folder = os.path.expanduser(path.removesuffix(":rw"))
+        if not os.path.isabs(folder) or not os.path.exists(folder):
+            yield Problem(field="--allow", message=f"{folder!r} is not there; give the whole path of one that is")
+    for name in given.pass_env:
+        if why := refusal(name):
+            yield Problem(field="--pass-env", message=why)
+
+
+def _uids(text: str) -> range | None:
+    first, _, last = text.partition("-")
+    if text == _OFF or not (first.isdecimal() and last.isdecimal()):
+        return None
+    uids = range(int(first), int(last) + 1)
+    return uids if uids and uids.start > 0 and uids.stop <= _LARGEST_UID else None
