@@ -8,6 +8,13 @@ from tests.e2e.pool import Pool
 from pliant.client import Client
 
 
+@pytest.fixture(autouse=True)
+def _open_folder(tmp_path: Path) -> None:
+    """Let every user write where a test and its scripts meet: the scripts run as users of their own."""
+    tmp_path.chmod(0o777)
+    tmp_path.parent.chmod(0o755)
+
+
 @pytest.fixture
 def pace(tmp_path: Path) -> Pace:
     """How long `paced.py` sleeps before every batch; its text is the path of the file."""

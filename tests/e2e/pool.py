@@ -46,9 +46,10 @@ class Pool:
     def up(self) -> None:
         home, options = ("--home", str(self.home)), ("--port", str(self.port), "--slots", str(self.slots))
         program = ("pliant.cli.app", *home, "up", *self.options) if self.options else ("pliant.entry.server", *home)
+        meeting = ("--allow", f"{self.home.parent.parent}:rw")  # where tests and scripts meet
         with (self.home.parent / "up.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [PYTHON, "-P", "-m", *program, *options],
+                [PYTHON, "-P", "-m", *program, *options, *meeting],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=clean_env() | ({} if self.database is None else {"PLIANT_DATABASE": self.database}),

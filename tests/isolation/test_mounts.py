@@ -50,11 +50,11 @@ note(folder / "report", all_tried(data) | {{"elsewhere": tried(lambda: (folder /
 KEPT = {**dict.fromkeys(("write", "append", "mode", "delete", "create"), "EROFS"), "rename": "EBUSY", "read": "done"}
 SUBMOUNT = f"""{TRIES}
 import json, sys
-from pliant.isolation.mounts import View, own_namespace, show
+from pliant.isolation.mounts import MountView, own_namespace, show
 data = pathlib.Path(sys.argv[1])
 before = os.statvfs(data / "disk two").f_flag
 own_namespace(as_user=False)
-show(View(read_only=(str(data),)))
+show(MountView(read_only=(str(data),)))
 inside = all_tried(data / "disk two")
 print(json.dumps([inside, os.statvfs(data / "disk two").f_flag == before | os.ST_RDONLY, all_tried(data)]))
 """

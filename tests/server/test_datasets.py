@@ -97,10 +97,10 @@ def test_an_upload_becomes_a_data_set_that_a_job_reads_and_that_cannot_be_remove
         str(folder / "val"),
         None,
     ]
-    assert order.read_only == (str(folder),)
+    assert str(folder) in order.confinement.reads
     around = replace(detail.job, spec=replace(detail.job.spec, data_dir=str(server.home)))
     around_order = start_order(around, detail.tasks[0], server.control.settings, start)
-    assert around_order.read_only == (), "its results lie in there"
+    assert str(server.home) not in around_order.confinement.reads, "its results, and the server's secrets, lie in there"
     refused = server.http.delete("/datasets/letters")
     assert refused.status_code == 409
     assert "in use by job-1" in refused.json()["detail"]

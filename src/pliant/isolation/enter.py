@@ -20,8 +20,8 @@ from typing import Final
 
 from pliant.core.confinement import Confinement
 from pliant.isolation import landlock, mounts, system_paths
-from pliant.isolation.landlock import Rule
-from pliant.isolation.mounts import View
+from pliant.isolation.landlock import LandlockRule
+from pliant.isolation.mounts import MountView
 from pliant.isolation.system_calls import drop_capabilities, effective_capabilities, refuse_new_privileges
 from pliant.isolation.users import Account, account_of, become, closed_folders, grant_access
 
@@ -95,7 +95,7 @@ def _mount(confinement: Confinement, account: Account | None) -> bool:
     with suppress(OSError):  # some machines refuse it, each in another way
         mounts.own_namespace(as_user=os.geteuid() != 0)
         has_namespace = True
-    view = View(
+    view = MountView(
         shown=shown,
         read_only=confinement.reads,
         covered=(*map(os.path.realpath, confinement.hides), *closed, *_sockets()),
@@ -111,7 +111,7 @@ def _mount(confinement: Confinement, account: Account | None) -> bool:
     return True
 
 
-def _show(view: View) -> bool:
+def _show(view: MountView) -> bool:
     """Change what the process sees; tell whether it may: a user namespace may be one without rights."""
     try:
         mounts.show(view)
@@ -132,20 +132,20 @@ def _limit(*, own_user: bool) -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
-def _rules(confinement: Confinement, *, has_mounts: bool) -> Iterator[Rule]:
+def _rules(confinement: Confinement, *, has_mounts: bool) -> Iterator[LandlockRule]:
     for path in (*system_paths.readable(hidden=confinement.hides), *system_paths.KERNEL, *confinement.reads):
-        yield Rule(path=path, rights=landlock.READ)
-    yield Rule(path=system_paths.PROCESSES, rights=landlock.LIST)
+        yield LandlockRule(path=path, rights=landlock.READ)
+    yield LandlockRule(path=system_paths.PROCESSES, rights=landlock.LIST)
     for path in (*system_paths.DEVICES, *confinement.devices):
-        yield Rule(path=path, rights=landlock.DEVICE)
+        yield LandlockRule(path=path, rights=landlock.DEVICE)
     for path in (*confinement.writes, *confinement.shares):
-        yield Rule(path=path, rights=landlock.WRITE)
+        yield LandlockRule(path=path, rights=landlock.WRITE)
     if has_mounts and confinement.temporary is not None:
         for place in _TEMPORARY:
-            yield Rule(path=place, rights=landlock.WRITE)
+            yield LandlockRule(path=place, rights=landlock.WRITE)
     elif confinement.temporary is not None:
-        yield Rule(path=confinement.temporary, rights=landlock.WRITE)
+        yield LandlockRule(path=confinement.temporary, rights=landlock.WRITE)
     shared = _SHARED_MEMORY if has_mounts or confinement.memory is None else confinement.memory
-    yield Rule(path=shared, rights=landlock.WRITE)
+    yield LandlockRule(path=shared, rights=landlock.WRITE)
     if not has_mounts:  # semaphores of multiprocessing are made there and nowhere else
-        yield Rule(path=_SHARED_MEMORY, rights=landlock.WRITE & ~landlock.LIST | landlock.DEVICE)
+        yield LandlockRule(path=_SHARED_MEMORY, rights=landlock.WRITE & ~landlock.LIST | landlock.DEVICE)

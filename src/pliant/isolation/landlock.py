@@ -53,7 +53,7 @@ class _Beneath(ctypes.Structure):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class LandlockRule:
     """What is allowed at a path and, if it is a folder, below it."""
 
     path: str
@@ -79,7 +79,7 @@ def scopes_signals(version: int) -> bool:
     return version >= _SCOPED_SINCE
 
 
-def restrict(rules: Iterable[Rule], version: int, *, reach_sockets: bool = False) -> None:
+def restrict(rules: Iterable[LandlockRule], version: int, *, reach_sockets: bool = False) -> None:
     """Give up everything but what the rules allow, for good. Needs `refuse_new_privileges` before.
 
     Args:
@@ -105,7 +105,7 @@ def restrict(rules: Iterable[Rule], version: int, *, reach_sockets: bool = False
         os.close(ruleset)
 
 
-def _add(ruleset: int, rule: Rule, known: int) -> None:
+def _add(ruleset: int, rule: LandlockRule, known: int) -> None:
     try:
         parent = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:

@@ -47,7 +47,7 @@ _COVER: Final = "mode=0711,size=64k,nr_inodes=4k"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class MountView:
     """What is to be seen where."""
 
     shown: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def own_namespace(*, as_user: bool) -> None:
     mount("none", "/", None, _RECURSIVE | _SLAVE)  # before anything else, or the machine would see what follows
 
 
-def show(view: View) -> None:
+def show(view: MountView) -> None:
     """Change what this process sees, in a mount namespace of its own.
 
     Raises:
@@ -86,6 +86,7 @@ def show(view: View) -> None:
     """
     steps = sorted(_steps(view), key=lambda step: (len(Path(step.path).parts), not step.is_cover))
     links = {path: os.path.realpath(path) for path in (*view.shown, *view.read_only)}
+    umask = os.umask(0)
     try:
         for step in steps:
             _take(step)
@@ -93,6 +94,7 @@ def show(view: View) -> None:
             if path != real and not os.path.lexists(path):
                 _link(path, real)
     finally:
+        os.umask(umask)
         for step in steps:
             if step.source is not None:
                 os.close(step.source)
@@ -119,7 +121,7 @@ class _Step:
         return self.source is None
 
 
-def _steps(view: View) -> Iterator[_Step]:
+def _steps(view: MountView) -> Iterator[_Step]:
     """Yield what is to be mounted; what is there anyway is left alone unless it is to be read-only."""
     for place in dict.fromkeys(view.covered):
         if os.path.isdir(place):
@@ -182,11 +184,11 @@ def _open_or_make(name: str, at: int, *, is_folder: bool) -> int:
     try:
         here = os.open(name, _LOOK, dir_fd=at)
     except FileNotFoundError:
-        if is_folder:
-            os.mkdir(name, 0o700, dir_fd=at)
-            os.chmod(name, 0o711, dir_fd=at)  # whatever the umask is
-        else:
-            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=at))
+        with suppress(FileExistsError):  # another task of the job has made it meanwhile
+            if is_folder:
+                os.mkdir(name, 0o711, dir_fd=at)
+            else:
+                os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=at))
         here = os.open(name, _LOOK, dir_fd=at)
     if stat.S_ISLNK(os.fstat(here).st_mode):
         os.close(here)

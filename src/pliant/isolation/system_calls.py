@@ -13,8 +13,8 @@ _PR_SET_DUMPABLE: Final = 4
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_SET_NO_NEW_PRIVS: Final = 38
-_PR_CAP_AMBIENT: Final = 47
-_PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
+_PR_INHERITED: Final = 47
+_PR_INHERITED_DROP_ALL: Final = 4
 _CAPSET: Final = 126
 _CAPSET_ARM64: Final = 91
 _CAPABILITY_VERSION_3: Final = 0x20080522
@@ -77,7 +77,7 @@ def drop_capabilities() -> None:
     for number in range(_NUM_CAPABILITIES):
         if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
             break  # this kernel has no more, or we have none to drop
-    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    _libc.prctl(_PR_INHERITED, _PR_INHERITED_DROP_ALL, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     number = _CAPSET_ARM64 if os.uname().machine == "aarch64" else _CAPSET

@@ -69,13 +69,11 @@ def refusal(user: str) -> str:
 
 
 def closed_folders(paths: Iterable[str], account: Account) -> Iterator[str]:
-    """Yield for every path that a user cannot reach the outermost folder on the way that they cannot pass through."""
+    """Yield the folders on the way to some paths that a user cannot pass through."""
     groups = {account.gid, *account.groups}
-    for path in paths:
-        real = Path(os.path.realpath(path))
-        closed = next((folder for folder in reversed(real.parents) if _is_closed(folder, account.uid, groups)), None)
-        if closed is not None:
-            yield str(closed)
+    for folder in dict.fromkeys(parent for path in paths for parent in Path(os.path.realpath(path)).parents):
+        if _is_closed(folder, account.uid, groups):
+            yield str(folder)
 
 
 def _is_closed(folder: Path, uid: int, groups: Collection[int]) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from tests.control.conftest import World
 
 from pliant.api.jobs import JobPatch
+from pliant.core.confinement import RunAs
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale
 from pliant.core.event import EventKind
 from pliant.core.job import JobId
@@ -204,12 +205,11 @@ def test_the_queue_says_what_its_jobs_run_in_and_as(world: World) -> None:
     job_id = world.submit(queue="a")
     world.settle(1.0)
 
-    run_as = world.cluster.orders[-1].run_as
-    assert run_as is not None
-    assert run_as.user == "nobody"
+    confinement = world.cluster.orders[-1].confinement
+    assert confinement.user == RunAs(name="nobody")
     root = world.control.settings.folders(job_id).root
-    assert set(run_as.owns) == {str(root / "code"), str(root / "result"), str(root / "state")}
-    assert run_as.passes == (str(world.home), str(root.parent), str(root))
+    assert set(confinement.writes) == {str(root / "code"), str(root / "result"), str(root / "state")}
+    assert confinement.hides == (str(world.home),)
     with pytest.raises(Conflict, match="its files are not the other's"):
         world.control.requests.change(job_id, JobPatch(queue="default"))
     with pytest.raises(Conflict, match="make another queue"):

@@ -76,6 +76,29 @@ LabelOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="What resource groups choose this machine by.", show_default=False),
 ]
+IsolationOption = Annotated[
+    str, typer.Option(metavar="MODE", help="required: nothing starts where a wall is missing; auto; off: no walls.")
+]
+UidsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIRST-LAST", help="System ids for people, one each, if root starts it; or off.", show_default=False
+    ),
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH[:rw]", help="A folder that every script may read, or write to; repeatable.", show_default=False
+    ),
+]
+PassOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A variable that every script gets from here; repeatable.", show_default=False),
+]
+TrustOption = Annotated[
+    bool,
+    typer.Option("--trust-everyone", help="Serve several people beyond this machine though walls are missing."),
+]
 HomeOption = Annotated[
     Path | None, typer.Option(help="State folder; as before the command.", metavar="DIR", show_default=False)
 ]
@@ -105,6 +128,11 @@ def up(  # noqa: PLR0913 (one parameter per option)
         typer.Option(min=0.2, metavar="S", help="A task that is silent for so long is taken as hung and replaced."),
     ] = DEFAULT_LEASE_S,
     preload: PreloadOption = None,
+    isolation: IsolationOption = "auto",
+    uids: UidsOption = None,
+    allow: AllowOption = None,
+    pass_env: PassOption = None,
+    trust_everyone: TrustOption = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once it runs; log to server.log.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -118,16 +146,16 @@ def up(  # noqa: PLR0913 (one parameter per option)
     pliant up -d --host 0.0.0.0 --tls --tls-name pool.example.org
     """
     folder = _home(context, home)
-    present = find_record(folder)
-    if present is not None and not standby and _answers(present):
-        raise Conflict(f"a server runs for {folder} already, at {present.url}; end it with `pliant down`")
+    if not standby:
+        _refuse_running(folder)
     argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", host]
-    argv += ["--port", str(port), "--policy", policy.value, "--lease-s", f"{lease:g}"] + ["--standby"] * standby
-    numbers = {"--slots": slots, "--max-upload-gib": max_upload_gib}
-    argv += [f"{option}={number}" for option, number in numbers.items() if number is not None]
-    argv += [f"--preload={module}" for module in preload or ()] + [f"--tls-name={name}" for name in tls_name or ()]
-    argv += [f"--label={one}" for one in label or ()]
-    argv += _paths({"--tls-cert": tls_cert, "--tls-key": tls_key, "--data-root": data_root}) + ["--tls"] * tls
+    argv += ["--port", str(port), "--policy", policy.value, "--lease-s", f"{lease:g}"]
+    once = {"--slots": slots, "--max-upload-gib": max_upload_gib, "--isolation": isolation, "--uids": uids}
+    argv += [f"{option}={value}" for option, value in once.items() if value is not None]
+    many = {"--preload": preload, "--tls-name": tls_name, "--label": label, "--allow": allow, "--pass-env": pass_env}
+    argv += [f"{option}={value}" for option, values in many.items() for value in values or ()]
+    argv += _paths({"--tls-cert": tls_cert, "--tls-key": tls_key, "--data-root": data_root})
+    argv += ["--tls"] * tls + ["--standby"] * standby + ["--trust-everyone"] * trust_everyone
     if not detach:
         sys.stdout.flush()
         os.execve(argv[0], argv, _environment(database))
@@ -136,8 +164,14 @@ def up(  # noqa: PLR0913 (one parameter per option)
         say(first_words.rstrip(), stderr=True)
     if as_json:
         print_json(_view(record, folder))
-        return
-    _say_started(record, folder)
+    else:
+        _say_started(record, folder)
+
+
+def _refuse_running(folder: Path) -> None:
+    present = find_record(folder)
+    if present is not None and _answers(present):
+        raise Conflict(f"a server runs for {folder} already, at {present.url}; end it with `pliant down`")
 
 
 def _paths(given: Mapping[str, Path | None]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pliant.cluster.agent.devices import Devices, confine, device_files, share_of_threads
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.space import TaskSpace
-from pliant.cluster.zygote.messages import Program
+from pliant.cluster.zygote.messages import TaskProgram
 from pliant.core.confinement import Confinement
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder
@@ -44,7 +44,7 @@ def check(order: StartOrder, node_id: NodeId, num_slots: int, holders: Mapping[i
 
 def program_of(
     order: StartOrder, settings: AgentSettings, devices: Devices, base_env: Mapping[str, str], space: TaskSpace
-) -> Program:
+) -> TaskProgram:
     """Return what a child becomes: the order, completed by what only this node knows."""
     node = TaskNode(host=settings.host, num_threads=share_of_threads(devices, order.slots), memory_dir=space.memory_dir)
     env = {
@@ -57,7 +57,7 @@ def program_of(
     paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
     if paths:
         env["PYTHONPATH"] = os.pathsep.join(paths)
-    return Program(
+    return TaskProgram(
         task_id=order.task_id,
         argv=order.argv,
         env=env,

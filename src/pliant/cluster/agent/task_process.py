@@ -7,7 +7,7 @@ from pathlib import Path
 from pliant.cluster import process
 from pliant.cluster.agent.space import TaskSpace
 from pliant.cluster.zygote import records
-from pliant.cluster.zygote.messages import Program
+from pliant.cluster.zygote.messages import TaskProgram
 from pliant.cluster.zygote.records import Record
 
 
@@ -16,7 +16,7 @@ class TaskProcess:
     """A task that holds slots. Two of them are never equal."""
 
     record: Record
-    program: Program | None = None
+    program: TaskProgram | None = None
     """Until the zygote is told."""
     space: TaskSpace = field(default_factory=TaskSpace)
     end: tuple[int | None, str] | None = None

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from pliant.cluster import process
 from pliant.cluster.json_lines import decode
-from pliant.cluster.zygote.messages import PROGRAM, Program
+from pliant.cluster.zygote.messages import PROGRAM, TaskProgram
 from pliant.isolation.enter import enter
 from pliant.isolation.system_calls import adopt_orphans
 
@@ -57,7 +57,7 @@ def become(path: Path, entry: str, handshake: socket.socket, *, cold: bool) -> N
         os._exit(code)
 
 
-def _read(path: Path) -> Program:
+def _read(path: Path) -> TaskProgram:
     line = path.read_bytes()
     path.unlink(missing_ok=True)
     return decode(line, PROGRAM)
@@ -70,7 +70,7 @@ def _join(group: str | None) -> None:
             Path(group, "cgroup.procs").write_text("0")
 
 
-def _run_task(program: Program, entry: str, handshake: socket.socket) -> int:
+def _run_task(program: TaskProgram, entry: str, handshake: socket.socket) -> int:
     error = _prepare(program, handshake)
     if not error and program.python is not None:
         error = _run_other_python(program, program.python, entry)
@@ -82,7 +82,7 @@ def _run_task(program: Program, entry: str, handshake: socket.socket) -> int:
     return _run(entry, program.argv)
 
 
-def _prepare(program: Program, handshake: socket.socket) -> str:
+def _prepare(program: TaskProgram, handshake: socket.socket) -> str:
     """Take the task's signals, walls, files, folder and environment; return why that is impossible, or nothing."""
     os.umask(0o077)
     _restore_signals(to_exec=program.python is not None)
@@ -107,7 +107,7 @@ def _prepare(program: Program, handshake: socket.socket) -> str:
     return ""
 
 
-def _enter(program: Program) -> dict[str, str]:
+def _enter(program: TaskProgram) -> dict[str, str]:
     """Enter the confinement; return the variables that say who the process is then."""
     if program.confinement is None:
         return {}
@@ -116,7 +116,7 @@ def _enter(program: Program) -> dict[str, str]:
     return {"USER": name, "LOGNAME": name} if name else {}
 
 
-def _run_other_python(program: Program, python: str, entry: str) -> str:
+def _run_other_python(program: TaskProgram, python: str, entry: str) -> str:
     """Become another interpreter; return why that is impossible."""
     try:
         os.execvp(python, [python, "-m", entry.partition(":")[0], *program.argv])
@@ -142,7 +142,7 @@ def _open_logs(log_dir: Path) -> None:
         os.dup2(os.open(log_dir / name, _LOG, 0o600), target)
 
 
-def _set_up_interpreter(program: Program, entry: str) -> None:
+def _set_up_interpreter(program: TaskProgram, entry: str) -> None:
     """Make the running interpreter what a fresh one with this environment, folder and arguments would be."""
     paths = os.environ.get("PYTHONPATH", "")
     front = [program.cwd, *(str(Path(path).absolute()) for path in paths.split(os.pathsep) if path)]

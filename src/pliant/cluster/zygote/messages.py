@@ -19,7 +19,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class TaskProgram:
     """From the agent to the child, past the zygote: what to become."""
 
     task_id: TaskId
@@ -71,7 +71,7 @@ class Ended:
     kind: Literal["ended"] = "ended"
 
 
-PROGRAM: Final[Mapping[str, type[Program]]] = by_kind((Program,))
+PROGRAM: Final[Mapping[str, type[TaskProgram]]] = by_kind((TaskProgram,))
 
 ZygoteMessage = Launch | Warm | Started | Ended
 

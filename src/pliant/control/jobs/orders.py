@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.live import job_of
@@ -66,7 +67,9 @@ def _confinement(
     spec = job.spec
     address = None if settings.server_file is None else str(settings.server_file.parent)
     certificate = settings.trust.certificate
-    reads = (*_interpreter(python), spec.data_dir, spec.weights, spec.resume_from, address, certificate)
+    holds_home = spec.data_dir is not None and settings.home.is_relative_to(os.path.realpath(spec.data_dir))
+    data = None if holds_home else spec.data_dir
+    reads = (*_interpreter(python), data, spec.weights, spec.resume_from, address, certificate)
     return Confinement(
         user=user,
         writes=tuple(map(str, (folders.code, folders.result, folders.state))),
@@ -76,7 +79,7 @@ def _confinement(
 
 
 def _interpreter(python: str | None) -> Iterator[str]:
-    """Yield what a process needs to run another interpreter: it and what stands behind its links, with their packages."""
+    """Yield what it takes to run another interpreter: it and what its links lead to, each with its packages."""
     for program in dict.fromkeys((python, os.path.realpath(python))) if python else ():
         folder = Path(program).parent
         has_packages = any((folder.parent / name).exists() for name in ("pyvenv.cfg", "conda-meta", "lib"))

@@ -13,6 +13,7 @@ from pliant.isolation.variables import refusal
 MODES: Final[tuple[IsolationMode, ...]] = ("auto", "required", "off")
 _LARGEST_UID: Final = (1 << 32) - 2
 _OFF: Final = "off"
+_WRITE: Final = ":rw"
 
 
 def add_isolation(parser: argparse.ArgumentParser) -> None:
@@ -23,19 +24,21 @@ def add_isolation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--uids", default=f"{FIRST_UID}-{LAST_UID}", metavar="FIRST-LAST", help=uid_help)
     allow_help = "a folder that everybody's code may read, with :rw also write, as its modes let it; may be repeated"
     parser.add_argument("--allow", action="append", default=[], metavar="PATH[:rw]", help=allow_help)
+    trust_help = "serve several people beyond this machine though a wall around their code is missing"
+    parser.add_argument("--trust-everyone", action="store_true", help=trust_help)
     pass_help = "a variable of the server's environment that everybody's code gets; may be repeated"
     parser.add_argument("--pass-env", action="append", default=[], metavar="NAME", help=pass_help)
 
 
 def isolation_settings(given: argparse.Namespace) -> dict[str, Any]:
     """Return what the options say, for `ServerSettings`."""
-    written = [path.removesuffix(":rw") for path in given.allow if path.endswith(":rw")]
     return {
         "isolation": given.isolation,
         "uids": _uids(given.uids) if os.geteuid() == 0 and given.isolation != _OFF else None,
-        "may_read": tuple(os.path.realpath(path) for path in given.allow if not path.endswith(":rw")),
-        "may_write": tuple(os.path.realpath(path) for path in written),
+        "may_read": tuple(_folder(path) for path in given.allow if not path.endswith(_WRITE)),
+        "may_write": tuple(_folder(path) for path in given.allow if path.endswith(_WRITE)),
         "pass_env": tuple(given.pass_env),
+        "trust_everyone": given.trust_everyone,
     }
 
 
@@ -45,12 +48,16 @@ def isolation_problems(given: argparse.Namespace) -> Iterator[Problem]:
         message = f"{given.uids!r:.80} is no range of ids; give FIRST-LAST, such as {FIRST_UID}-{LAST_UID}, or off"
         yield Problem(field="--uids", message=message)
     for path in given.allow:
-        folder = os.path.expanduser(path.removesuffix(":rw"))
+        folder = os.path.expanduser(path.removesuffix(_WRITE))
         if not os.path.isabs(folder) or not os.path.exists(folder):
             yield Problem(field="--allow", message=f"{folder!r} is not there; give the whole path of one that is")
     for name in given.pass_env:
         if why := refusal(name):
             yield Problem(field="--pass-env", message=why)
+
+
+def _folder(path: str) -> str:
+    return os.path.realpath(os.path.expanduser(path.removesuffix(_WRITE)))
 
 
 def _uids(text: str) -> range | None:

@@ -60,6 +60,8 @@ class ServerSettings:
     may_read: tuple[str, ...] = ()
     """Folders that everybody's code may read, as far as their modes let it."""
     may_write: tuple[str, ...] = ()
+    trust_everyone: bool = False
+    """Serve several people beyond this machine though a wall is missing."""
     pass_env: tuple[str, ...] = ()
     """Variables of the server's environment that everybody's code gets."""
 
