@@ -35,6 +35,10 @@ from pliant.core.job import JobId, NodeId
 from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster, Links
+from pliant.entry.server.http.connections import ConnectionCounts
+from pliant.entry.server.http.limits import HttpLimits
+from pliant.entry.server.http.sockets import CountingSocket
+from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.datasets import IMPORTER
 from pliant.entry.server.rooms.environments import open_environments
 from pliant.ibm.rest.api import IBM
@@ -55,6 +59,8 @@ TOKEN = "the-token"
 SECRET = b"s" * 32
 CHEAP = Cost(num_passes=1, memory_kib=8, num_lanes=1)
 """Hashes of passwords that take no time."""
+PATIENT = HttpLimits(idle_s=60.0, head_s=60.0, body_window_s=60.0)
+"""A test that is held up for ten seconds still has its connection."""
 PASSWORD = "correct horse"
 
 
@@ -100,8 +106,10 @@ class Served:
         self.environments.watch(self.control.wake)
         self.control.start()
         self.sharing = sharing_of(self.store.registry, self.clock, self.people.authenticator.has_user)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = CountingSocket(socket.AF_INET, socket.SOCK_STREAM)
+        self._listener.bind(("127.0.0.1", 0))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._listener.counts = ConnectionCounts(PATIENT)
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         context = Context(
             control=self.control,
@@ -131,13 +139,11 @@ class Served:
             shut_down=self._shut_down,
         )
         self.app = make_app(context, IBM)
-        config = uvicorn.Config(
+        config = Listener(sock=self._listener, tls=None).config(
             self.app,
-            log_config=None,
             ws="websockets-sansio",
             ws_max_size=MAX_FRAME_BYTES,
             timeout_graceful_shutdown=5,
-            timeout_keep_alive=60,  # a test that is held up for five seconds still has its connection
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(

@@ -20,6 +20,7 @@ from pliant.server.middleware.audit import AuditTrail
 from pliant.server.middleware.authentication import SECURITY_SCHEMES, Authentication
 from pliant.server.middleware.authorisation import Audience, OpenTo, declared_access
 from pliant.server.middleware.limits import BodyLimit
+from pliant.server.middleware.secure_headers import SecureHeaders
 from pliant.server.routes import (
     audit,
     datasets,
@@ -60,6 +61,13 @@ _TAGS = [
 ]
 
 
+class _Application(FastAPI):
+    """One whose answers all have the secure headers, also those of an error that no route foresaw."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return SecureHeaders(super().build_middleware_stack())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherApi:
     """The routes of another API over the same use cases. The application takes them in without knowing them."""
@@ -93,7 +101,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     Raises:
         RuntimeError: a route does not say who may use it.
     """
-    app = FastAPI(
+    app = _Application(
         title="Pliant",
         version=__version__,
         description=_DESCRIPTION,
@@ -125,7 +133,7 @@ def make_standby(leader: Callable[[], str | None]) -> ASGIApp:
         response = problems.problem_response(Unavailable(f"this server stands by while another one leads; {where}"))
         await response(scope, receive, send)
 
-    return app
+    return SecureHeaders(app)
 
 
 async def _link(websocket: WebSocket) -> None:

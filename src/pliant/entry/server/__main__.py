@@ -34,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for chatty in ("alembic", "uvicorn", "websockets"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it warns of every broken request of a stranger
     try:
         settings = read_settings(argv, os.environ)
         if settings.reset_admin:

@@ -1,11 +1,13 @@
 """Where the server listens, what it shows for a certificate, and uvicorn behind it. Knows no rooms."""
 
 import errno
+import resource
 import signal
 import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -14,11 +16,13 @@ import uvicorn
 
 from pliant.api.trust import Trust
 from pliant.core.errors import Conflict, Unavailable
+from pliant.entry.server.http.connections import ConnectionCounts
+from pliant.entry.server.http.limits import HttpLimits, limits_for
+from pliant.entry.server.http.protocol import BoundedProtocol
+from pliant.entry.server.http.sockets import CountingSocket
 from pliant.entry.server.settings import DEFAULT_PORT, ServerSettings
 from pliant.entry.server.tls import Tls, prepare
 
-_KEEP_ALIVE_S: Final = 30
-"""Longer than clients keep a connection that nobody uses, so that it is they who close it: httpx does after 5 s."""
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """How those on this machine reach a server that listens on all of its addresses."""
 
@@ -27,7 +31,7 @@ _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 class Listener:
     """A bound socket and the certificate behind it."""
 
-    sock: socket.socket
+    sock: CountingSocket
     tls: Tls | None
 
     @property
@@ -61,11 +65,14 @@ class Listener:
         """Return how uvicorn serves an application here, over TLS 1.2 or newer if there is a certificate."""
         if self.tls is not None:
             options |= {"ssl_certfile": self.tls.certificate, "ssl_keyfile": self.tls.key}
+        counts = self.sock.counts
         options |= {
             "log_config": None,
             "access_log": False,
             "server_header": False,
-            "timeout_keep_alive": _KEEP_ALIVE_S,
+            "loop": "asyncio",
+            "http": partial(BoundedProtocol, counts=counts),
+            "timeout_keep_alive": counts.limits.idle_s,
         }
         config = uvicorn.Config(app, **options)
         config.load()
@@ -101,8 +108,8 @@ class WebServer(uvicorn.Server):
         self.should_exit = True
 
 
-def open_listener(settings: ServerSettings, *, now: float) -> Listener:
-    """Bind the address and read or make the certificate.
+def open_listener(settings: ServerSettings, *, now: float, limits: HttpLimits | None = None) -> Listener:
+    """Bind the address and read or make the certificate; without limits those that the open files allow.
 
     Raises:
         InvalidInput: the certificate or the key that was given cannot be used.
@@ -110,7 +117,9 @@ def open_listener(settings: ServerSettings, *, now: float) -> Listener:
         Unavailable: there is no such address here.
     """
     tls = None if settings.tls is None else prepare(settings.tls, settings.home, now=now)
-    return Listener(sock=_open_socket(settings), tls=tls)
+    sock = _open_socket(settings)
+    sock.counts = ConnectionCounts(limits or limits_for(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    return Listener(sock=sock, tls=tls)
 
 
 def use_certificate_of(listener: Listener, settings: ServerSettings, folder: Path, *, now: float) -> Listener:
@@ -136,7 +145,7 @@ def _bind(sock: socket.socket, settings: ServerSettings) -> None:
         sock.bind((settings.host, 0))
 
 
-def _open_socket(settings: ServerSettings) -> socket.socket:
+def _open_socket(settings: ServerSettings) -> CountingSocket:
     """Return a socket on the address that the server shall have.
 
     Raises:
@@ -144,7 +153,7 @@ def _open_socket(settings: ServerSettings) -> socket.socket:
         Unavailable: there is no such address here.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = CountingSocket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; else each answer waits for an ACK

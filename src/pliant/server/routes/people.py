@@ -31,6 +31,7 @@ from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authentication import InIdentity, PasswordCredentials, address_of, log_on
 from pliant.server.middleware.authorisation import Audience
+from pliant.server.middleware.secure_headers import CLEAR_SITE_DATA
 from pliant.server.routing import Routes
 
 routes = Routes(tags=["people"])
@@ -48,11 +49,12 @@ async def logon(request: Request, body: LogonRequest) -> Logon:
 
 
 @routes.post("/logoff", Permission.SELF, "Log off", 409, status_code=204)
-def logoff(context: InContext, identity: InIdentity) -> None:
+def logoff(context: InContext, identity: InIdentity, response: Response) -> None:
     """End the session that this was asked with."""
     if identity.by != "session":
         raise Conflict("there is no session to end: this was asked with a password or a token, not with a session")
     context.people.credentials.end_session(identity.id)
+    response.headers.update(CLEAR_SITE_DATA)
 
 
 @routes.get("/me", Permission.SELF, "Who am I")

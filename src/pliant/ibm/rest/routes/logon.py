@@ -14,6 +14,7 @@ from pliant.people.credentials import SESSION_S, Issued, LogonSession
 from pliant.server.context import InContext
 from pliant.server.middleware.authentication import PasswordCredentials, credentials_of, log_on
 from pliant.server.middleware.authorisation import Audience
+from pliant.server.middleware.secure_headers import CLEAR_SITE_DATA
 
 auth = ibm_routes(AUTH)
 conductor = ibm_routes(CONDUCTOR)
@@ -66,4 +67,5 @@ async def log_off(context: InContext, identity: InIdentity, response: Response) 
     if identity.by == "session":
         await run_in_threadpool(context.people.credentials.end_session, identity.id)
     response.delete_cookie(COOKIE, path=_PATH)
+    response.headers.update(CLEAR_SITE_DATA)
     return {"message": "logged off"}

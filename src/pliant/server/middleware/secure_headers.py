@@ -1,0 +1,89 @@
+"""Headers that tell browsers to do with an answer only what it is for: OWASP's secure headers.
+
+They are on every answer, also on errors and streams: the answers are for programs, so a browser shall run nothing of
+them (a sandbox, should it show what a person has written), show them in no frame, guess no type, keep no copy, and
+hand no part of them to another site. The page `/docs` alone runs scripts: those of Swagger UI, from where FastAPI
+takes them.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_NO_FEATURES: Final = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "autoplay",
+        "camera",
+        "clipboard-read",
+        "clipboard-write",
+        "display-capture",
+        "fullscreen",
+        "geolocation",
+        "gyroscope",
+        "microphone",
+        "midi",
+        "payment",
+        "usb",
+        "xr-spatial-tracking",
+    )
+)
+_ALWAYS: Final[Mapping[str, str]] = {
+    "Cache-Control": "no-store, max-age=0",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": _NO_FEATURES,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "deny",
+    "X-Permitted-Cross-Domain-Policies": "none",
+}
+_OF_DOCS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "connect-src 'self'; img-src data: https://fastapi.tiangolo.com; "
+    "script-src 'unsafe-inline' https://cdn.jsdelivr.net; style-src 'unsafe-inline' https://cdn.jsdelivr.net",
+    "Cross-Origin-Embedder-Policy": "unsafe-none",
+}
+_DOCS: Final = "/docs"
+CLEAR_SITE_DATA: Final = {"Clear-Site-Data": '"cache", "cookies", "storage"'}
+"""For the answer to a log-off."""
+_OVER_TLS: Final = {"Strict-Transport-Security": "max-age=31536000; includeSubDomains"}
+"""Only there: over plain HTTP browsers ignore it, and a server on loopback would bind all others of that name."""
+
+
+def headers_of_answer(scheme: str | None, path: str = "") -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer, as ASGI and h11 take them."""
+    headers = dict(_ALWAYS)
+    if scheme in ("https", "wss"):
+        headers |= _OVER_TLS
+    if path == _DOCS:
+        headers |= _OF_DOCS
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+class SecureHeaders:
+    """ASGI middleware. A route that sets one of the headers itself keeps its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        always = headers_of_answer(scope["scheme"], scope["path"])
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                headers = MutableHeaders(raw=list(message.get("headers", ())))
+                for name, value in always:
+                    headers.setdefault(name.decode(), value.decode())
+                message = {**message, "headers": headers.raw}
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
