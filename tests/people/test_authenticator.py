@@ -11,10 +11,10 @@ from pliant.core.access import Permission, Principal, Role
 from pliant.core.errors import TooMany, Unauthorized
 from pliant.core.people import TokenSettings
 from pliant.core.registry import Registry
+from pliant.people.attempts import AT_ADDRESS, OF_ACCOUNT, OF_ADDRESS
 from pliant.people.credentials import PersonalToken
 from pliant.people.password_checker import REMEMBERED_S
 from pliant.people.people import People, make_people
-from pliant.people.throttle import MAX_WAIT_S, NUM_FREE
 from pliant.sim.clock import VirtualClock
 
 Add = Callable[..., None]
@@ -165,35 +165,59 @@ def test_what_is_remembered_ends_with_the_password_and_follows_the_role(people: 
     assert people.authenticator.recall("ada", "battery staple") is None
 
 
-def test_after_five_failures_even_the_right_password_has_to_wait(people: People, add: Add, clock: VirtualClock) -> None:
+def test_after_five_failures_even_the_right_password_has_to_wait_there(
+    people: People, add: Add, clock: VirtualClock
+) -> None:
     add("ada")
-    guess(people, "ada", NUM_FREE)
+    guess(people, "ada", AT_ADDRESS.num_free)
     with pytest.raises(TooMany, match="wait 5 s") as refused:
-        people.authenticator.authenticate_password("ada", PASSWORD, "10.9.9.9")
+        people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1")
     assert refused.value.wait_s == 5
-    clock.advance(5)
-    guess(people, "ada", 1, "10.9.9.9")
+    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.9.9.9").logged_on, "not elsewhere"
+    clock.advance(REMEMBERED_S)
+    guess(people, "ada", 1)
     with pytest.raises(TooMany, match="wait 10 s"):
-        people.authenticator.authenticate_password("ada", PASSWORD, "10.8.8.8")
+        people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1")
     clock.advance(10)
-    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.8.8.8").logged_on
-    guess(people, "ada", NUM_FREE - 1, "10.7.7.7")
-    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.7.7.7").by == "password", (
+    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1").logged_on
+    guess(people, "ada", AT_ADDRESS.num_free - 1)
+    clock.advance(REMEMBERED_S)
+    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1").logged_on, (
         "success has set the account back"
     )
 
 
-def test_an_address_waits_whichever_account_it_tries(people: People, add: Add, clock: VirtualClock) -> None:
+def test_wrong_passwords_of_one_keep_nobody_else_out_behind_their_address(people: People, add: Add) -> None:
     add("ada")
-    for name in ("ada", "bob", "cy", "No Name", "admin"):
-        guess(people, name, 1)
+    add("bob")
+    guess(people, "ada", AT_ADDRESS.num_free)
     with pytest.raises(TooMany):
-        people.authenticator.authenticate_password("dan", "wrong", "10.0.0.1")
+        people.authenticator.authenticate_password("ada", "wrong", "10.0.0.1")
+    assert people.authenticator.authenticate_password("bob", PASSWORD, "10.0.0.1").logged_on
+
+
+def test_who_tries_many_accounts_waits_whichever_is_next(people: People, add: Add) -> None:
+    for name in ("ada", "bob"):
+        add(name)
+    people.authenticator.authenticate_password("bob", PASSWORD, "10.0.0.1")
+    for number in range(OF_ADDRESS.num_free):
+        guess(people, f"user{number}", 1)
+    with pytest.raises(TooMany):
+        people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1")
     assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.2").logged_on
-    for _ in range(20):
-        clock.advance(MAX_WAIT_S)
-        with pytest.raises(Unauthorized):
-            people.authenticator.authenticate_password("eve", "wrong", "10.0.0.1")
+    assert people.authenticator.authenticate_password("bob", PASSWORD, "10.0.0.1").by == "password", "known there"
+
+
+def test_whom_many_guess_at_gets_in_at_once_where_they_are_known(people: People, add: Add, clock: VirtualClock) -> None:
+    add("ada")
+    people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.9")
+    clock.advance(REMEMBERED_S)
+    for number in range(OF_ACCOUNT.num_free):
+        guess(people, "ada", 1, f"10.1.{number}.1")
+    for wrong_place in ("10.2.0.1", "10.1.0.1"):
+        with pytest.raises(TooMany):
+            people.authenticator.authenticate_password("ada", PASSWORD, wrong_place)
+    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.9").logged_on
 
 
 def test_names_that_nobody_has_are_refused_in_the_same_words_and_wait_alike(people: People, add: Add) -> None:
@@ -202,9 +226,9 @@ def test_names_that_nobody_has_are_refused_in_the_same_words_and_wait_alike(peop
     for name in ("ada", "bob"):
         with pytest.raises(Unauthorized) as wrong:
             people.authenticator.authenticate_password(name, "wrong", "10.0.0.1")
-        guess(people, name, NUM_FREE - 1, f"10.0.1.{len(said)}")
+        guess(people, name, AT_ADDRESS.num_free - 1)
         with pytest.raises(TooMany) as later:
-            people.authenticator.authenticate_password(name, "wrong", "10.0.0.3")
+            people.authenticator.authenticate_password(name, "wrong", "10.0.0.1")
         said.append((str(wrong.value), str(later.value)))
     assert said[0] == said[1]
 
@@ -212,24 +236,27 @@ def test_names_that_nobody_has_are_refused_in_the_same_words_and_wait_alike(peop
 def test_who_has_just_logged_on_does_not_wait_for_what_others_guess(people: People, add: Add) -> None:
     add("ada")
     people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.9")
-    guess(people, "ada", NUM_FREE)
-    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.9").by == "password"
+    guess(people, "ada", AT_ADDRESS.num_free)
+    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1").by == "password"
 
 
 def test_a_forgiven_account_can_be_tried_afresh(people: People, add: Add) -> None:
     add("ada")
-    guess(people, "ada", NUM_FREE)
+    guess(people, "ada", AT_ADDRESS.num_free)
     people.authenticator.forgive("ada")
-    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.2").logged_on
+    assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1").logged_on
 
 
-def test_of_many_guesses_at_once_five_are_compared(people: People, add: Add) -> None:
+@pytest.mark.parametrize(
+    ("address", "num_compared"), [("10.1.0.1", AT_ADDRESS.num_free), ("10.1.{}.1", OF_ACCOUNT.num_free)]
+)
+def test_of_many_guesses_at_once_few_are_compared(people: People, add: Add, address: str, num_compared: int) -> None:
     add("ada")
     outcomes: list[type[Exception]] = []
 
     def guess_once(number: int) -> None:
         try:
-            people.authenticator.authenticate_password("ada", f"guess {number}", f"10.1.{number}.1")
+            people.authenticator.authenticate_password("ada", f"guess {number}", address.format(number))
         except (Unauthorized, TooMany) as refused:
             outcomes.append(type(refused))
 
@@ -238,7 +265,7 @@ def test_of_many_guesses_at_once_five_are_compared(people: People, add: Add) -> 
         thread.start()
     for thread in threads:
         thread.join()
-    assert (outcomes.count(Unauthorized), outcomes.count(TooMany)) == (NUM_FREE, 20 - NUM_FREE)
+    assert (outcomes.count(Unauthorized), outcomes.count(TooMany)) == (num_compared, 20 - num_compared)
 
 
 def test_many_who_give_the_right_password_at_once_all_get_in(people: People, add: Add) -> None:
@@ -260,7 +287,7 @@ def test_many_who_give_the_right_password_at_once_all_get_in(people: People, add
 def test_the_own_password_is_judged_like_a_logon(people: People, add: Add) -> None:
     add("ada")
     assert people.authenticator.check_password("ada", PASSWORD, "")
-    for _ in range(NUM_FREE):
+    for _ in range(AT_ADDRESS.num_free):
         assert not people.authenticator.check_password("ada", "wrong", "10.0.0.1")
     with pytest.raises(TooMany):
-        people.authenticator.check_password("ada", "wrong again", "10.0.0.2")
+        people.authenticator.check_password("ada", "wrong again", "10.0.0.1")

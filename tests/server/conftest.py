@@ -42,9 +42,9 @@ from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.datasets import IMPORTER
 from pliant.entry.server.rooms.environments import open_environments
 from pliant.ibm.rest.api import IBM
+from pliant.people.attempts import FORGOTTEN_S
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people
-from pliant.people.throttle import WINDOW_S
 from pliant.people.user import User
 from pliant.server.app import make_app
 from pliant.server.context import Context
@@ -177,7 +177,7 @@ class Served:
             self.store.registry.remove(User, name)
             self.people.credentials.end_sessions(name)
             self.people.credentials.revoke_tokens(name)
-        self.clock.advance(WINDOW_S)
+        self.clock.advance(FORGOTTEN_S)
 
     def _shut_down(self) -> None:
         self.num_shutdowns += 1

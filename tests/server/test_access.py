@@ -14,7 +14,7 @@ from pliant.core.access import ALLOWED, Permission, Role
 from pliant.core.people import TokenSettings
 from pliant.entry.routes import page
 from pliant.ibm.rest.api import IBM
-from pliant.people.throttle import WINDOW_S
+from pliant.people.attempts import FORGOTTEN_S
 from pliant.server.app import OtherApi, make_app, make_routes
 from pliant.server.middleware.authorisation import Needs, Route, declared_access
 from pliant.server.routing import Routes, declare
@@ -130,7 +130,7 @@ def shown(served: Served, way: str, name: str) -> dict[str, str]:
 @pytest.mark.parametrize("route", sorted(LOGONS))
 def test_every_logon_opens_to_name_and_password_and_to_nothing_else(served: Served, route: Route) -> None:
     method, path = route
-    served.clock.advance(WINDOW_S)
+    served.clock.advance(FORGOTTEN_S)
     for password, status in ((PASSWORD, 200), ("wrong", 401), (TOKEN, 401)):
         with served.client({"Authorization": basic("one-viewer", password)}) as client:
             url = httpx.URL(client.base_url).copy_with(path=path)

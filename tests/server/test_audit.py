@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 from pliant.core.access import Role
 from pliant.core.errors import Unavailable
 from pliant.core.registry import AuditEntry
-from pliant.people.throttle import NUM_FREE
+from pliant.people.attempts import AT_ADDRESS
 
 
 @pytest.fixture
@@ -93,12 +93,12 @@ def test_refusals_are_written_also_those_who_have_to_wait(server: Served) -> Non
     with server.client() as nobody, server.client_of("ada") as ada:
         nobody.get("/jobs")
         ada.get("/audit")
-        for _ in range(NUM_FREE + 1):
+        for _ in range(AT_ADDRESS.num_free + 1):
             nobody.post("/logon", json={"name": "ada", "password": "wrong"})
     assert entries(server) == [
         ("", "GET /v1/jobs", "", 401),
         ("ada", "GET /v1/audit", "", 403),
-        *[("", "log on", "ada", 401)] * NUM_FREE,
+        *[("", "log on", "ada", 401)] * AT_ADDRESS.num_free,
         ("", "log on", "ada", 429),
     ]
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from pliant.core.errors import TooMany
 from pliant.core.ports import Clock
+from pliant.people.attempts import Attempts
 from pliant.people.passwords import Passwords
-from pliant.people.throttle import Throttle, account_key, address_key
-from pliant.people.user import User, is_name
+from pliant.people.user import User
 
 REMEMBERED_S: Final = 30.0
 """So long a verified password is taken without hashing it again."""
@@ -38,7 +38,7 @@ class PasswordChecker:
         self._passwords = passwords
         self._clock = clock
         self._key = key
-        self._throttle = Throttle()
+        self._attempts = Attempts()
         self._remembered: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
@@ -61,27 +61,26 @@ class PasswordChecker:
             TooMany: too many attempts have failed; nothing was compared.
             Unavailable: the machine lacks the memory.
         """
-        keys = [address_key(address), *([account_key(name)] if is_name(name) else [])]
         if self.is_remembered(user, password):
             return Verdict.REMEMBERED
-        self._refuse_if_too_many(keys)
+        self._refuse_if_too_many(name, address)
         with self._one_at_a_time:
             if self.is_remembered(user, password):
                 return Verdict.REMEMBERED
-            self._refuse_if_too_many(keys)
+            self._refuse_if_too_many(name, address)
             if not self._passwords.matches(None if user is None else user.password_hash, password) or user is None:
-                self._throttle.failed(keys, self._clock.now())
+                self._attempts.failed(name, address, self._clock.now())
                 return Verdict.WRONG
-        self._throttle.forget(account_key(name))
+        self._attempts.succeeded(name, address, self._clock.now())
         self._remember(user, password)
         return Verdict.RIGHT
 
     def forgive(self, name: str) -> None:
         """Forget the failures of an account."""
-        self._throttle.forget(account_key(name))
+        self._attempts.forgive(name)
 
-    def _refuse_if_too_many(self, keys: list[str]) -> None:
-        wait_s = self._throttle.wait_s(keys, self._clock.now())
+    def _refuse_if_too_many(self, name: str, address: str) -> None:
+        wait_s = self._attempts.wait_s(name, address, self._clock.now())
         if wait_s > 0:
             raise TooMany(
                 f"too many attempts to log on have failed, for this account or from this address; wait "

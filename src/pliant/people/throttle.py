@@ -1,80 +1,81 @@
-"""Slows down guessing: after a few failed attempts to log on, each further attempt has to wait.
+"""Slows down guessing under one key: after a few failures each further attempt has to wait, longer and longer.
 
-Counts by key (an account, an address) in a bounded memory. Knows no passwords.
+A key has a level. Every failure adds one to it, and one leaks out of it in every `forgotten_s`. Below `num_free` no
+attempt waits; above, it waits after the last failure, twice as long for each further level. Attempts are bounded, for
+whoever makes as many as they can: each adds one, so in a time T no more fail than the highest level and what leaks,
+
+    num_free + log2(max_wait_s / first_wait_s) + 2   +   T / forgotten_s
+
+if `max_wait_s` is no less than `forgotten_s`. The memory is bounded, too. Knows no passwords.
 """
 
-import ipaddress
 import threading
-from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Final
 
-WINDOW_S: Final = 15 * 60.0
-"""Failures older than this do not count."""
-NUM_FREE: Final = 5
-"""So many failures have no consequence."""
-FIRST_WAIT_S: Final = 5.0
-"""After the last free failure; twice as long after each further one."""
-MAX_WAIT_S: Final = 5 * 60.0
 MAX_KEYS: Final = 10_000
 
-_NUM_TIMES: Final = NUM_FREE + 7
-"""More failures would not make anybody wait longer."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How strict a throttle is."""
+
+    num_free: int
+    """So many failures have no consequence."""
+    first_wait_s: float
+    """After the last free failure; twice as long after each further one."""
+    max_wait_s: float
+    forgotten_s: float
+    """One failure is forgotten in this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    value: float
+    at: float
+    """When it last grew."""
 
 
 class Throttle:
     """Remembers failures. Safe to use from any thread."""
 
-    def __init__(self, max_keys: int = MAX_KEYS) -> None:
+    def __init__(self, rule: Rule, max_keys: int = MAX_KEYS) -> None:
+        self._rule = rule
         self._max_keys = max_keys
-        self._failures: OrderedDict[str, deque[float]] = OrderedDict()
+        self._levels: OrderedDict[str, _Level] = OrderedDict()
         self._lock = threading.Lock()
 
-    def wait_s(self, keys: Sequence[str], now: float) -> float:
-        """Return the seconds that an attempt under these keys has to wait, 0 for none."""
+    def wait_s(self, key: str, now: float) -> float:
+        """Return the seconds that an attempt under this key has to wait, 0 for none."""
         with self._lock:
-            return max((_wait_s(self._failures.get(key, ()), now) for key in keys), default=0.0)
+            level = self._levels.get(key)
+        if level is None or level.value < self._rule.num_free:
+            return 0.0
+        doublings = int(level.value) - self._rule.num_free
+        delay = min(self._rule.max_wait_s, self._rule.first_wait_s * 2.0**doublings)
+        return min(delay, max(0.0, level.at + delay - now))
 
-    def failed(self, keys: Sequence[str], now: float) -> None:
-        """Remember a failure under each key; the keys that failed longest ago are forgotten when there are too many."""
+    def failed(self, key: str, now: float) -> None:
+        """Remember a failure; the keys that failed longest ago are forgotten when there are too many."""
         with self._lock:
-            for key in keys:
-                self._failures.setdefault(key, deque(maxlen=_NUM_TIMES)).append(now)
-                self._failures.move_to_end(key)
-            while len(self._failures) > self._max_keys:
-                self._failures.popitem(last=False)
+            before = self._levels.pop(key, _Level(0.0, now))
+            leaked = max(0.0, now - before.at) / self._rule.forgotten_s
+            self._levels[key] = _Level(max(0.0, before.value - leaked) + 1.0, now)
+            while len(self._levels) > self._max_keys:
+                self._levels.popitem(last=False)
 
     def forget(self, key: str) -> None:
         """Forget all failures of a key."""
         with self._lock:
-            self._failures.pop(key, None)
+            self._levels.pop(key, None)
+
+    def forget_all(self, prefix: str) -> None:
+        """Forget all failures of the keys that begin so."""
+        with self._lock:
+            for key in [key for key in self._levels if key.startswith(prefix)]:
+                del self._levels[key]
 
     def __len__(self) -> int:
         with self._lock:
-            return len(self._failures)
-
-
-def _wait_s(failures: Sequence[float] | deque[float], now: float) -> float:
-    recent = [at for at in failures if now - at < WINDOW_S]
-    if len(recent) < NUM_FREE:
-        return 0.0
-    delay = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (len(recent) - NUM_FREE))
-    return min(delay, max(0.0, recent[-1] + delay - now))
-
-
-def account_key(name: str) -> str:
-    """Return the key of an account."""
-    return f"account {name}"
-
-
-def address_key(address: str) -> str:
-    """Return the key of an address; one person can have all the IPv6 addresses of a /64, so they count as one."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return f"address {address:.60}"
-    if isinstance(parsed, ipaddress.IPv6Address):
-        mapped = parsed.ipv4_mapped
-        network = ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64))
-        return f"address {mapped or network}"
-    return f"address {parsed}"
+            return len(self._levels)
