@@ -173,12 +173,12 @@ def test_after_five_failures_even_the_right_password_has_to_wait_there(
     with pytest.raises(TooMany, match="wait 5 s") as refused:
         people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1")
     assert refused.value.wait_s == 5
+    clock.advance(5)
+    guess(people, "ada", 1)
+    with pytest.raises(TooMany, match="wait 5 s"):
+        people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1")
     assert people.authenticator.authenticate_password("ada", PASSWORD, "10.9.9.9").logged_on, "not elsewhere"
     clock.advance(REMEMBERED_S)
-    guess(people, "ada", 1)
-    with pytest.raises(TooMany, match="wait 10 s"):
-        people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1")
-    clock.advance(10)
     assert people.authenticator.authenticate_password("ada", PASSWORD, "10.0.0.1").logged_on
     guess(people, "ada", AT_ADDRESS.num_free - 1)
     clock.advance(REMEMBERED_S)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.people.throttle import Rule, Throttle
+from pliant.people.throttle import Throttle, ThrottleRule
 
-RULE = Rule(num_free=5, first_wait_s=5.0, max_wait_s=300.0, forgotten_s=300.0)
+RULE = ThrottleRule(num_free=5, first_wait_s=5.0, max_wait_s=300.0, forgotten_s=300.0)
 
 
 def guess(throttle: Throttle, times: int, at: float, key: str = "ada") -> None:

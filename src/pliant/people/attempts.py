@@ -17,16 +17,16 @@ from collections import OrderedDict
 from typing import Final
 
 from pliant.core.address import network_of
-from pliant.people.throttle import MAX_KEYS, Rule, Throttle
+from pliant.people.throttle import MAX_KEYS, Throttle, ThrottleRule
 from pliant.people.user import is_name
 
-AT_ADDRESS: Final = Rule(num_free=5, first_wait_s=5.0, max_wait_s=300.0, forgotten_s=300.0)
+AT_ADDRESS: Final = ThrottleRule(num_free=5, first_wait_s=5.0, max_wait_s=300.0, forgotten_s=300.0)
 """Of one account at one address: 13 attempts at once, and 288 a day."""
-OF_ACCOUNT: Final = Rule(num_free=10, first_wait_s=5.0, max_wait_s=60.0, forgotten_s=60.0)
+OF_ACCOUNT: Final = ThrottleRule(num_free=10, first_wait_s=5.0, max_wait_s=60.0, forgotten_s=60.0)
 """Of one account at all addresses where it is not known: 16 at once, and 1,440 a day."""
-OF_ADDRESS: Final = Rule(num_free=20, first_wait_s=5.0, max_wait_s=60.0, forgotten_s=60.0)
+OF_ADDRESS: Final = ThrottleRule(num_free=20, first_wait_s=5.0, max_wait_s=60.0, forgotten_s=60.0)
 """Of all accounts that are not known at an address: 26 at once, and 1,440 a day."""
-OF_ALL: Final = Rule(num_free=100, first_wait_s=1.0, max_wait_s=1.0, forgotten_s=1.0)
+OF_ALL: Final = ThrottleRule(num_free=100, first_wait_s=1.0, max_wait_s=1.0, forgotten_s=1.0)
 """Of all accounts at all addresses where they are not known: 102 at once, and one a second."""
 KNOWN_S: Final = 30 * 86400.0
 FORGOTTEN_S: Final = 13 * AT_ADDRESS.forgotten_s

@@ -18,7 +18,7 @@ MAX_KEYS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ThrottleRule:
     """How strict a throttle is."""
 
     num_free: int
@@ -40,7 +40,7 @@ class _Level:
 class Throttle:
     """Remembers failures. Safe to use from any thread."""
 
-    def __init__(self, rule: Rule, max_keys: int = MAX_KEYS) -> None:
+    def __init__(self, rule: ThrottleRule, max_keys: int = MAX_KEYS) -> None:
         self._rule = rule
         self._max_keys = max_keys
         self._levels: OrderedDict[str, _Level] = OrderedDict()
