@@ -168,3 +168,13 @@ class AuditContract:
         assert [entry.seq for entry in audit.entries()] == [5, 4, 3]
         assert audit.entries(limit=1) == (replace(entry, seq=5),)
         assert records.num_entries(before=9.0) == 2
+
+    def test_old_refusals_without_a_name_are_forgotten_and_nothing_else(self, audit: AuditLog) -> None:
+        for at, who, status in ((1.0, "", 401), (1.0, "", 200), (1.0, "ada", 403), (5.0, "", 404)):
+            audit.append(AuditEntry(at=at, who=who, action="POST /x", status=status))
+        audit.forget_refusals(before=5.0)
+        assert [(entry.at, entry.who, entry.status) for entry in audit.entries()] == [
+            (5.0, "", 404),
+            (1.0, "ada", 403),
+            (1.0, "", 200),
+        ]

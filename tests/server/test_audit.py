@@ -2,7 +2,7 @@
 
 import threading
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,12 +13,18 @@ from websockets.sync.client import connect
 from pliant.core.access import Role
 from pliant.core.errors import Unavailable
 from pliant.core.registry import AuditEntry
+from pliant.core.upkeep import Material, Rule
 from pliant.people.attempts import AT_ADDRESS
+from pliant.server.audit_upkeep import forget_refusals
+from pliant.server.middleware.refusals import MINUTE_S, NUM_ANONYMOUS
+
+DAY_S = 86400.0
 
 
 @pytest.fixture
 def server(module_server: Served) -> Iterator[Served]:
     module_server.http.post("/nowhere/begin")
+    module_server.clock.advance(MINUTE_S)  # so that what a test counts begins with the test
     yield module_server
     module_server.forget_people()
 
@@ -204,3 +210,47 @@ def test_a_log_that_cannot_be_written_does_not_hide_what_was_done(
     assert server.http.post("/logoff").status_code == 409
     (record,) = [record for record in caplog.records if record.name == "pliant.server.middleware.audit"]
     assert "POST /v1/logoff" in record.getMessage()
+
+
+def test_many_refused_requests_leave_a_few_entries_and_a_count(server: Served) -> None:
+    with server.client() as nobody:
+        for _ in range(300):
+            assert nobody.get("/jobs").status_code == 401
+        server.clock.advance(MINUTE_S)
+        nobody.post("/jobs")
+    assert entries(server) == [
+        *[("", "GET /v1/jobs", "", 401)] * NUM_ANONYMOUS,
+        ("", "290 more refused: GET /v1/jobs", "", 401),
+        ("", "POST /v1/jobs", "", 401),
+    ]
+
+
+def test_what_was_counted_is_written_though_nobody_asks_again(
+    server: Served, eventually: Callable[[Callable[[], Any]], Any]
+) -> None:
+    with server.client() as nobody:
+        for _ in range(NUM_ANONYMOUS + 2):
+            nobody.get("/jobs")
+    server.clock.advance(MINUTE_S)
+    eventually(lambda: ("", "2 more refused: GET /v1/jobs", "", 401) in entries(server))
+
+
+@pytest.mark.parametrize(("rule_days", "kept"), [(None, 30), (400, 400), (3, 3)])
+def test_refusals_without_a_name_are_kept_for_a_time(server: Served, rule_days: int | None, kept: int) -> None:
+    rules = () if rule_days is None else (Rule(material=Material.AUDIT, max_age_s=rule_days * DAY_S),)
+    context = server.app.state.context
+    context.upkeep.change(rules)
+    now = server.clock.now()
+    ages = (kept - 1, kept + 1)
+    for age in ages:
+        for who, status in (("", 401), ("ada", 403), ("", 200)):
+            at = now - age * DAY_S
+            server.store.audit.append(AuditEntry(at=at, who=who, action=f"{age}", status=status, address="127.0.0.1"))
+    forget_refusals(context)
+    context.upkeep.change(())
+    left = [(entry.action, entry.who, entry.status) for entry in server.store.audit.entries(limit=6)]
+    assert (f"{kept - 1}", "", 401) in left
+    assert (f"{kept + 1}", "", 401) not in left
+    for action in ages:
+        assert (f"{action}", "ada", 403) in left
+        assert (f"{action}", "", 200) in left

@@ -145,3 +145,7 @@ class AuditLog(Protocol):
     def entries(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> Sequence[AuditEntry]:
         """Return entries, newest first; `before` is the last number of the page before."""
         ...
+
+    def forget_refusals(self, *, before: float) -> None:
+        """Remove entries of requests that were refused (400 and above) to callers without a name, and are older."""
+        ...

@@ -14,12 +14,14 @@ from starlette.websockets import WebSocket
 from pliant import __version__
 from pliant.api.link import LINK_PATH
 from pliant.core.errors import Unavailable
+from pliant.server.audit_upkeep import keep_audit
 from pliant.server.context import Context
 from pliant.server.middleware import problems
-from pliant.server.middleware.audit import AuditTrail
+from pliant.server.middleware.audit import LOG_ON, AuditTrail
 from pliant.server.middleware.authentication import SECURITY_SCHEMES, Authentication
 from pliant.server.middleware.authorisation import Audience, OpenTo, declared_access
 from pliant.server.middleware.limits import BodyLimit
+from pliant.server.middleware.refusals import RefusalCounts
 from pliant.server.middleware.secure_headers import SecureHeaders
 from pliant.server.routes import (
     audit,
@@ -90,7 +92,8 @@ def make_app(context: Context, *others: OtherApi) -> FastAPI:
     app.add_middleware(BodyLimit)
     for other in others:
         app.add_middleware(other.middleware)
-    app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock)
+    app.state.refusals = RefusalCounts(LOG_ON)
+    app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock, refusals=app.state.refusals)
     problems.install(app)
     return app
 
@@ -148,10 +151,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.event_signal.attach(loop)
     context.links.attach(loop)
     unsubscribe = context.control.subscribe(context.event_signal.notify)
-    listening = asyncio.create_task(context.links.listen(context.control))
+    running = [
+        asyncio.create_task(context.links.listen(context.control)),
+        asyncio.create_task(keep_audit(context, app.state.refusals)),
+    ]
     yield
-    listening.cancel()
-    await asyncio.gather(listening, return_exceptions=True)
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
     unsubscribe()
 
 

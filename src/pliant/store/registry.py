@@ -14,6 +14,7 @@ from pliant.store.engine import advance_counter, bytewise, insert_new, read_tran
 from pliant.store.tables import AUDIT, COUNTERS, NOUNS
 
 _AUDIT_COUNTER: Final = "seq/audit"
+_FIRST_REFUSAL: Final = 400
 
 
 class WriteTransaction(Protocol):
@@ -102,6 +103,12 @@ class SqlAudit:
             query = query.where(AUDIT.c.who == who)
         with read_transaction(self._engine) as connection:
             return tuple(AuditEntry(**row) for row in connection.execute(query).mappings())
+
+    def forget_refusals(self, *, before: float) -> None:
+        """Remove old entries of refused requests that have no name."""
+        with self._write_transaction() as connection:
+            old = (AUDIT.c.who == "", AUDIT.c.status >= _FIRST_REFUSAL, AUDIT.c.at < before)
+            connection.execute(delete(AUDIT).where(*old))
 
 
 def append_entry(connection: Connection, entry: AuditEntry) -> AuditEntry:

@@ -1,12 +1,13 @@
 """The audit trail: writes down every request that changes something, every log-on, and every refusal.
 
-An entry is written before the answer is sent, so that no answered change is missing, also if the server ends then. It
-holds no query string, no header and no body: those can hold secrets. The trail does not know what a route does.
+An entry is written before the answer is sent, so that no answered change is missing, also if the server ends then; of
+many refusals that are like each other the most are only counted (`refusals.py`). An entry holds no query string, no
+header and no body: those can hold secrets. The trail does not know what a route does.
 """
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qs
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
 from pliant.core.registry import AuditEntry, AuditLog
+from pliant.server.middleware.refusals import RefusalCounts
 
 log = logging.getLogger(__name__)
 
@@ -55,10 +57,11 @@ def trace_of(connection: HTTPConnection) -> AuditTrace:
 class AuditTrail:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, *, audit: AuditLog, clock: Clock) -> None:
+    def __init__(self, app: ASGIApp, *, audit: AuditLog, clock: Clock, refusals: RefusalCounts) -> None:
         self._app = app
         self._audit = audit
         self._clock = clock
+        self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -82,12 +85,21 @@ class AuditTrail:
             raise
 
     async def _write(self, scope: Scope, trace: AuditTrace, status: int) -> None:
-        """Write the entries of a request. A log that cannot be written does not undo what the request did."""
+        """Write the entries of a request, but for those that are only counted."""
         for entry in _entries(scope, trace, status, self._clock.now()):
-            try:
-                await run_in_threadpool(self._audit.append, entry)
-            except PliantError:
-                log.exception("the audit log could not be written; it lacks %s", entry)
+            refused = 400 <= entry.status < 500
+            entries = self._refusals.admit(entry) if refused else (entry,)
+            if entries:
+                await run_in_threadpool(write_entries, self._audit, entries)
+
+
+def write_entries(audit: AuditLog, entries: Iterable[AuditEntry]) -> None:
+    """Write entries. A log that cannot be written does not undo what a request did."""
+    for entry in entries:
+        try:
+            audit.append(entry)
+        except PliantError:
+            log.exception("the audit log could not be written; it lacks %s", entry)
 
 
 def _status(message: Message) -> int | None:
