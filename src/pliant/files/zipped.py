@@ -1,5 +1,6 @@
 """Reads zip member by member. A member that is read to its end is checked against its length and its CRC-32."""
 
+import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
@@ -14,6 +15,9 @@ _UTF8: Final = 0x800
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEADER_BYTES: Final = 30
 """Of the header before each member's data, without its name."""
+_END: Final = b"PK\x05\x06"
+_END_BYTES: Final = 22
+"""Of the last record, without its comment."""
 
 
 class ZipReader:
@@ -30,6 +34,7 @@ class ZipReader:
             zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError: it is no whole archive.
         """
         with zipfile.ZipFile(source) as archive:
+            _refuse_strangers(archive, source)
             _refuse_overlap(archive.infolist())
             for info in archive.infolist():
                 yield member_of(info), partial(archive.open, info)
@@ -75,6 +80,21 @@ def _flaw(info: zipfile.ZipInfo) -> str:
     if "\\" in info.orig_filename:
         return "has a backslash in its name; pack with slashes between folders"
     return ""
+
+
+def _refuse_strangers(archive: zipfile.ZipFile, source: BinaryIO) -> None:
+    """Refuse bytes before the first member and after the directory: other programs may find another archive there.
+
+    Raises:
+        BadZipFile: there are some.
+    """
+    if min((info.header_offset for info in archive.infolist()), default=0) != 0:
+        raise zipfile.BadZipFile("something stands before its first member, such as another archive")
+    size = len(archive.comment)
+    end = source.seek(-_END_BYTES - size, os.SEEK_END)
+    last = source.read(_END_BYTES)
+    if not last.startswith(_END) or int.from_bytes(last[-2:], "little") != size:
+        raise zipfile.BadZipFile(f"something follows its directory, which ends before byte {end}")
 
 
 def _refuse_overlap(infos: list[zipfile.ZipInfo]) -> None:
