@@ -38,6 +38,10 @@ class NodeView:
     """As declared when its agent was started; resource groups choose by them."""
     num_gpus: int = 0
     num_cpus: int = 0
+    walls: tuple[str, ...] = ()
+    """What keeps people's code apart there, in words."""
+    missing_walls: tuple[str, ...] = ()
+    """What does not, since that host cannot do it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pliant
 from pliant.core.confinement import Confinement, RunAs
-from pliant.isolation.enter import enter
+from pliant.isolation.enter import enter, missing
 
 CANNOT_ENTER: Final = 126
 _PROGRAM: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from pliant.isolation.launcher import main; main()"
@@ -32,14 +32,23 @@ def _read(text: str) -> Confinement:
     return Confinement(user=None if user is None else RunAs(**user), **given)
 
 
+def probing(confinement: Confinement) -> list[str]:
+    """Return a command line that tries a confinement and prints what came of it, as JSON."""
+    return confined((), confinement)
+
+
 def main() -> None:
     """Enter the confinement that the first argument says, and become the program that the others say."""
     given, *command = sys.argv[1:]
     try:
-        enter(_read(given))
+        entered = enter(_read(given))
     except OSError as error:
         print(f"cannot be isolated: {error}", file=sys.stderr)
         raise SystemExit(CANNOT_ENTER) from error
+    if not command:
+        found = {"has_mounts": entered.has_mounts, "landlock": entered.landlock, "missing": missing(entered)}
+        print(json.dumps(found))
+        return
     try:
         os.execvp(command[0], command)
     except OSError as error:

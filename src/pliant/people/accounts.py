@@ -44,7 +44,10 @@ class Accounts:
         passwords: Passwords,
         credentials: CredentialStore,
         token_hex: TokenHex,
+        alone: str = "",
     ) -> None:
+        """Prepare to answer; `alone` says why there may be one user only, and is empty if there may be others."""
+        self._alone = alone
         self._registry = registry
         self._clock = clock
         self._passwords = passwords
@@ -75,8 +78,10 @@ class Accounts:
         """Make a user; without a password one is made up.
 
         Raises:
-            Conflict: the name is taken.
+            Conflict: the name is taken, or only one may use this server.
         """
+        if self._alone:
+            raise Conflict(f"no other user can be added: {self._alone}")
         made_up = None if password is not None else made_up_password(self._token_hex)
         user = self._user(asked, password or made_up or "")
         return MadeUser(kept=self._registry.add(user, at=user.password_changed_at), password=made_up)

@@ -21,17 +21,28 @@ class People:
 
 
 def make_people(
-    registry: Registry, clock: Clock, *, file_token: str, token_hex: TokenHex, cost: Cost = DEFAULT_COST
+    registry: Registry,
+    clock: Clock,
+    *,
+    file_token: str,
+    token_hex: TokenHex,
+    cost: Cost = DEFAULT_COST,
+    alone: str = "",
 ) -> People:
     """Put the room together.
 
     `file_token` stands for the administrator; `token_hex` is where randomness comes from (`secrets.token_hex`); `cost`
-    is what a hash of a password takes.
+    is what a hash of a password takes; `alone` says why there may be one user only.
     """
     passwords = Passwords(cost)
     credentials = CredentialStore(registry=registry, clock=clock, token_hex=token_hex)
     accounts = Accounts(
-        registry=registry, clock=clock, passwords=passwords, credentials=credentials, token_hex=token_hex
+        registry=registry,
+        clock=clock,
+        passwords=passwords,
+        credentials=credentials,
+        token_hex=token_hex,
+        alone=alone,
     )
     checker = PasswordChecker(passwords=passwords, clock=clock, key=bytes.fromhex(token_hex(32)))
     authenticator = Authenticator(accounts=accounts, credentials=credentials, passwords=checker, file_token=file_token)

@@ -142,12 +142,10 @@ def up(  # noqa: PLR0913 (one parameter per option)
 
     \b
     pliant up --slots 8
-    pliant up -d --home /data/pliant --port 0
     pliant up -d --host 0.0.0.0 --tls --tls-name pool.example.org
     """
     folder = _home(context, home)
-    if not standby:
-        _refuse_running(folder)
+    _refuse_second(folder, standby=standby)
     argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", host]
     argv += ["--port", str(port), "--policy", policy.value, "--lease-s", f"{lease:g}"]
     once = {"--slots": slots, "--max-upload-gib": max_upload_gib, "--isolation": isolation, "--uids": uids}
@@ -168,9 +166,9 @@ def up(  # noqa: PLR0913 (one parameter per option)
         _say_started(record, folder)
 
 
-def _refuse_running(folder: Path) -> None:
+def _refuse_second(folder: Path, *, standby: bool) -> None:
     present = find_record(folder)
-    if present is not None and _answers(present):
+    if present is not None and not standby and _answers(present):
         raise Conflict(f"a server runs for {folder} already, at {present.url}; end it with `pliant down`")
 
 

@@ -68,12 +68,14 @@ from pliant.cluster.agent.tasks import Tasks
 from pliant.cluster.zygote import records
 from pliant.core.plan import NodeView
 from pliant.core.ports import Clock
+from pliant.isolation.report import IsolationReport, report
 
 _log = logging.getLogger(__name__)
 
 _IDLE_S: Final = 1.0
 _PAUSE_AFTER_ERROR_S: Final = 0.1
 _NUM_SPARE_PORTS: Final = 16
+_NO_WALLS: Final = IsolationReport(walls=(), missing=("isolation is turned off",))
 
 
 class Agent:
@@ -212,10 +214,13 @@ class Agent:
 
 
 def _node_view(settings: AgentSettings, devices: Devices) -> NodeView:
+    found = report(settings.uid) if settings.isolation != "off" else _NO_WALLS
     return NodeView(
         id=settings.node_id,
         slots=tuple(range(devices.num_slots)),
         labels=settings.labels,
         num_gpus=len(devices.gpus),
         num_cpus=devices.num_cpus,
+        walls=found.walls,
+        missing_walls=found.missing,
     )

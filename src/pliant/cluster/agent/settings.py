@@ -29,6 +29,8 @@ class AgentSettings:
     memory_root: Path | None = None
     """Made if missing, in shared memory: what the tasks of a job keep there outlives them; None: there is none."""
     isolation: IsolationMode = "auto"
+    uid: int | None = None
+    """Such as people's processes run as, to try whether they can; None: the agent's own user."""
     may_read: tuple[str, ...] = ()
     """Folders and files that all tasks may read, as far as their modes allow."""
     may_write: tuple[str, ...] = ()

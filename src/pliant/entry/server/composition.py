@@ -19,6 +19,7 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
+from pliant.entry.server.isolation import check_walls, why_alone
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.environments import open_environments
@@ -59,9 +60,12 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     clock, registry = SystemClock(), store.registry
     cluster = _cluster(settings, home, clock)
     stack.callback(cluster.close)
+    nodes = cluster.observe().nodes
+    check_walls(settings.isolation, nodes)
+    alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
     links, event_signal = LinkHub(), EventSignal()
     system_ids = SystemIds(registry, clock, settings.uids)
-    people = open_people(registry, clock, home, url=listener.url, login_fd=settings.login_fd)
+    people = open_people(registry, clock, home, url=listener.url, login_fd=settings.login_fd, alone=alone)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
@@ -115,6 +119,7 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalC
         preload=(*PRELOAD, *settings.preload),
         memory_root=_SHARED_MEMORY / f"pliant-{os.getuid()}",
         isolation=settings.isolation,
+        uid=None if settings.uids is None else settings.uids.start,
         may_read=settings.may_read,
         may_write=settings.may_write,
         hides=_homes(),

@@ -1,14 +1,19 @@
 """What the server is told about the walls around people's code: options, checked."""
 
 import argparse
+import ipaddress
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pliant.core.confinement import IsolationMode
-from pliant.core.errors import Problem
+from pliant.core.errors import Problem, Unavailable
+from pliant.core.plan import NodeView
 from pliant.isolation.users import FIRST_UID, LAST_UID
 from pliant.isolation.variables import refusal
+
+_log = logging.getLogger(__name__)
 
 MODES: Final[tuple[IsolationMode, ...]] = ("auto", "required", "off")
 _LARGEST_UID: Final = (1 << 32) - 2
@@ -56,6 +61,20 @@ def isolation_problems(given: argparse.Namespace) -> Iterator[Problem]:
             yield Problem(field="--pass-env", message=why)
 
 
+def is_address(text: str) -> bool:
+    """Tell whether it is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether nobody beyond this machine reaches it."""
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
 def _folder(path: str) -> str:
     return os.path.realpath(os.path.expanduser(path.removesuffix(_WRITE)))
 
@@ -66,3 +85,39 @@ def _uids(text: str) -> range | None:
         return None
     uids = range(int(first), int(last) + 1)
     return uids if uids and uids.start > 0 and uids.stop <= _LARGEST_UID else None
+
+
+def check_walls(mode: IsolationMode, nodes: Iterable[NodeView]) -> None:
+    """Do nothing if a server may start tasks on these nodes; say in the log which walls they lack.
+
+    Raises:
+        Unavailable: isolation is required, and a node lacks a wall.
+    """
+    for node in nodes:
+        lacks = "; ".join(node.missing_walls)
+        if lacks and mode == "required":
+            raise Unavailable(
+                f"isolation is required, and node {node.id} lacks a wall: {lacks}; mend that, or leave out "
+                f"--isolation required"
+            )
+        if lacks:
+            _log.warning("people's code is not kept apart on node %s: %s", node.id, lacks)
+        else:
+            _log.info("people's code is kept apart on node %s: %s", node.id, "; ".join(node.walls))
+
+
+def why_alone(host: str, *, trusted: bool, nodes: Iterable[NodeView]) -> str:
+    """Return why only one person may use a server, in words; empty if others may.
+
+    Args:
+        host: where it listens.
+        trusted: its operator says that all people may harm each other.
+        nodes: where tasks run.
+    """
+    lacks = [f"{node.id} ({'; '.join(node.missing_walls)})" for node in nodes if node.missing_walls]
+    if trusted or not lacks or is_loopback(host):
+        return ""
+    return (
+        f"this server listens on {host}, beyond this machine, and a script of one person could harm another's, since "
+        f"walls are missing on {', '.join(lacks)}; mend that, or start it with --trust-everyone"
+    )

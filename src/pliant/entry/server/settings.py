@@ -12,7 +12,13 @@ from pliant.core.confinement import IsolationMode
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
 from pliant.entry.server.database import database_url
-from pliant.entry.server.isolation import add_isolation, isolation_problems, isolation_settings
+from pliant.entry.server.isolation import (
+    add_isolation,
+    is_address,
+    is_loopback,
+    isolation_problems,
+    isolation_settings,
+)
 from pliant.entry.server.tls import TlsSettings
 
 DEFAULT_PORT = 7311
@@ -183,12 +189,12 @@ def _tls_problems(given: argparse.Namespace) -> Iterator[Problem]:
     if given.tls_name and not given.tls:
         yield Problem(field="--tls-name", message="it is for the certificate that --tls makes; give --tls as well")
     for name in given.tls_name:
-        if not (_is_address(name) or _HOST_NAME.fullmatch(name)):
+        if not (is_address(name) or _HOST_NAME.fullmatch(name)):
             yield Problem(field="--tls-name", message=f"{name!r} is neither a host name nor an address")
 
 
 def _host_problems(given: argparse.Namespace) -> list[Problem]:
-    if given.host == "localhost" or _is_loopback(given.host) or given.tls or given.tls_cert is not None:
+    if is_loopback(given.host) or given.tls or given.tls_cert is not None:
         return []
     message = (
         f"{given.host!r} is no loopback address, and what passes over a network in the clear can be read there: give "
@@ -199,19 +205,7 @@ def _host_problems(given: argparse.Namespace) -> list[Problem]:
 
 def is_everywhere(host: str) -> bool:
     """Tell whether it stands for all addresses of a machine."""
-    return _is_address(host) and ipaddress.ip_address(host).is_unspecified
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_loopback(host: str) -> bool:
-    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+    return is_address(host) and ipaddress.ip_address(host).is_unspecified
 
 
 def _range_problem(field: str, value: float, low: float, high: float) -> list[Problem]:

@@ -8,7 +8,7 @@ import os
 import secrets
 from pathlib import Path
 
-from pliant.core.errors import NotFound
+from pliant.core.errors import Conflict, NotFound
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.entry.clock import SystemClock
@@ -22,9 +22,17 @@ log = logging.getLogger(__name__)
 STDERR = 2
 
 
-def open_people(registry: Registry, clock: Clock, home: Home, *, url: str, login_fd: int | None) -> People:
-    """Return the people of a server; at its first start make the administrator, and tell how to log on."""
-    people = make_people(registry, clock, file_token=home.token, token_hex=secrets.token_hex)
+def open_people(
+    registry: Registry, clock: Clock, home: Home, *, url: str, login_fd: int | None, alone: str = ""
+) -> People:
+    """Return the people of a server; at its first start make the administrator, and tell how to log on.
+
+    Raises:
+        Conflict: there are several, and `alone` says why only one may use this server.
+    """
+    people = make_people(registry, clock, file_token=home.token, token_hex=secrets.token_hex, alone=alone)
+    if alone and len(people.accounts.page("", 2)) > 1:
+        raise Conflict(f"there are several users, and {alone}")
     password = people.accounts.first_administrator()
     if password is not None:
         print_once(_first_logon(url, password, home.path), login_fd)
