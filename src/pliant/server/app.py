@@ -21,6 +21,7 @@ from pliant.server.middleware.audit import LOG_ON, AuditTrail
 from pliant.server.middleware.authentication import SECURITY_SCHEMES, Authentication
 from pliant.server.middleware.authorisation import Audience, OpenTo, declared_access
 from pliant.server.middleware.limits import BodyLimit
+from pliant.server.middleware.places import HiddenPlaces
 from pliant.server.middleware.refusals import RefusalCounts
 from pliant.server.middleware.secure_headers import SecureHeaders
 from pliant.server.routes import (
@@ -94,6 +95,7 @@ def make_app(context: Context, *others: OtherApi) -> FastAPI:
         app.add_middleware(other.middleware)
     app.state.refusals = RefusalCounts(LOG_ON)
     app.add_middleware(AuditTrail, audit=context.audit, clock=context.clock, refusals=app.state.refusals)
+    app.add_middleware(HiddenPlaces, folders=(context.control.settings.home, context.datasets.data_root))
     problems.install(app)
     return app
 

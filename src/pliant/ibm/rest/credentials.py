@@ -53,7 +53,7 @@ async def authenticate(request: Request) -> Identity:
     if cookie is None:
         return await authentication.authenticate(request)
     identity = await run_in_threadpool(context_of(request).people.authenticator.authenticate_token, cookie)
-    trace_of(request).who = identity.principal.name
+    trace_of(request).know(identity.principal)
     return identity
 
 

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pliant.core.access import Principal
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
 from pliant.core.registry import AuditEntry, AuditLog
@@ -39,6 +40,8 @@ class AuditTrace:
 
     who: str = ""
     """Who sent it, once they are authenticated."""
+    sees_all: bool = False
+    """They run the server, or help to."""
     logon: str | None = None
     """The account that a password was given for, empty if there is no such account; None if none was given.
 
@@ -46,11 +49,21 @@ class AuditTrace:
     is_logon: bool = False
     """The request is to log on, and nothing else."""
 
+    def know(self, caller: Principal) -> None:
+        """Note who sent the request."""
+        self.who, self.sees_all = caller.name, caller.sees_all
+
 
 def trace_of(connection: HTTPConnection) -> AuditTrace:
     """Return the trace of a request."""
     trace = connection.scope.setdefault(_KEY, AuditTrace())
     assert isinstance(trace, AuditTrace)
+    return trace
+
+
+def trace_in(scope: Scope) -> AuditTrace | None:
+    """Return the trace of a request by its scope; None if it has none."""
+    trace: AuditTrace | None = scope.get(_KEY)
     return trace
 
 

@@ -134,7 +134,7 @@ async def authenticate(request: Request) -> Identity:
         identity = await _authenticate_basic(request, given)
     else:
         identity = await _authenticate_token(request, given.text)
-    trace_of(request).who = identity.principal.name
+    trace_of(request).know(identity.principal)
     return identity
 
 
