@@ -50,6 +50,7 @@ PLANTED = [
     ("control", "control/jobs/planted.py", "import pliant.control.kinds"),
     ("control", "control/requests/planted.py", "import pliant.control.kinds"),
     ("control", "control/planted.py", ""),
+    ("untrusted", "control/jobs/planted.py", "import shutil"),
     ("train", "train/group/planted.py", "import pliant.train.engine"),
     ("train", "train/data/planted.py", "import pliant.train.state"),
     ("train", "train/sum/planted.py", "import pliant.train.state"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pliant.files.untrusted.path import UntrustedPath
 from pliant.server.log_file import find_tail
 
 Served = Any
@@ -66,4 +67,4 @@ def test_the_last_lines_begin_where_splitting_says(tmp_path: Path, num_lines: in
     path.write_text("\n".join([*lines, "last"]) + end)
     text = path.read_text()
     expected = "".join(text.splitlines(keepends=True)[len(lines) + 1 - num_lines if num_lines <= 12_001 else 0 :])
-    assert text.encode()[find_tail(path, num_lines) :].decode() == expected
+    assert text.encode()[find_tail(UntrustedPath(path.parent, path.name), num_lines) :].decode() == expected

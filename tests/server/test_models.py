@@ -71,7 +71,7 @@ def problems(response: httpx.Response) -> dict[str, str]:
 
 def end_training(server: Served, job_id: str, content: bytes = b"") -> Path:
     """End a job as if it had saved a model."""
-    weights: Path = server.control.settings.folders(job_id).weights
+    weights = Path(str(server.control.settings.folders(job_id).weights))
     weights.write_bytes(content or torch_file())
     server.http.post(f"/jobs/{job_id}/stop")
     server.tick()
@@ -256,7 +256,7 @@ def test_a_training_is_a_job_with_all_that_was_entered(server: Served) -> None:
     spec = http.get("/jobs/job-1").json()["job"]["spec"]
     assert (spec["name"], spec["script"], spec["dataset"]) == ("digits.training-1", "main.py", "flowers")
     assert (spec["min_tasks"], spec["max_tasks"], spec["priority"], spec["fixed"]) == (1, 2, 7000, False)
-    code = server.control.settings.folders("job-1").code
+    code = Path(str(server.control.settings.folders("job-1").code))
     assert (code / "main.py").read_text() == CODE["main.py"]
     assert "epoch=2\n" in (code / "ps.conf").read_text()
     entered = json.loads((code / "parameters.json").read_text())

@@ -96,7 +96,7 @@ def test_trainings_are_fetched_and_go_on(server: Served, run: Run, code: Path, t
     run("models", "add", "net", "--template", "nets")
     assert "was not trained yet" in run("trainings", "net")
     run("train", "net", "--set", "epochs=2")
-    first = server.control.settings.folders("job-1").weights
+    first = Path(str(server.control.settings.folders("job-1").weights))
     assert "no weights" in run("train", "net", "--weights", "training-1", code=2)
     assert "has no weights" in run("trainings", "net", "training-1", "--weights", str(tmp_path / "none.pt"), code=3)
     assert not (tmp_path / "none.pt").exists()

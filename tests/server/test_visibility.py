@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -33,7 +34,8 @@ class People:
         server.tick()
         (task, *_) = self.clients["ann"].get(f"/jobs/{self.job}").json()["tasks"]
         self.task = task["id"]
-        self.log = server.control.settings.folders(JobId(self.job)).log(task["id"], task["node_id"]) / "stdout"
+        folders = server.control.settings.folders(JobId(self.job))
+        self.log = Path(str(folders.log(task["id"], task["node_id"]))) / "stdout"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.log.write_text("one\n")
 
@@ -196,9 +198,10 @@ def test_the_cluster_shows_what_is_taken_and_by_whom_only_to_who_sees_the_job(pe
 
 def test_what_one_starts_from_must_be_ones_own_to_see(people: People) -> None:
     folders = people.server.control.settings.folders(JobId(people.job))
-    folders.weights.write_bytes(b"weights")
-    folders.checkpoints.mkdir(exist_ok=True)
-    (folders.checkpoints / "step-1.ckpt").write_bytes(b"checkpoint")
+    Path(str(folders.weights)).write_bytes(b"weights")
+    checkpoints = Path(str(folders.checkpoints))
+    checkpoints.mkdir(exist_ok=True)
+    (checkpoints / "step-000000000001.ckpt").write_bytes(b"checkpoint")
     for weights in (people.job, str(folders.weights)):
         said = problems(people.try_submit("bob", weights=weights, min_tasks=4, max_tasks=4, data_dir=str(folders.code)))
         assert set(said) == {"weights", "data_dir"}

@@ -6,6 +6,7 @@ from pathlib import Path
 from pliant.api.trust import Trust
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import Policy
+from pliant.files.untrusted.path import UntrustedPath
 from pliant.policy.elastic.diagnose import Rules
 
 
@@ -46,6 +47,8 @@ class ControlSettings:
     secret: bytes = field(repr=False)
     """Job tokens derive from it."""
     policy: Policy = field(default_factory=Policy)
+    open_folders: tuple[Path, ...] = ()
+    """Folders whose files everybody may name by their whole paths, whatever their modes."""
     ibm_modules: Path | None = None
     """Folder of IBM's module names, put on the path of every task."""
     rules: Rules = field(default_factory=Rules)
@@ -59,38 +62,38 @@ class ControlSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFolders:
-    """Where the files of a job lie."""
+    """Where the files of a job lie. What its tasks write to is untrusted; the folder above it is ours."""
 
     root: Path
 
     @property
-    def code(self) -> Path:
-        return self.root / "code"
+    def code(self) -> UntrustedPath:
+        return UntrustedPath(self.root, "code")
 
     @property
-    def result(self) -> Path:
-        return self.root / "result"
+    def result(self) -> UntrustedPath:
+        return UntrustedPath(self.root, "result")
 
     @property
-    def model(self) -> Path:
+    def model(self) -> UntrustedPath:
         return self.result / "model"
 
     @property
-    def weights(self) -> Path:
+    def weights(self) -> UntrustedPath:
         return self.model / "model.pt"
 
     @property
-    def checkpoints(self) -> Path:
+    def checkpoints(self) -> UntrustedPath:
         return self.result / "checkpoint"
 
     @property
-    def state(self) -> Path:
-        return self.root / "state"
+    def state(self) -> UntrustedPath:
+        return UntrustedPath(self.root, "state")
 
     @property
-    def logs(self) -> Path:
+    def logs(self) -> UntrustedPath:
         return self.result / "log"
 
-    def log(self, task_id: TaskId, node_id: NodeId) -> Path:
+    def log(self, task_id: TaskId, node_id: NodeId) -> UntrustedPath:
         """Return LOG_DIR of one task."""
         return self.logs / f"{task_id}.{node_id}"

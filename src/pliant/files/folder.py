@@ -1,11 +1,13 @@
 """Folders as a whole: published by one rename, made read-only, emptied and removed even if they are read-only."""
 
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from pliant.files.untrusted import removal
+from pliant.files.untrusted.path import UntrustedPath
 
 READ_ONLY_FILE: Final = 0o444
 READ_ONLY_FOLDER: Final = 0o555
@@ -69,13 +71,7 @@ def remove(folder: Path) -> None:
         OSError: something in it cannot be removed.
     """
     if not folder.is_symlink() and folder.is_dir():
-        folder.chmod(0o700)
-        for root, folders, _ in os.walk(folder):
-            for name in folders:
-                path = Path(root) / name
-                if not path.is_symlink():
-                    path.chmod(0o700)
-        shutil.rmtree(folder)
+        removal.remove(UntrustedPath(folder.parent, folder.name))
 
 
 def empty(folder: Path) -> None:
@@ -84,11 +80,8 @@ def empty(folder: Path) -> None:
     Raises:
         OSError: something in it cannot be removed.
     """
-    for path in folder.iterdir():
-        if path.is_symlink() or not path.is_dir():
-            path.unlink()
-        else:
-            remove(path)
+    for path in list(folder.iterdir()):
+        removal.remove(UntrustedPath(folder, path.name))
 
 
 def plain_files(folder: Path) -> Iterator[Path]:

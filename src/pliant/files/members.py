@@ -14,6 +14,8 @@ MAX_NAME_BYTES: Final = 255
 """Of one part of a name: what Linux's file systems take."""
 MAX_PATH_BYTES: Final = 3000
 """Of a whole name; leaves room for the folder that it is unpacked to."""
+MAX_DEPTH: Final = 128
+"""Folders in one another; many programs take no more than a few hundred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,8 @@ class Inspection:
             yield f"{shown} has a name that is not UTF-8; rename it and pack again"
         elif too_long(path):
             yield f"{shown} has a name that is too long for a file system; shorten it"
+        elif len(path.parts) > MAX_DEPTH:
+            yield f"{shown} lies more than {MAX_DEPTH} folders deep; move it up"
         if member.kind == "link":
             yield f"{shown} is a link; pack the file that it points to"
         if member.kind == "other":

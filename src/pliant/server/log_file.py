@@ -1,45 +1,55 @@
-"""Reads log files while tasks write them: a piece of one, and where its last lines begin. It follows no links."""
+"""Reads log files while tasks write them: a piece of one, and where its last lines begin.
 
-import os
-from pathlib import Path
-from typing import BinaryIO
+A task can put anything in the place of its log; what is no plain file of its own is read as an empty one.
+"""
 
-CHUNK = 1 << 16
+from contextlib import suppress
+from typing import Final
+
+from pliant.files.untrusted.opening import OpenFile, open_file
+from pliant.files.untrusted.path import UntrustedPath
+
+CHUNK: Final = 1 << 16
+MAX_TAIL_BYTES: Final = 256 << 20
+"""So much of the end of a file is searched for line breaks: a file may have a petabyte and none."""
 
 
-def read_at(path: Path, offset: int, limit: int = CHUNK) -> bytes:
+def read_at(path: UntrustedPath, offset: int, limit: int = CHUNK) -> bytes:
     """Return at most `limit` bytes at `offset`, 64 KiB at most; empty at the end."""
-    with _open(path) as file:
-        file.seek(offset)
-        return file.read(min(limit, CHUNK))
+    with suppress(OSError), open_file(path) as file:
+        if offset < file.num_bytes:
+            return file.read_at(offset, min(limit, CHUNK))
+    return b""
 
 
-def size_of(path: Path) -> int:
+def size_of(path: UntrustedPath) -> int:
     """Return the length of a file."""
-    with _open(path) as file:
-        return os.fstat(file.fileno()).st_size
+    with suppress(OSError), open_file(path) as file:
+        return file.num_bytes
+    return 0
 
 
-def find_tail(path: Path, num_lines: int) -> int:
+def find_tail(path: UntrustedPath, num_lines: int) -> int:
     """Return where the last `num_lines` lines begin; a last line without its end counts as one."""
-    with _open(path) as file:
-        end = os.fstat(file.fileno()).st_size
-        if num_lines == 0:
-            return end
-        block_end, missing = end, num_lines
-        while block_end > 0:
-            start = max(0, block_end - CHUNK)
-            file.seek(start)
-            block = file.read(block_end - start)
-            limit = len(block) - 1 if block_end == end and block.endswith(b"\n") else len(block)
-            while (found := block.rfind(b"\n", 0, limit)) >= 0:
-                missing -= 1
-                if missing == 0:
-                    return start + found + 1
-                limit = found
-            block_end = start
-        return 0
+    with suppress(OSError), open_file(path) as file:
+        return _find_tail(file, num_lines)
+    return 0
 
 
-def _open(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
+def _find_tail(file: OpenFile, num_lines: int) -> int:
+    end = file.num_bytes
+    if num_lines == 0:
+        return end
+    first = max(0, end - MAX_TAIL_BYTES)
+    block_end, missing = end, num_lines
+    while block_end > first:
+        start = max(first, block_end - CHUNK)
+        block = file.read_at(start, block_end - start)
+        limit = len(block) - 1 if block_end == end and block.endswith(b"\n") else len(block)
+        while (found := block.rfind(b"\n", 0, limit)) >= 0:
+            missing -= 1
+            if missing == 0:
+                return start + found + 1
+            limit = found
+        block_end = start
+    return first

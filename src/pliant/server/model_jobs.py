@@ -12,6 +12,7 @@ from pliant.core.errors import NotFound
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
+from pliant.files.untrusted.path import UntrustedPath
 from pliant.server.visibility import require_owner
 
 
@@ -54,6 +55,6 @@ class ControlJobs:
         require_owner(self._control.queries.job(job_id), caller)
         return self._control.requests.stop(job_id, caller.name)
 
-    def weights(self, job_id: str) -> Path:
+    def weights(self, job_id: str) -> UntrustedPath:
         """Return where a job's trained model is, or will be."""
         return self._control.settings.folders(JobId(job_id)).weights

@@ -40,8 +40,8 @@ def test_the_code_is_kept_and_the_job_waits(world: World) -> None:
     job = submit(world, {"train.py": "print()", "lib/a.py": ""})
     folders = world.control.settings.folders(job.id)
     assert job.id == "job-1"
-    assert (folders.code / "lib" / "a.py").is_file()
-    assert folders.model.is_dir()
+    assert (folders.root / "code" / "lib" / "a.py").is_file()
+    assert (folders.root / "result" / "model").is_dir()
     assert [p.name for p in (world.home / "jobs").iterdir()] == ["job-1"]
 
 
@@ -110,9 +110,10 @@ def test_modes_and_origins_are_in_the_environment(world: World, tmp_path: Path) 
     assert not {"PLIANT_WEIGHTS", "PLIANT_RESUME_FROM"} & plain.keys()
 
     first = world.control.settings.folders("job-1")
-    first.weights.write_bytes(b"w")
-    first.checkpoints.mkdir()
-    (first.checkpoints / "step-000000000010.ckpt").write_bytes(b"c")
+    Path(str(first.weights)).write_bytes(b"w")
+    checkpoints = Path(str(first.checkpoints))
+    checkpoints.mkdir()
+    (checkpoints / "step-000000000010.ckpt").write_bytes(b"c")
     mine = tmp_path / "mine.pt"
     mine.write_bytes(b"w")
     for wanted, path in (("job-1", first.weights), (str(mine), mine)):
@@ -123,12 +124,12 @@ def test_modes_and_origins_are_in_the_environment(world: World, tmp_path: Path) 
     submit(world, {"train.py": ""}, resume_from="job-1")
     world.settle(0.1)
     assert world.cluster.orders[-1].env["PLIANT_RESUME_FROM"] == str(first.checkpoints)
-    assert first.checkpoints.is_absolute()
+    assert first.root.is_absolute()
 
 
 def test_an_origin_that_is_not_there_is_refused(world: World, tmp_path: Path) -> None:
     found = refused(world, {"train.py": ""}, weights="job-7", resume_from="job-7")
-    assert "no file 'job-7' here; give the whole path of a state_dict" in found["weights"]
+    assert "no file 'job-7' here that you may name; give the whole path of a state_dict" in found["weights"]
     assert "no checkpoint in 'job-7'; give a job that has saved one" in found["resume_from"]
     relative = refused(world, {"train.py": ""}, weights="mine.pt", resume_from=str(tmp_path))
     assert set(relative) == {"weights", "resume_from"}

@@ -4,14 +4,14 @@ A file is whole or absent, never changes, and is kept once however often it is a
 """
 
 import os
-import shutil
 import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
 from pliant.files.digest import digest_of_file
-from pliant.files.space import translate_disk_errors
+from pliant.files.space import check_room, translate_disk_errors
+from pliant.files.untrusted.opening import OpenFile, copy
 
 CODE: Final = ".tar.gz"
 WEIGHTS: Final = ".pt"
@@ -46,18 +46,20 @@ class ContentStore:
             finally:
                 draft.unlink(missing_ok=True)
 
-    def copy_in(self, source: Path, kind: str) -> str:
+    def copy_in(self, source: OpenFile, kind: str) -> str:
         """Keep a file as it is now, and return its SHA-256 in hex.
 
         What becomes of `source` does not matter later: it is copied, and the copy is what the digest is of.
 
         Raises:
-            Unavailable: it cannot be read, or the disk cannot take it.
+            NoSpace, Unavailable: it cannot be read, or the disk cannot take it.
         """
         with translate_disk_errors(self._root):
             draft = self._draft()
             try:
-                shutil.copyfile(source, draft)
+                check_room(self._root, source.num_bytes)
+                with draft.open("wb") as out:
+                    copy(source, out, max_bytes=source.num_bytes)
                 digest = digest_of_file(draft)
                 draft.replace(self.path(digest, kind))
             finally:

@@ -179,7 +179,9 @@ def _problem_of_data(registry: Registry, model: Model, caller: Principal, *, rea
     if model.dataset is not None:
         message = _problem_of_dataset(registry, model.dataset, caller, ready=ready)
         return Problem(field="dataset", message=message) if message else None
-    if model.data_dir is None or (os.path.isabs(model.data_dir) and Path(model.data_dir).is_dir()):
+    if model.data_dir is None or not caller.sees_all:  # what others may name is looked at when a job is submitted
+        return None
+    if os.path.isabs(model.data_dir) and Path(model.data_dir).is_dir():
         return None
     message = f"{model.data_dir!r:.200} is not a folder here; give the whole path of one that is"
     return Problem(field="data_dir", message=message)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pliant.core.access import Principal
 from pliant.core.job import Job, JobSpec
+from pliant.files.untrusted.path import UntrustedPath
 
 
 class Jobs(Protocol):
@@ -40,7 +41,7 @@ class Jobs(Protocol):
         """
         ...
 
-    def weights(self, job_id: str) -> Path:
+    def weights(self, job_id: str) -> UntrustedPath:
         """Return where the trained model of a job is, or will be."""
         ...
 

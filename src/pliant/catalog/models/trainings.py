@@ -16,13 +16,15 @@ from pliant.catalog.models.model import Model
 from pliant.catalog.models.models import ModelCatalog
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.training import Training, key_of
-from pliant.catalog.models.weights import InitialWeights, WeightsFile
+from pliant.catalog.models.weights import InitialWeights, WeightsFile, open_weights
 from pliant.catalog.sharing import name_not_found, require_owner, take_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.job import Job, JobSpec, default_virtual_workers
 from pliant.core.model import Origin, WeightsSource
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.files.untrusted.opening import OpenFile, hollowness, is_file, take_file
+from pliant.files.untrusted.path import UntrustedPath
 
 _PREFIX: Final = "training-"
 
@@ -158,10 +160,29 @@ class Trainings:
             self._registry.remove(Training, kept.noun.name, revision=revision)
             self._release(kept.noun)
 
-    def weights(self, training: Training) -> Path | None:
-        """Return the file with the trained weights; None if there is none yet, or none any more."""
+    def weights(self, training: Training) -> UntrustedPath | None:
+        """Return the file with the trained weights; None if there is none yet, none any more, or something else."""
         path = self._ports.jobs.weights(training.job_id) if training.job_id else None
-        return path if path is not None and path.is_file() else None
+        return path if path is not None and is_file(path) else None
+
+    def open_weights(self, training: Training) -> OpenFile:
+        """Return the trained weights, opened to be sent; who calls this closes them.
+
+        Raises:
+            NotFound: there are none (any more), or something else lies in their place.
+        """
+        job = self.job(training)
+        why = "its job is gone" if job is None else f"its job {job.id} is {job.state.value}"
+        try:
+            file = take_file(self._ports.jobs.weights(training.job_id))
+        except FileNotFoundError as error:
+            raise _no_weights(training, why) from error
+        except OSError as error:
+            raise _no_weights(training, error.strerror or str(error)) from error
+        if too_hollow := hollowness(file.facts):
+            file.close()
+            raise _no_weights(training, too_hollow)
+        return file
 
     def code(self, training: Training) -> Path | None:
         """Return the archive (tar.gz) of the code and the parameters that a training ran; None if it was lost."""
@@ -209,7 +230,8 @@ class Trainings:
         """Keep code, weights and name of a training that has no job yet, or nothing of it."""
         try:
             if found is not None:
-                checksum = self._contents.copy_in(found.path, WEIGHTS)
+                with open_weights(found) as file:
+                    checksum = self._contents.copy_in(file, WEIGHTS)
                 training = replace(training, origin=Origin(source=found.source, checksum=checksum))
             training = replace(training, code_hash=self._archives.pack(training.ran))
             if not training.title:
@@ -256,6 +278,10 @@ def job_spec(ran: Model, title: str, weights: Path | None) -> JobSpec:
         data_dir=ran.data_dir,
         weights=None if weights is None else str(weights),
     )
+
+
+def _no_weights(training: Training, why: str) -> NotFound:
+    return NotFound(f"the training {training.title!r} of {training.model!r} has no weights: {why}")
 
 
 def _files_of(training: Training) -> set[str]:

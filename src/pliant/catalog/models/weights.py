@@ -1,7 +1,8 @@
 """The weights that a training starts from: finds their file, and says whether it can be one."""
 
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,8 @@ from pliant.core.access import Principal
 from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.model import WeightsSource
 from pliant.files.members import ArchiveLimits, Inspection
+from pliant.files.untrusted.opening import OpenFile, hollowness, is_file, open_file
+from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.zipped import member_of
 
 _LIMITS: Final = ArchiveLimits(max_bytes=1 << 40, max_files=1_000_000, hint="save a state_dict and nothing else")
@@ -25,7 +28,7 @@ class WeightsFile:
 
     source: str
     """As `Origin.source`."""
-    path: Path
+    path: UntrustedPath
 
 
 class InitialWeights:
@@ -51,7 +54,7 @@ class InitialWeights:
             if asked is not None:
                 raise _bad("a file was sent, and those of a training or a job were asked for; give one of the two")
             check_weights(uploaded)
-            return WeightsFile(source=UPLOADED, path=uploaded)
+            return WeightsFile(source=UPLOADED, path=UntrustedPath(uploaded.parent, uploaded.name))
         if asked is None:
             return None
         try:
@@ -65,9 +68,27 @@ class InitialWeights:
 
     def _require_saved(self, source: str, job_id: str) -> WeightsFile:
         path = self._jobs.weights(job_id)
-        if not path.is_file():
+        if not is_file(path):
             raise NotFound(f"{source} has no weights; they are there as soon as it has saved its model")
         return WeightsFile(source=source, path=path)
+
+
+@contextmanager
+def open_weights(found: WeightsFile) -> Iterator[OpenFile]:
+    """Yield weights, to be copied before anything looks at them.
+
+    Raises:
+        InvalidInput: something else lies in their place, and why it is not taken.
+    """
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open_file(found.path))
+            why = hollowness(file.facts)
+        except OSError as error:
+            why = error.strerror or str(error)
+        if why:
+            raise _bad(f"the weights of {found.source} cannot be read: {why}; save the model again, or start without")
+        yield file
 
 
 def check_weights(path: Path) -> None:

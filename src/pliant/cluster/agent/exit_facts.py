@@ -1,23 +1,18 @@
 """What a dead task left behind on this node, for its exit: its step, the end of its stderr, whether a model was saved.
 
-A stranger wrote these files, and may have put anything in their place: a pipe that nobody writes to, a link to a
-secret, a file of many gigabytes. So every folder on the way is entered without following links, only regular files with
-one name are read, and of these a few KiB at most; nothing here waits. What cannot be read counts as not there.
+A stranger wrote these files, and may have put anything in their place: they are read as `pliant.files.untrusted` reads,
+and of each a few KiB at most. What cannot be read counts as not there.
 """
 
 import os
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from pliant.cluster.zygote.records import Record
 from pliant.core.ports import MAX_STDERR_BYTES, ExitFacts
 from pliant.files import step_file
-
-_FOLDER: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+from pliant.files.untrusted.opening import is_file, read_end
+from pliant.files.untrusted.path import UntrustedPath
 
 
 def collect(record: Record, *, out_of_memory: bool) -> ExitFacts:
@@ -25,51 +20,36 @@ def collect(record: Record, *, out_of_memory: bool) -> ExitFacts:
     if record.log_dir is None:
         return ExitFacts(out_of_memory=out_of_memory)
     log_dir = Path(record.log_dir)
-    root = Path(record.result_dir or log_dir.parent)
-    stderr, stderr_at = _read_end(root, log_dir / "stderr", MAX_STDERR_BYTES)
-    step, _ = _read_end(root, log_dir / step_file.NAME, step_file.NUM_BYTES + 1)
+    result = Path(record.result_dir or log_dir.parent)
+    stderr, stderr_at = _read_end(result, log_dir / "stderr", MAX_STDERR_BYTES)
+    step, _ = _read_end(result, log_dir / step_file.NAME, step_file.NUM_BYTES + 1)
     return ExitFacts(
         step=step_file.unpack(step),
         stderr=stderr.decode("utf-8", "replace"),
         stderr_at=stderr_at if stderr else 0.0,
-        saved_model=record.model is not None and _is_file(root, Path(record.model)),
+        saved_model=record.model is not None and _is_file(result, Path(record.model)),
         out_of_memory=out_of_memory,
     )
 
 
-def _read_end(root: Path, path: Path, num_bytes: int) -> tuple[bytes, float]:
+def _read_end(result: Path, path: Path, num_bytes: int) -> tuple[bytes, float]:
     """Return the end of a file and when it was last written, seconds since the epoch; nothing and 0 if not there."""
-    with suppress(OSError, ValueError), _open(root, path) as file:
-        found = os.fstat(file)
-        if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:  # another name may be that of somebody else's file
-            return os.pread(file, num_bytes, max(0, found.st_size - num_bytes)), found.st_mtime
+    with suppress(OSError, ValueError):
+        content, facts = read_end(_below(result, path), num_bytes)
+        return content, facts.st_mtime
     return b"", 0.0
 
 
-def _is_file(root: Path, path: Path) -> bool:
-    with suppress(OSError, ValueError), _open(root, path) as file:
-        return stat.S_ISREG(os.fstat(file).st_mode)
+def _is_file(result: Path, path: Path) -> bool:
+    with suppress(ValueError):
+        return is_file(_below(result, path))
     return False
 
 
-@contextmanager
-def _open(root: Path, path: Path) -> Iterator[int]:
-    """Open a file below a folder that the task's user may write to, through real folders only.
+def _below(result: Path, path: Path) -> UntrustedPath:
+    """Return a file in the folder that a task writes to; the folder above that is ours.
 
     Raises:
-        OSError: it is not there, cannot be read, or is a link or behind one.
-        ValueError: it is not below the folder.
+        ValueError: it does not lie in the task's folder.
     """
-    *folders, name = path.relative_to(root).parts
-    here = os.open(root, _FOLDER)
-    try:
-        for folder in folders:
-            above, here = here, os.open(folder, _FOLDER, dir_fd=here)
-            os.close(above)
-        file = os.open(name, _FILE, dir_fd=here)
-    finally:
-        os.close(here)
-    try:
-        yield file
-    finally:
-        os.close(file)
+    return UntrustedPath(result.parent, os.path.join(result.name, path.relative_to(result)))

@@ -1,9 +1,9 @@
 """The use cases of people on workloads: submit, change, stop. Each refuses with a reason or notes all in a draft."""
 
-import shutil
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.inputs import CheckCode
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
+from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import problems_of_code, problems_of_spec
 from pliant.control.settings import JobFolders
 from pliant.core.errors import Conflict, InvalidInput, Stale, Unavailable
@@ -22,22 +23,26 @@ from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.files.archive import unpack
 from pliant.files.space import disk_error
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.removal import remove
 
 NEW_PREFIX = ".new-"
 """Folders of submissions that are being checked begin with this; whatever a crash leaves of them is removed."""
 
 
 @contextmanager
-def unpack_code(spec: JobSpec, archive: Path, jobs: Path, kinds: Kinds, check: CheckCode) -> Iterator[Path]:
+def unpack_code(spec: JobSpec, archive: Path, reach: Reach, kinds: Kinds, check: CheckCode) -> Iterator[Path]:
     """Check a submission and yield a folder with its code, on the same disk as the jobs.
 
-    Whoever keeps the code moves it away; what is left after the block is removed. `check` finds out what else is wrong.
+    Whoever keeps the code moves it away; what is left after the block is removed. `reach` is what its owner may name;
+    `check` finds out what else is wrong.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
         TooLarge: it unpacks to more than is allowed.
         Unavailable: the disk cannot take it.
     """
+    jobs = reach.jobs
     try:
         jobs.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=NEW_PREFIX, dir=jobs))
@@ -46,14 +51,14 @@ def unpack_code(spec: JobSpec, archive: Path, jobs: Path, kinds: Kinds, check: C
     try:
         code = folder / "code"
         code.mkdir()
-        _unpack(spec, archive, code, kinds, check)
+        _unpack(spec, archive, code, (kinds, reach), check)
         yield code
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _discard(folder)
 
 
-def _unpack(spec: JobSpec, archive: Path, code: Path, kinds: Kinds, check: CheckCode) -> None:
-    problems = problems_of_spec(spec, kinds)
+def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach], check: CheckCode) -> None:
+    problems = problems_of_spec(spec, *rules)
     try:
         unpack(archive, code)
     except InvalidInput as error:
@@ -68,7 +73,7 @@ def _unpack(spec: JobSpec, archive: Path, code: Path, kinds: Kinds, check: Check
 def clean(jobs: Path) -> None:
     """Remove what is left of submissions that a server was checking when it was killed."""
     for folder in jobs.glob(f"{NEW_PREFIX}*"):
-        shutil.rmtree(folder, ignore_errors=True)
+        _discard(folder)
 
 
 def close_folders(jobs: Path) -> None:
@@ -95,14 +100,19 @@ def place_code(code: Path, folders: JobFolders) -> Iterator[None]:
     try:
         folders.root.mkdir(mode=0o700)
         for folder in (folders.model, folders.logs, folders.state):
-            folder.mkdir(parents=True)
-        code.rename(folders.code)
+            os.makedirs(str(folder))  # nobody else knows of them yet
+        code.rename(str(folders.code))
         yield
     except BaseException as error:
-        shutil.rmtree(folders.root, ignore_errors=True)
+        _discard(folders.root)
         if isinstance(error, OSError):
             raise disk_error(folders.root, error) from error
         raise
+
+
+def _discard(folder: Path) -> None:
+    with suppress(OSError):
+        remove(UntrustedPath(folder.parent, folder.name))
 
 
 def submit(draft: Draft, kinds: Kinds, job_id: JobId, spec: JobSpec, owner: str, notes: Sequence[str] = ()) -> Job:

@@ -13,6 +13,7 @@ from pliant.control.jobs.live import LiveJob
 from pliant.control.requests import changes
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import Queues
+from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import resolve_jobs
 from pliant.control.settings import ControlSettings
 from pliant.core.access import VisibleJobs
@@ -45,10 +46,16 @@ class JobRequests:
             Unavailable: the server is going down, or its disk cannot take the code.
         """
         spec = self._queues.admit(spec)
-        spec = resolve_jobs(spec, self._settings, lambda job_id: self._queries.sees(job_id, visible))
+        reach = Reach(
+            jobs=self._settings.home / "jobs",
+            sees=lambda job_id: self._queries.sees(job_id, visible),
+            sees_all=visible is None,
+            open_folders=self._settings.open_folders,
+        )
+        spec = resolve_jobs(spec, self._settings, reach.sees)
         with (
             self._inputs.hold(spec, visible) as (spec, check),
-            changes.unpack_code(spec, archive, self._settings.home / "jobs", self._ledger.kinds, check) as code,
+            changes.unpack_code(spec, archive, reach, self._ledger.kinds, check) as code,
             self._ledger.lock,
         ):
             if self._ledger.draining:

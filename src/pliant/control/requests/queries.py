@@ -5,7 +5,6 @@ Reads only. File names from outside are matched against what is there, never joi
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from pliant import __version__
 from pliant.api.jobs import (
@@ -29,7 +28,10 @@ from pliant.core.job import Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
-from pliant.files.pack import pack
+from pliant.files.untrusted.opening import refusal
+from pliant.files.untrusted.packing import pack
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.walking import list_folder
 
 MAX_PAGE = 1000
 NUM_DECISIONS = 50
@@ -173,12 +175,12 @@ class Queries:
     def logs(self, job_id: str) -> tuple[LogFile, ...]:
         """Return the streams of all tasks of a job that have written anything, in order of the tasks."""
         return tuple(
-            LogFile(task_id=task.id, stream=path.name, num_bytes=path.stat().st_size)
+            LogFile(task_id=task.id, stream=stream, num_bytes=num_bytes)
             for task in self._store.tasks(self.job(job_id).id)
-            for path in self._streams(task)
+            for stream, num_bytes in self._streams(task).items()
         )
 
-    def log(self, job_id: str, task_id: str, stream: str) -> Path:
+    def log(self, job_id: str, task_id: str, stream: str) -> UntrustedPath:
         """Return the file of one stream of one task.
 
         Raises:
@@ -188,19 +190,19 @@ class Queries:
         task = next((t for t in self._store.tasks(job.id) if t.id == task_id), None)
         if task is None:
             raise NotFound(f"{job_id} has no task {task_id!r}; its detail lists them")
-        paths = {path.name: path for path in self._streams(task)}
-        if stream not in paths:
-            raise NotFound(f"{task_id} has no stream {stream!r}; it has {', '.join(paths) or 'none yet'}")
-        return paths[stream]
+        streams = self._streams(task)
+        if stream not in streams:
+            raise NotFound(f"{task_id} has no stream {stream!r}; it has {', '.join(streams) or 'none yet'}")
+        return self._settings.folders(task.job_id).log(task.id, task.node_id) / stream
 
-    def _streams(self, task: Task) -> Iterator[Path]:
+    def _streams(self, task: Task) -> dict[str, int]:
+        """Return the plain files in a task's log folder whose names are those of streams, with their lengths."""
         folder = self._settings.folders(task.job_id).log(task.id, task.node_id)
-        root = self._settings.folders(task.job_id).root
-        if not folder.is_dir() or not folder.resolve().is_relative_to(root.resolve()):  # its job may have put a link
-            return
-        for path in sorted(folder.iterdir()):
-            if _STREAM.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-                yield path
+        return {
+            name: facts.st_size
+            for name, facts in list_folder(folder)
+            if _STREAM.fullmatch(name) and not refusal(facts, None)
+        }
 
     def users_of(self, dataset: str) -> tuple[JobId, ...]:
         """Return the jobs that use a data set and have not ended, or have processes that still may read it."""

@@ -4,54 +4,38 @@ It reads the unpacked code and the file system; it runs nothing of what was subm
 """
 
 import ast
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from pliant.control.jobs.kind import Kinds
+from pliant.control.requests.reach import Reach
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
 
 _JOB = re.compile(r"job-[0-9]+")
+_OPEN = "that everybody on this machine can read"
 
 
 def resolve_jobs(spec: JobSpec, settings: ControlSettings, sees: Callable[[str], bool]) -> JobSpec:
     """Return what was asked for with the jobs that it starts from turned into the paths of their files.
 
     The name of a job that does not exist, or that the person does not see, stays a name: no file here is called so, and
-    the submission is refused. A path into the folder of such a job is made relative, and refused for the same reason.
+    the submission is refused.
     """
     weights, resume_from = spec.weights, spec.resume_from
     if weights is not None and _JOB.fullmatch(weights) and sees(weights):
         weights = str(settings.folders(JobId(weights)).weights)
     if resume_from is not None and _JOB.fullmatch(resume_from) and sees(resume_from):
         resume_from = str(settings.folders(JobId(resume_from)).checkpoints)
-    jobs = settings.folders(JobId("")).root
-    return replace(
-        spec,
-        weights=_visible(weights, jobs, sees),
-        resume_from=_visible(resume_from, jobs, sees),
-        data_dir=_visible(spec.data_dir, jobs, sees),
-    )
+    return replace(spec, weights=weights, resume_from=resume_from)
 
 
-def _visible(path: str | None, jobs: Path, sees: Callable[[str], bool]) -> str | None:
-    """Return a path, relative if it leads into the folder of a job that the person does not see."""
-    if path is None or "\0" in path or not os.path.isabs(path):
-        return path
-    real = Path(os.path.realpath(path))
-    if not real.is_relative_to(os.path.realpath(jobs)):
-        return path
-    inside = real.relative_to(os.path.realpath(jobs))
-    return path if inside.parts and sees(inside.parts[0]) else os.path.join(*inside.parts, "")
-
-
-def problems_of_spec(spec: JobSpec, kinds: Kinds) -> tuple[Problem, ...]:
-    """Return what is wrong with what was asked for, whatever the code is."""
-    return (*kinds.of_spec(spec).problems(spec), *_other_problems(spec))
+def problems_of_spec(spec: JobSpec, kinds: Kinds, reach: Reach) -> tuple[Problem, ...]:
+    """Return what is wrong with what was asked for, whatever the code is; `reach` is what its owner may name."""
+    return (*kinds.of_spec(spec).problems(spec), *_other_problems(spec, reach))
 
 
 def problems_of_code(spec: JobSpec, code: Path) -> tuple[Problem, ...]:
@@ -60,16 +44,18 @@ def problems_of_code(spec: JobSpec, code: Path) -> tuple[Problem, ...]:
     return (Problem(field="script", message=message),) if message else ()
 
 
-def _other_problems(spec: JobSpec) -> Iterator[Problem]:
-    if spec.data_dir is not None and not (os.path.isabs(spec.data_dir) and Path(spec.data_dir).is_dir()):
+def _other_problems(spec: JobSpec, reach: Reach) -> Iterator[Problem]:
+    if spec.data_dir is not None and spec.dataset is None and not reach.has_folder(spec.data_dir):
         yield Problem(
-            field="data_dir", message=f"{spec.data_dir!r} is not a folder here; give the whole path of one that is"
+            field="data_dir",
+            message=f"{spec.data_dir!r} is not a folder here that you may name; give the whole path of one {_OPEN}",
         )
-    yield from _origin_problems(spec)
-    if spec.python is not None and not _is_program(spec.python):
+    yield from _origin_problems(spec, reach)
+    if spec.python is not None and not reach.has_program(spec.python):
         yield Problem(
             field="python",
-            message=f"{spec.python!r} is not a program here; give the whole path of a Python interpreter",
+            message=f"{spec.python!r} is not a program here that you may name; give the whole path of a Python "
+            f"interpreter {_OPEN}",
         )
     for name in sorted(spec.env):
         if name.startswith("PLIANT_"):
@@ -81,27 +67,19 @@ def _other_problems(spec: JobSpec) -> Iterator[Problem]:
             yield Problem(field=field, message="it holds a NUL character, which no process can be given; remove it")
 
 
-def _origin_problems(spec: JobSpec) -> Iterator[Problem]:
+def _origin_problems(spec: JobSpec, reach: Reach) -> Iterator[Problem]:
     """Yield what keeps the training from starting where it was asked to."""
-    if spec.weights is not None and not (os.path.isabs(spec.weights) and Path(spec.weights).is_file()):
+    if spec.weights is not None and not reach.has_file(spec.weights):
         yield Problem(
             field="weights",
-            message=f"there is no file {spec.weights!r} here; give the whole path of a state_dict, or a job that has "
-            f"saved its model",
+            message=f"there is no file {spec.weights!r} here that you may name; give the whole path of a state_dict "
+            f"{_OPEN}, or a job that has saved its model",
         )
-    if spec.resume_from is not None and not _has_checkpoint(spec.resume_from):
+    if spec.resume_from is not None and not reach.has_checkpoint(spec.resume_from):
         yield Problem(
             field="resume_from",
             message=f"there is no checkpoint in {spec.resume_from!r}; give a job that has saved one",
         )
-
-
-def _has_checkpoint(folder: str) -> bool:
-    return os.path.isabs(folder) and any(Path(folder).glob("step-*.ckpt"))
-
-
-def _is_program(path: str) -> bool:
-    return os.path.isabs(path) and Path(path).is_file() and os.access(path, os.X_OK)
 
 
 def _script_problem(script: str, code: Path) -> str:

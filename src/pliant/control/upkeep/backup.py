@@ -2,11 +2,13 @@
 
 The database is copied first, as it is at one instant; every file that it speaks of was there before it. What jobs write
 meanwhile may be newer. Left out is what belongs to this machine or can be made again: the agent's records of processes,
-environments, half uploads, logs of the server.
+environments, half uploads, logs of the server. What tasks can write to is packed as that of strangers: links, pipes and
+the like are left out, and `left-out.txt` in the archive says so.
 """
 
 import hashlib
 import json
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -16,8 +18,11 @@ from pathlib import Path
 from pliant import __version__
 from pliant.core.ports import Clock
 from pliant.core.upkeep import Dumps
-from pliant.files.pack import pack_files, walk
+from pliant.files.pack import TarGzip, add_file, walk
 from pliant.files.space import translate_disk_errors
+from pliant.files.untrusted.packing import LeftOut, add_folder
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.walking import list_folder
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -38,6 +43,10 @@ _MADE_AGAIN = frozenset(
     }
 )
 _DATA = frozenset({"data", "datasets"})
+_JOBS = "jobs"
+_CODE = "code"
+_NOT_HERE = _MADE_AGAIN | {_JOBS}
+"""Of the home; what tasks write to is packed apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +77,29 @@ class Backup:
 
     def _pack(self, folder: "tempfile.TemporaryDirectory[str]", *, results: bool, data: bool) -> Iterator[bytes]:
         with folder as tables:
-            yield from pack_files(self._files(Path(tables), results=results, data=data))
+            archive, left_out = TarGzip(), LeftOut()
+            for path, name in self._own_files(Path(tables), data=data):
+                yield from add_file(archive, path, name)
+            for place in self._job_folders(results=results):
+                prefix = f"{HOME}/{_JOBS}/{place.root.name}/{place.name}/"
+                yield from add_folder(archive, place, prefix, left_out)
+            yield from left_out.add_to(archive)
+            yield archive.end()
 
-    def _files(self, tables: Path, *, results: bool, data: bool) -> Iterator[tuple[Path, str]]:
+    def _own_files(self, tables: Path, *, data: bool) -> Iterator[tuple[Path, str]]:
         yield tables / MANIFEST, MANIFEST
         for path, name in walk(tables, frozenset({MANIFEST})):
             yield path, f"{TABLES}/{name}"
-        for path, name in walk(self.home, _MADE_AGAIN if data else _MADE_AGAIN | _DATA):
-            if not name.startswith(".") and (results or not _is_result(name)):
+        for path, name in walk(self.home, _NOT_HERE if data else _NOT_HERE | _DATA):
+            if not name.startswith("."):
                 yield path, f"{HOME}/{name}"
+
+    def _job_folders(self, *, results: bool) -> Iterator[UntrustedPath]:
+        """Yield the folders of all jobs that their tasks write to, or of each only the code that was submitted."""
+        for root in sorted((self.home / _JOBS).glob("[!.]*")):
+            for name, facts in list_folder(UntrustedPath(root, "")):
+                if stat.S_ISDIR(facts.st_mode) and not name.startswith(".") and (results or name == _CODE):
+                    yield UntrustedPath(root, name)
 
     def _dump(self, folder: Path) -> None:
         digests = {}
@@ -97,9 +120,3 @@ class Backup:
             "tables": digests,
         }
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=2))
-
-
-def _is_result(name: str) -> bool:
-    """Tell whether a file is below `jobs/JOB/`, but not the code that was submitted."""
-    parts = name.split("/")
-    return len(parts) > 3 and parts[0] == "jobs" and parts[2] != "code"

@@ -4,11 +4,8 @@ Touches nothing that an unfinished job needs.
 """
 
 import logging
-import os
-import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from pliant.control.settings import ControlSettings, JobFolders
@@ -19,6 +16,8 @@ from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
 from pliant.core.ports import Clock, Store, Writes
 from pliant.core.registry import AuditEntry, Kept, Registry
 from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep
+from pliant.files.untrusted.removal import empty_trash, remove
+from pliant.files.untrusted.walking import list_folder, measure
 from pliant.policy.retain import forgotten_before, removals
 
 log = logging.getLogger(__name__)
@@ -35,6 +34,8 @@ _PAGE = 1000
 _NAME = "retention"
 _ENDED = tuple(state for state in JobState if is_final(JOB_LIFECYCLE, state))
 _NOT_RESULTS = frozenset({"log", "checkpoint"})
+_MAX_LISTS = 1000
+"""Of a folder with more results than are listed at once."""
 
 
 class Upkeep:
@@ -125,10 +126,10 @@ class Upkeep:
             if job.ended_at is None or any(folders.root in path.parents for path in needed):
                 continue
             sizes = {
-                Material.LOGS: _size(folders.logs),
+                Material.LOGS: measure(folders.logs),
                 Material.METRICS: points.get(job.id, 0) * POINT_BYTES,
-                Material.CHECKPOINTS: _size(folders.checkpoints),
-                Material.RESULTS: sum(_size(path) for path in _results(folders)),
+                Material.CHECKPOINTS: measure(folders.checkpoints),
+                Material.RESULTS: measure(folders.result, exclude=_NOT_RESULTS),
             }
             for material, num_bytes in sizes.items():
                 if job.id in trainings and material is not Material.CHECKPOINTS:
@@ -167,16 +168,17 @@ class Upkeep:
 
     def _remove_of(self, job_id: JobId, material: Material) -> None:
         folders = self._settings.folders(job_id)
+        if folders.root.is_dir():
+            empty_trash(folders.root)
         match material:
             case Material.METRICS:
                 self._records.forget_points([job_id])
             case Material.LOGS:
-                _drop(folders.logs)
+                remove(folders.logs)
             case Material.CHECKPOINTS:
-                _drop(folders.checkpoints)
+                remove(folders.checkpoints)
             case Material.RESULTS:
-                for path in _results(folders):
-                    _drop(path)
+                _remove_results(folders)
             case Material.AUDIT:
                 raise AssertionError("the audit log belongs to no job")
 
@@ -195,28 +197,10 @@ class Upkeep:
         self._notify()
 
 
-def _results(folders: JobFolders) -> list[Path]:
-    try:
-        return [path for path in sorted(folders.result.iterdir()) if path.name not in _NOT_RESULTS]
-    except OSError:
-        return []
-
-
-def _size(path: Path) -> int:
-    """Return how many bytes the files below a path hold; links count as nothing."""
-    if path.is_symlink() or not path.is_dir():
-        return _file_size(path)
-    return sum(_file_size(Path(root) / name) for root, _, files in os.walk(path) for name in files)
-
-
-def _file_size(path: Path) -> int:
-    with suppress(OSError):
-        return path.lstat().st_size
-    return 0
-
-
-def _drop(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _remove_results(folders: JobFolders) -> None:
+    for _ in range(_MAX_LISTS):
+        names = [name for name, _ in list_folder(folders.result) if name not in _NOT_RESULTS]
+        for name in names:
+            remove(folders.result / name)
+        if not names:
+            return

@@ -75,7 +75,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         links=links,
         clock=clock,
         inputs=JobInputs(data=data, preparations=environments, user_of=system_ids.of),
-        settings=_control_settings(settings, home, listener),
+        settings=_control_settings(settings, home, listener, data.data_root),
     )
     environments.watch(control.wake)
     shutdown = Shutdown(control=control, event_signal=event_signal, links=links)
@@ -133,7 +133,7 @@ def _homes() -> tuple[str, ...]:
     return (home,) if os.path.isabs(home) and os.path.isdir(home) and os.path.dirname(home) != home else ()
 
 
-def _control_settings(settings: ServerSettings, home: Home, listener: Listener) -> ControlSettings:
+def _control_settings(settings: ServerSettings, home: Home, listener: Listener, data_root: Path) -> ControlSettings:
     return ControlSettings(
         home=home.path,
         url=listener.url,
@@ -141,6 +141,7 @@ def _control_settings(settings: ServerSettings, home: Home, listener: Listener) 
         server_file=home.path / ADDRESS / SERVER_FILE,
         secret=home.secret,
         policy=settings.policy,
+        open_folders=(data_root, home.path / "trainings", *map(Path, (*settings.may_read, *settings.may_write))),
         ibm_modules=_IBM_MODULES,
         timeouts=Timeouts(lease_s=settings.lease_s),
     )

@@ -70,6 +70,6 @@ def archive_of(folder: Path, drafts: Path, changes: dict[str, str] | None = None
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
         with archive.open("wb") as out:
-            for chunk in pack(copy, exclude=frozenset()):
+            for chunk in pack(copy):
                 out.write(chunk)
         yield archive

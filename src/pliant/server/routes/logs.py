@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Query
@@ -14,6 +13,7 @@ from pliant.control.requests.queries import Queries
 from pliant.core.access import Permission
 from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.job import Job
+from pliant.files.untrusted.path import UntrustedPath
 from pliant.server.context import InContext, InControl
 from pliant.server.event_signal import EventSignal
 from pliant.server.log_file import find_tail, read_at, size_of
@@ -85,7 +85,7 @@ async def read(
     return StreamingResponse(chunks, media_type="text/plain; charset=utf-8")
 
 
-async def _path(queries: Queries, names: tuple[str, str, str], *, follow: bool) -> Path:
+async def _path(queries: Queries, names: tuple[str, str, str], *, follow: bool) -> UntrustedPath:
     """Return the file; who follows a task that has only just begun waits a little for it."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + APPEAR_S
@@ -98,7 +98,7 @@ async def _path(queries: Queries, names: tuple[str, str, str], *, follow: bool) 
         await asyncio.sleep(POLL_S)
 
 
-async def _whole(path: Path, offset: int) -> AsyncIterator[bytes]:
+async def _whole(path: UntrustedPath, offset: int) -> AsyncIterator[bytes]:
     end = await asyncio.to_thread(size_of, path)
     while offset < end and (chunk := await asyncio.to_thread(read_at, path, offset, end - offset)):
         offset += len(chunk)
@@ -106,7 +106,7 @@ async def _whole(path: Path, offset: int) -> AsyncIterator[bytes]:
 
 
 async def _follow(
-    queries: Queries, signal: EventSignal, followed: Followed, path: Path, offset: int
+    queries: Queries, signal: EventSignal, followed: Followed, path: UntrustedPath, offset: int
 ) -> AsyncIterator[bytes]:
     while not signal.closed and await followed.is_visible():
         runs = queries.task_runs(followed.task_id)

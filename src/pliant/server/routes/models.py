@@ -24,6 +24,7 @@ from pliant.core.registry import Kept
 from pliant.server.body import parse_body, read_small, schema_of, upload_file
 from pliant.server.context import InContext
 from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.file_response import OpenFileResponse
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.model_views import model_view, training_view
 from pliant.server.routing import Routes
@@ -194,15 +195,10 @@ def forget(context: InContext, caller: Caller, name: Name, training: Title, if_m
 
 
 @_download("weights", "Download the trained weights", _WEIGHTS_TYPE, "A state_dict, as torch.save writes it.")
-def weights(context: InContext, caller: Caller, name: Name, training: Title) -> FileResponse:
+def weights(context: InContext, caller: Caller, name: Name, training: Title) -> OpenFileResponse:
     """Return the state_dict of the trained model."""
-    noun = context.models.trainings.get(caller, name, training).noun
-    path = context.models.trainings.weights(noun)
-    if path is None:
-        job = context.models.trainings.job(noun)
-        state = "its job is gone" if job is None else f"its job {job.id} is {job.state.value}"
-        raise NotFound(f"the training {training!r} of {name!r} has no weights: {state}")
-    return FileResponse(path, media_type=_WEIGHTS_TYPE, filename=f"{name}.{training}.pt")
+    file = context.models.trainings.open_weights(context.models.trainings.get(caller, name, training).noun)
+    return OpenFileResponse(file, media_type=_WEIGHTS_TYPE, file_name=f"{name}.{training}.pt")
 
 
 @_download("code", "Download the code that ran", _CODE_TYPE, "A tar.gz.")

@@ -120,6 +120,6 @@ def remove(context: InContext, caller: Caller, name: Name, if_match: IfMatch = N
 )
 def files(context: InContext, caller: Caller, name: Name) -> StreamingResponse:
     """Return the files of a template as a tar.gz made while it is sent."""
-    chunks = pack(context.models.templates.files(caller, name), exclude=frozenset())
+    chunks = pack(context.models.templates.files(caller, name))
     disposition = f'attachment; filename="{name}.tar.gz"'
     return StreamingResponse(chunks, media_type="application/gzip", headers={"Content-Disposition": disposition})

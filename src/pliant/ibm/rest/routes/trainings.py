@@ -13,7 +13,8 @@ from pliant.core.access import Permission, Principal
 from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.job import Job
 from pliant.core.registry import Kept
-from pliant.files.pack import walk
+from pliant.files.untrusted.names import escape
+from pliant.files.untrusted.walking import files_below
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.lookup import read_pages
@@ -185,4 +186,4 @@ def weightfiles(context: InContext, caller: Caller, model: str, training: str) -
     if job is None:
         raise NotFound(f"the training {training!r} of {model!r} has no job any more")
     folder = context.control.settings.folders(job.id).model
-    return sorted(name for _, name in walk(folder) if name.endswith(_WEIGHTS))
+    return sorted(escape(name) for name in files_below(folder) if name.endswith(_WEIGHTS))

@@ -39,7 +39,7 @@ def pack_upload(uploads: Sequence[Path], program: Program, folder: Path) -> Path
             _make_executable(root, program)
             (root / RUNNER).write_text(RUNNER_TEXT)
         with archive.open("wb") as out:
-            for chunk in pack(root, exclude=frozenset()):
+            for chunk in pack(root):
                 out.write(chunk)
     return archive
 

@@ -1,0 +1,109 @@
+"""Packs what somebody else's program has written as a tar.gz, made while it is sent.
+
+Whatever is no plain file of theirs is left out, and the last member of the archive, `left-out.txt`, says what and why.
+Names that do not show as what they are get packed escaped; that is said there, too.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Final
+
+from pliant.files.members import too_long
+from pliant.files.pack import TarGzip
+from pliant.files.untrusted.names import escape, shown
+from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.walking import FoundEntry, walk
+
+LEFT_OUT: Final = "left-out.txt"
+_MAX_LINES: Final = 1000
+
+
+class LeftOut:
+    """What could not be packed, and why."""
+
+    def __init__(self) -> None:
+        self._name = LEFT_OUT
+        self._lines: list[str] = []
+        self._num_more = 0
+
+    def avoid(self, name: str) -> None:
+        """Take note of a name that is packed: the list gets another one. Names come in order."""
+        self._name += "~" * (name == self._name)
+
+    def __call__(self, name: str, why: str) -> None:
+        if len(self._lines) < _MAX_LINES:
+            self._lines.append(f"{shown(name)}: {why}\n")
+        else:
+            self._num_more += 1
+
+    def add_to(self, archive: TarGzip) -> Iterator[bytes]:
+        """Add the list to an archive, if there is anything to say."""
+        if not self._lines:
+            return
+        more = [f"and {self._num_more:,} more\n"] if self._num_more else []
+        text = "".join(self._lines + more).encode("utf-8", "replace")
+        facts = os.stat_result((0o100644, 0, 0, 1, 0, 0, len(text), 0, 0, 0))
+        yield from archive.add(self._name, facts, lambda offset, limit: text[offset : offset + limit])
+
+
+def pack(folder: UntrustedPath, *, exclude: frozenset[str] = frozenset()) -> Iterator[bytes]:
+    """Yield a tar.gz of what is in a folder, but for top-level names in `exclude`; never more of a file than it had."""
+    archive, left_out = TarGzip(), LeftOut()
+    yield from add_folder(archive, folder, "", left_out, exclude=exclude)
+    yield from left_out.add_to(archive)
+    yield archive.end()
+
+
+def add_folder(
+    archive: TarGzip,
+    folder: UntrustedPath,
+    prefix: str,
+    left_out: LeftOut,
+    *,
+    exclude: frozenset[str] = frozenset(),
+) -> Iterator[bytes]:
+    """Add what is in a folder to an archive, under names that begin with `prefix`."""
+    try:
+        with open_folder(folder) as top:
+            facts = os.fstat(top)
+            owner = None if facts.st_uid == os.geteuid() else facts.st_uid
+            for entry in walk(top, exclude=exclude, leave_out=lambda name, why: left_out(prefix + name, why)):
+                yield from _add_entry(archive, top, entry, owner, (prefix, left_out))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        left_out(prefix or ".", f"it cannot be opened: {error.strerror or error}")
+
+
+def _add_entry(
+    archive: TarGzip, top: int, entry: FoundEntry, owner: int | None, where: tuple[str, LeftOut]
+) -> Iterator[bytes]:
+    prefix, left_out = where
+    name = prefix + entry.name
+    packed = escape(name)
+    left_out.avoid(packed)
+    try:
+        file = open_below(top, entry.name, owner=owner)
+    except OSError as error:
+        left_out(name, error.strerror or str(error))
+        return
+    try:
+        if why := hollowness(file.facts) or ("its name is too long" if too_long(PurePosixPath(packed)) else ""):
+            left_out(name, why)
+            return
+        if packed != name:
+            left_out(name, "its name is packed as it stands here")
+        if lacking := (yield from archive.add(packed, file.facts, partial(_read_or_nothing, file))):
+            left_out(name, f"it could not be read to its end: its last {lacking:,} bytes are zeros here")
+    finally:
+        file.close()
+
+
+def _read_or_nothing(file: OpenFile, offset: int, limit: int) -> bytes:
+    try:
+        return file.read_at(offset, limit)
+    except OSError:
+        return b""
