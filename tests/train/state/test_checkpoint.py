@@ -92,6 +92,20 @@ def test_what_cannot_travel_cannot_be_saved() -> None:
         SnapshotBuffer().take({"extras": {"mine": {1, 2}}})
 
 
+def test_if_none_can_be_read_nothing_begins_again_at_step_0(tmp_path: Path) -> None:
+    notes: list[str] = []
+    os.truncate(save(tmp_path, 4), 100)
+    with pytest.raises(
+        TrainingError, match=r"the only checkpoint cannot be read \(.*step-0+4\.ckpt.*at step 0; put"
+    ):
+        checkpoint.newest(tmp_path, note=notes.append)
+    os.truncate(save(tmp_path, 5), 100)
+    with pytest.raises(TrainingError, match=r"none of the 2 checkpoints can be read \(.*step-000000000005"):
+        checkpoint.newest(tmp_path, note=notes.append)
+
+    assert notes == []
+
+
 def test_nothing_saved_is_nothing_found(tmp_path: Path) -> None:
     assert checkpoint.newest(tmp_path) is None
     assert checkpoint.newest(tmp_path / "missing") is None
@@ -171,6 +185,7 @@ def test_a_torn_file_falls_back_to_the_one_before_and_is_named(share: float, dat
         assert read["step"] == 1
         assert len(notes) == 1
         assert str(newest) in notes[0]
+        assert "that of step 1 is used" in notes[0]
 
 
 @given(at=st.floats(0, 1, exclude_max=True), mask=st.integers(1, 255))

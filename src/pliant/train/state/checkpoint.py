@@ -10,7 +10,7 @@ import re
 import struct
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -100,16 +100,24 @@ def newest(*folders: Path, note: Callable[[str], None] = lambda _: None) -> dict
     Of two of the same step the one in the folder named first is taken; `note` is called for every one that is skipped.
 
     Raises:
-        TrainingError: the newest was written by a version of Pliant that this one does not understand.
+        TrainingError: the newest was written by a version of Pliant that this one does not understand, or there are
+            some and none can be read: nothing is begun anew that was trained already.
     """
     found = [(_step(path), -rank, path) for rank, folder in enumerate(folders) for path in _paths(folder)]
-    for _, _, path in sorted(found, reverse=True):
+    damaged: list[Exception] = []
+    for step, _, path in sorted(found, reverse=True):
         try:
-            return load(path)
+            saved = load(path)
         except FileNotFoundError:
             continue  # a newer one took its place
         except (DamagedCheckpoint, OSError) as error:
-            note(f"a checkpoint is skipped, the one before it is used: {error}")
+            damaged.append(error)
+            continue
+        for why in damaged:
+            note(f"a checkpoint is skipped, that of step {step} is used: {why}")
+        return saved
+    if damaged:
+        raise _none_is_whole(damaged)
     if old := [path for folder in folders for path in folder.glob("step-*.pt") if _OLD_NAME.fullmatch(path.name)]:
         raise _not_understood(max(old), 1)
     return None
@@ -208,6 +216,15 @@ def _not_understood(path: Path, version: int) -> TrainingError:
     return TrainingError(
         f"{path} has checkpoint format {version}, this Pliant reads {FORMAT}; "
         f"train on with the version that wrote it, or move the file away to start anew"
+    )
+
+
+def _none_is_whole(damaged: Sequence[Exception]) -> TrainingError:
+    said = "the only checkpoint" if len(damaged) == 1 else f"none of the {len(damaged)} checkpoints"
+    verb = "cannot" if len(damaged) == 1 else "can"
+    return TrainingError(
+        f"{said} {verb} be read ({damaged[0]}), so this training does not begin again at step 0; put back one that is "
+        f"whole, or start a new training"
     )
 
 
