@@ -39,9 +39,11 @@ from pliant.entry.server.http.connections import ConnectionCounts
 from pliant.entry.server.http.limits import HttpLimits
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.entry.server.listener import Listener
+from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import IMPORTER
 from pliant.entry.server.rooms.environments import open_environments
 from pliant.ibm.rest.api import IBM
+from pliant.isolation.variables import allowed
 from pliant.people.attempts import FORGOTTEN_S
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people
@@ -82,8 +84,9 @@ class Served:
             self.store.registry, self.clock, file_token=TOKEN, token_hex=secrets.token_hex, cost=CHEAP
         )
         self._rooms = ExitStack()
+        children = ConfinedChildren(home=home, env=allowed(os.environ), user_of=lambda _: None)
         self.environments = self._rooms.enter_context(
-            open_environments(self.store.registry, self.clock, home, os.environ, self.people)
+            open_environments(self.store.registry, self.clock, home, os.environ, self.people, children)
         )
         self.datasets = make_datasets(
             self.store.registry,

@@ -15,13 +15,15 @@ Cli = Callable[..., str]
 
 
 @pytest.fixture
-def venv(tmp_path: Path) -> Path:
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose interpreter says that it has all that a task needs."""
-    python = tmp_path / "venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("venv")
+    (folder / "pyvenv.cfg").touch()
+    python = folder / "bin" / "python"
+    python.parent.mkdir()
     python.write_text(f"""#!/bin/sh\necho '["{__version__}", "2"]'\n""")
     python.chmod(0o755)
-    return tmp_path / "venv"
+    return folder
 
 
 def hold(venv: Path) -> Path:
@@ -106,7 +108,7 @@ def test_what_is_wrong_is_told_at_once(server: Served) -> None:
         "nowhere": "there is no environment 'nowhere'",
         "/nowhere": "is not there",
         "conda:nowhere": "no conda environment",
-        "requirements:none.txt": "no such file",
+        "requirements:none.txt": "no such plain file",
         "requirements:../x.txt": "outside the code folder",
         "a b": "is no environment",
     }.items():

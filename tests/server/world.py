@@ -117,7 +117,7 @@ MAKES: Final = (
 def makes(server: Served) -> tuple[Make, ...]:
     """Return how every noun is made on a server; its home gets what they are made of."""
     (server.home / "data" / "digits").mkdir(exist_ok=True)
-    venv = _venv(server.home / "venv")
+    venv = _venv(server.home.with_name(f"{server.home.name}-venv"))
     return tuple(
         Make(kind=make.kind, path=make.path, body={**make.body, "venv": str(venv)}, change=make.change)
         if make.kind == "environment"
@@ -130,6 +130,7 @@ def _venv(folder: Path) -> Path:
     """Make a folder that passes for a virtual environment, with this interpreter's packages."""
     python = folder / "bin" / "python"
     python.parent.mkdir(parents=True, exist_ok=True)
+    (folder / "pyvenv.cfg").touch()
     if not python.exists():
         python.write_text('#!/bin/sh\necho \'["0", "2"]\'\n')
         os.chmod(python, 0o755)

@@ -19,9 +19,9 @@ from pliant import __version__
 from pliant.catalog.children.child import Child
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildSpec, MaskedLog, note_installed, secrets_of
-from pliant.catalog.environments.builder import EnvironmentBuilder, builder_env
 from pliant.catalog.environments.builds import BuildRequest
 from pliant.catalog.environments.environment import Build, BuildState
+from pliant.catalog.environments.package_index import index_files, index_places, index_variables
 from pliant.cluster import process
 from pliant.core.access import VisibleJobs
 from pliant.core.environment import Environment, EnvironmentKind
@@ -61,6 +61,7 @@ def able_python(prefix: Path, *, version: str = __version__) -> str:
     """Make an interpreter that says that it has Pliant and torch, in no time."""
     python = prefix / "bin" / "python"
     python.parent.mkdir(parents=True, exist_ok=True)
+    (prefix / "pyvenv.cfg").touch()
     python.write_text(f"""#!/bin/sh\necho '["{version}", "2"]'\n""")
     python.chmod(0o755)
     return str(python)
@@ -74,8 +75,7 @@ def output_of(python: str, program: str) -> str:
 
 
 def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> None:
-    own = tiny_wheel(world.code, name="ofthecode", version="3")
-    environment = world.requirements(f"tinything  >=1.0  # ours\n./{own.name}\ntorch\n")
+    environment = world.requirements("tinything  >=1.0  # ours\nprething\ntorch\n")
     first, second = world.job(environment), world.job(environment, owner="bob")
     assert world.environments.problems(first.spec, str(world.code)) == ()
     waits = world.status(first)
@@ -87,13 +87,13 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
     assert world.status(second) == ready, "both waited for one build"
     assert len(world.folders()) == 1
 
-    program = "import tinything, ofthecode, torch, pliant, sys; print(tinything.ANSWER, ofthecode.ANSWER, sys.prefix)"
+    program = "import tinything, prething, torch, pliant, sys; print(tinything.ANSWER, prething.ANSWER, sys.prefix)"
     ran = subprocess.run(
         [ready.python, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True, cwd="/"
     )
-    assert ran.stdout.split() == ["1.0", "3", str(world.folders()[0] / "venv")]
+    assert ran.stdout.split() == ["1.0", "1.0", str(world.folders()[0] / "venv")]
 
-    third = world.job(world.requirements(f"torch\n\ntinything>=1.0\n./{own.name}", "again.txt"))
+    third = world.job(world.requirements("torch\n\ntinything>=1.0\nprething", "again.txt"))
     assert world.status(third) == ready, "what means the same is the same"
     ((view,), _) = world.environments.page(ADA, "", 10)
     assert (view.owner, view.state, view.python, view.why) == ("ada", "ready", ready.python, "")
@@ -166,7 +166,8 @@ def test_a_broken_one_tells_what_the_builder_said_and_is_tried_again_for_the_nex
 
 
 def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(world: World, tmp_path: Path) -> None:
-    source = able_python(tmp_path / "python")
+    able_python(tmp_path / "python")
+    source = str(tmp_path / "python")
     key, seen = "k" * 64, list[BuildState]()
 
     def begin_anew() -> None:
@@ -175,7 +176,7 @@ def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(world: 
             seen.append(build.state)
             seen.append(world.builds.again(work).state)
 
-    work = BuildRequest(key=key, kind=EnvironmentKind.VENV, source=source, python=source)
+    work = BuildRequest(key=key, kind=EnvironmentKind.VENV, source=source, path=source, person="ada")
     world.builds.watch(begin_anew)
     world.builds.ask(work, first=True)
     until(lambda: len(seen) == 2)
@@ -195,12 +196,14 @@ def test_an_environment_of_others_is_tried(world: World, tmp_path: Path) -> None
     assert "cannot import Pliant and torch: ModuleNotFoundError: No module named 'torch'" in broken.why.splitlines()[0]
     assert f"{venv}/bin/python -m pip install pliant==" in broken.why
 
-    assert isinstance(world.until_known(world.job("/bin/true")), Unpreparable)
+    other = world.until_known(world.job("/bin/true"))
+    assert isinstance(other, Unpreparable)
+    assert "'/usr' has no pyvenv.cfg" in other.why
     (venv / "bin" / "python").unlink()
     (problem,) = world.environments.problems(job.spec, "")
     assert problem.field == "environment"
     assert "has no bin/python" in problem.message
-    gone = world.status(world.job(str(venv)))
+    gone = world.until_known(world.job(str(venv)))
     assert isinstance(gone, Unpreparable)
 
     conda = tmp_path / "conda"
@@ -271,7 +274,7 @@ def test_what_a_killed_server_was_building_is_built_by_the_next(make_world: Call
     world.builds.close()
     (build,) = (kept.noun for kept in world.store.registry.list(Build))
     assert build.state is BuildState.BUILDING
-    (world.folder / "environments" / "left-over" / "venv").mkdir(parents=True)
+    (world.home / "environments" / "left-over" / "venv").mkdir(parents=True)
     world.open()
     assert isinstance(world.status(job), Preparing), "somebody works on it again"
     assert [folder.name for folder in world.folders()] == [build.name]
@@ -289,7 +292,8 @@ def test_what_an_interpreter_does_not_say_in_time_is_not_awaited(tmp_path: Path)
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nsleep 600\n")
     python.chmod(0o755)
-    outcome = a_builder(tmp_path, os.environ, probe_s=0.3).probe(Child(), str(python))
+    builder = a_builder(tmp_path, os.environ, probe_s=0.3)
+    outcome = builder.prober.probe(Child(), str(python), (str(python),), "ada")
     assert outcome.reason == f"{python} did not import Pliant and torch in 0.3 s; try it there"
 
 
@@ -318,15 +322,12 @@ def test_a_build_program_whose_server_was_killed_ends_itself(tmp_path: Path) -> 
 
 
 def test_a_server_without_uv_says_so(tmp_path: Path) -> None:
-    folder = tmp_path / "environments" / "k"
-    folder.mkdir(parents=True)
+    builder = a_builder(tmp_path, os.environ, uv="/nowhere/uv")
+    folder = builder.folder / "k"
+    folder.mkdir()
     (folder / "requirements.txt").write_text("x\n")
     (folder / "constraints.txt").write_text("")
-    builder = a_builder(tmp_path, os.environ)
-    builder = EnvironmentBuilder(
-        folder=builder.folder, env=os.environ, base=builder.base, limits=builder.limits, uv="/nowhere/uv"
-    )
-    outcome = builder.build(Child(), "k")
+    outcome = builder.build(Child(), "k", "ada")
     assert "error: uv cannot be run" in outcome.reason
     assert "pip install uv" in outcome.reason
 
@@ -347,26 +348,44 @@ def test_secrets_of_the_servers_environment_never_reach_a_log() -> None:
     assert secrets_of({"A": "x", "B": "https://host"}) == set()
 
 
-def test_builders_get_what_says_where_packages_come_from_and_nothing_that_leads_astray() -> None:
+def test_builders_get_what_says_where_packages_come_from_and_nothing_else() -> None:
     given = {
         "PATH": "/bin",
         "PIP_INDEX_URL": "https://a",
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": "/wheels https://b",
+        "https_proxy": "http://proxy:3128",
+        "SSL_CERT_FILE": "/certificates/own.pem",
+        "UV_COMPILE_BYTECODE": "1",
+        "UV_CACHE_DIR": "/cache",
         "PIP_TARGET": "/x",
         "PYTHONPATH": "/y",
         "PLIANT_HOME": "/z",
         "VIRTUAL_ENV": "/v",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "LD_PRELOAD": "/evil.so",
     }
-    assert builder_env(given) == {
-        "PATH": "/bin",
+    found = index_variables(given)
+    assert found == {
         "PIP_INDEX_URL": "https://a",
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": "/wheels https://b",
         "UV_FIND_LINKS": "/wheels,https://b",
         "UV_DEFAULT_INDEX": "https://a",
-        "PYTHONUNBUFFERED": "1",
+        "https_proxy": "http://proxy:3128",
+        "SSL_CERT_FILE": "/certificates/own.pem",
     }
+    assert index_places(found) == ("/wheels", "/certificates/own.pem")
+    assert index_places({"UV_INDEX": "ours=file:///srv/my%20index /more / //host/x"}) == ("/srv/my index", "/more")
+
+
+def test_builders_get_the_files_that_the_servers_user_keeps_for_uv(tmp_path: Path) -> None:
+    (tmp_path / ".config" / "uv").mkdir(parents=True)
+    (tmp_path / ".config" / "uv" / "uv.toml").write_text("offline = true")
+    (tmp_path / "passwords").write_text("machine index")
+    env = {"HOME": str(tmp_path), "NETRC": str(tmp_path / "passwords")}
+    assert index_files(env) == {".netrc": b"machine index", ".config/uv/uv.toml": b"offline = true"}
+    assert index_files({"HOME": str(tmp_path / "other")}) == {}
 
 
 def test_uv_is_told_what_the_server_has_and_can_remove_no_file_of_it(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pliant.catalog.environments.interpreters import EnvironmentNotFound, find_conda_python, find_venv_python
+from pliant.catalog.environments.interpreters import EnvironmentNotFound, find_conda, require_outside
+from pliant.catalog.environments.look_program import Place, Sight, look
 from pliant.catalog.environments.source import Conda, Named, RequirementsFile, Venv, parse_source
 from pliant.core.errors import Problem
 
@@ -32,16 +33,46 @@ def test_what_a_string_means() -> None:
         assert isinstance(parse_source(wrong), Problem), wrong
 
 
+def sight(python: Path) -> Sight:
+    return Sight(prefix=str(python.parents[1]), python=str(python), problem="")
+
+
 def test_a_virtual_environment_is_named_by_its_folder_or_its_python(tmp_path: Path) -> None:
     python = interpreter(tmp_path / "venv")
-    assert find_venv_python(str(tmp_path / "venv")) == find_venv_python(str(python)) == str(python)
-    with pytest.raises(EnvironmentNotFound, match="is not there"):
-        find_venv_python(str(tmp_path / "other"))
-    with pytest.raises(EnvironmentNotFound, match="has no bin/python"):
-        find_venv_python(str(tmp_path))
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "venv")
+    for path in ("venv", "venv/bin/python", "link", "link/bin/python"):
+        assert look(Place(kind="venv", path=str(tmp_path / path))) == sight(python)
+
+
+def problem(kind: str, path: Path) -> str:
+    found = look(Place(kind=kind, path=str(path)))
+    assert (found["prefix"], found["python"]) == ("", "")
+    return found["problem"]
+
+
+def test_what_is_no_environment_is_refused(tmp_path: Path) -> None:
+    python = interpreter(tmp_path / "venv")
+    assert "is not there" in problem("venv", tmp_path / "other")
+    assert "has no bin/python" in problem("venv", tmp_path)
+    assert "has no pyvenv.cfg" in problem("venv", tmp_path / "venv")
+    assert "no folder conda-meta" in problem("conda", tmp_path / "venv")
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    assert "no folder conda-meta" in problem("conda", tmp_path / "venv")
     python.chmod(0o644)
-    with pytest.raises(EnvironmentNotFound, match="not a program"):
-        find_venv_python(str(python))
+    assert "not a program" in problem("venv", tmp_path / "venv")
+
+
+def test_what_lies_in_the_servers_folder_or_above_it_is_no_environment(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "other-way").symlink_to(home)
+    for path in (home, home / "jobs" / "job-1" / "code", home / "x" / ".." / "y", tmp_path, "/", "relative", "/a\0"):
+        with pytest.raises(EnvironmentNotFound):
+            require_outside(str(path), home)
+    with pytest.raises(EnvironmentNotFound, match="Pliant's own folder"):
+        require_outside(str(home / "jobs"), tmp_path / "other-way")
+    require_outside(str(tmp_path / "home-of-others"), home)
 
 
 def test_a_conda_environment_is_found_by_path_and_by_name(tmp_path: Path) -> None:
@@ -56,17 +87,13 @@ def test_a_conda_environment_is_found_by_path_and_by_name(tmp_path: Path) -> Non
         "CONDA_ENVS_PATH": str(tmp_path / "elsewhere"),
         "HOME": str(tmp_path / "home"),
     }
-    assert find_conda_python("nlp", env) == find_conda_python(str(root / "envs" / "nlp"), {}) == str(named)
-    assert find_conda_python("base", env) == str(base)
-    assert find_conda_python("vision", env) == str(elsewhere)
-    assert find_conda_python("old", env) == str(listed)
-    assert find_conda_python("base", {"CONDA_PREFIX": str(root / "envs" / "nlp")}) == str(base)
+    assert find_conda("nlp", env) == str(named.parents[1])
+    assert find_conda("base", env) == str(base.parents[1])
+    assert find_conda("vision", env) == str(elsewhere.parents[1])
+    assert find_conda("old", env) == str(listed.parents[1])
+    assert find_conda("base", {"CONDA_PREFIX": str(root / "envs" / "nlp")}) == str(base.parents[1])
+    assert look(Place(kind="conda", path=find_conda("nlp", env))) == sight(named)
     with pytest.raises(EnvironmentNotFound, match=r"no conda environment 'x' here \(conda, nlp, old, vision found\)"):
-        find_conda_python("x", env)
+        find_conda("x", env)
     with pytest.raises(EnvironmentNotFound, match="none at all"):
-        find_conda_python("nlp", {})
-    with pytest.raises(EnvironmentNotFound, match="no folder conda-meta"):
-        find_conda_python(str(tmp_path), {})
-    named.unlink()
-    with pytest.raises(EnvironmentNotFound, match="not a program"):
-        find_conda_python("nlp", env)
+        find_conda("nlp", {})

@@ -4,11 +4,20 @@ import base64
 import hashlib
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 
-def tiny_wheel(folder: Path, *, name: str = "tinything", version: str = "1.0", needs: str = "") -> Path:
-    """Write a wheel with one module, whose `ANSWER` is its version."""
+def tiny_wheel(
+    folder: Path,
+    *,
+    name: str = "tinything",
+    version: str = "1.0",
+    needs: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
+    """Write a wheel with one module, whose `ANSWER` is its version, and with these files more."""
     folder.mkdir(parents=True, exist_ok=True)
     info = f"{name}-{version}.dist-info"
     needed = f"Requires-Dist: {needs}\n" if needs else ""
@@ -16,6 +25,7 @@ def tiny_wheel(folder: Path, *, name: str = "tinything", version: str = "1.0", n
         f"{name}.py": f"ANSWER = {version!r}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        **more,
     }
     lines = [f"{path},sha256={_digest(text)},{len(text)}" for path, text in files.items()]
     files[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""])

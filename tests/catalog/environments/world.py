@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.catalog.environments.wheels import offline, tiny_wheel
@@ -14,14 +14,18 @@ from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
 from pliant.catalog.environments.builds import Builds
 from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.core.access import Principal, Role
+from pliant.core.confinement import RunAs
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.entry.clock import SystemClock
+from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.environments import base_environment
+from pliant.isolation.variables import allowed
 from pliant.store.sql import SqlStore
 
 ADA, BOB = (Principal(name=name, role=Role.USER) for name in ("ada", "bob"))
+UserOf = Callable[[str], RunAs | None]
 PATIENCE_S = 120.0
 """For a busy machine; a build takes a few seconds."""
 
@@ -29,8 +33,11 @@ PATIENCE_S = 120.0
 class World:
     """EnvironmentCatalog in a folder, with a store of their own; may be opened again after an end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, user_of: UserOf = lambda _: None, *, walls: bool = True) -> None:
         self.folder = folder
+        self.user_of = user_of
+        self.walls = walls
+        self.home = folder / "home"
         self.wheels = folder / "wheels"
         self.code = folder / "code"
         self.clock = SystemClock()
@@ -43,12 +50,13 @@ class World:
         tiny_wheel(self.wheels / "more", name="otherthing")
         for version in ("1.0", "2.0rc1"):
             tiny_wheel(self.wheels / "more", name="prething", version=version)
-        self.env |= {"UV_CACHE_DIR": str(folder / "cache"), "UV_NO_CONFIG": "1"}
+        self.env |= {"UV_NO_CONFIG": "1"}
         self.open()
 
     def open(self) -> None:
         self.done = threading.Event()
-        self.builds = Builds(registry=self.store.registry, clock=self.clock, builder=a_builder(self.folder, self.env))
+        builder = a_builder(self.folder, self.env, user_of=self.user_of, walls=self.walls)
+        self.builds = Builds(registry=self.store.registry, clock=self.clock, builder=builder)
         self.environments = EnvironmentCatalog(
             registry=self.store.registry,
             clock=self.clock,
@@ -94,15 +102,26 @@ class World:
         return found
 
     def folders(self) -> list[Path]:
-        return sorted((self.folder / "environments").iterdir())
+        return sorted(path for path in self.home.joinpath("environments").iterdir() if not path.name.startswith("."))
 
 
-def a_builder(folder: Path, env: Mapping[str, str], **limits: float) -> EnvironmentBuilder:
-    """Return a builder that builds in a folder of this one."""
+def a_builder(
+    folder: Path,
+    env: Mapping[str, str],
+    uv: str | None = None,
+    user_of: UserOf = lambda _: None,
+    walls: bool = True,
+    **limits: float,
+) -> EnvironmentBuilder:
+    """Return a builder that builds in a folder of the home in this one."""
+    home = folder / "home"
+    (home / "environments").mkdir(parents=True, exist_ok=True)
     return EnvironmentBuilder(
-        folder=folder / "environments",
+        folder=home / "environments",
         env=env,
         base=base_environment(),
         limits=BuildLimits(**limits),  # type: ignore[arg-type]
-        uv=find_uv_bin(),
+        uv=find_uv_bin() if uv is None else uv,
+        isolation=ConfinedChildren(home=home, env=allowed(env), user_of=user_of, is_off=not walls),
+        closed=home,
     )

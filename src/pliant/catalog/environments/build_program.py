@@ -1,8 +1,13 @@
 """A program of its own that makes one virtual environment and installs requirements into it, with uv.
 
-`python -I build_program.py`, with one line of JSON on its standard input (`BuildSpec`); what it prints is the log.
-It leads a process group, and ends that whole group when its standard input closes: a server that was killed leaves no
-builder behind. Standard library only: it runs as a file, with nothing of Pliant imported.
+`python -I build_program.py`, with one line of JSON on its standard input (`BuildSpec`); what it prints to standard
+error is the log, and its last line on standard output the result (`BuildResult`). It writes in `venv`, in its home and
+in uv's cache, and nowhere else. It leads a process group, and ends that whole group when its standard input closes: a
+server that was killed leaves no builder behind. Standard library only: it runs as a file, with nothing of Pliant
+imported.
+
+Its environment may hold passwords of an index, so it executes nothing of what it has installed: uv asks the
+environment's Python what it is before it installs, and compiles nothing afterwards.
 
 The environment sees what the server's own interpreter sees (torch, Pliant and all), after its own packages: a `.pth`
 file adds those folders to the end of the path. `--system-site-packages` would add those of the base interpreter only,
@@ -16,14 +21,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypedDict
 from urllib.parse import unquote
 
-RESULT: Final = "built.json"
-"""What the builder found out, beside the environment."""
 _CONSTRAINTS: Final = "all-constraints.txt"
 _REQUIREMENTS: Final = "requirements-for-uv.txt"
 _OPTIONS: Final = {"--pre": ["--pre"], "--prefer-binary": []}
@@ -41,7 +45,7 @@ class BuildSpec(TypedDict):
     """What to build."""
 
     folder: str
-    """Holds `requirements.txt`, `constraints.txt` and perhaps `wheels`; gets `venv` and `built.json`."""
+    """Holds `requirements.txt`, `constraints.txt` and perhaps `wheels`; its empty folder `venv` is filled."""
     site: list[str]
     """Folders of packages that the environment shall see after its own."""
     constraints: list[str]
@@ -50,36 +54,48 @@ class BuildSpec(TypedDict):
     """The program that installs."""
 
 
+class BuildResult(TypedDict):
+    """What was built."""
+
+    builder: str
+    """What installed, with its version, such as `uv 0.9`."""
+    num_bytes: int
+    """In the environment."""
+
+
 def main() -> int:
     """Build what the spec on standard input says; return the exit code."""
     spec: BuildSpec = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_server, daemon=True).start()
+    os.umask(0o022)
     log = MaskedLog(os.environ)
     folder = Path(spec["folder"])
     venv = folder / "venv"
-    shutil.rmtree(venv, ignore_errors=True)
     try:
         builder = " ".join(_answer([spec["uv"], "--version"]).split()[:2])
     except (OSError, subprocess.CalledProcessError) as error:
         log.say(f"error: uv cannot be run ({error}); install it beside Pliant: pip install uv")
         return 1
     log.say(f"pliant: makes a virtual environment for {sys.executable}")
-    if log.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], folder) != 0:
+    if log.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(venv)], folder) != 0:
         return 1
-    python = venv / "bin" / "python"
-    packages = Path(_answer([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))
+    packages = _packages_of(venv)
     lines = [f"import site; site.addsitedir({folder!r})" for folder in spec["site"]]
     (packages / _PTH).write_text("\n".join([*lines, ""]))
     if (folder / "requirements.txt").read_text().strip():
         note_installed(packages, spec["site"])
         log.say(f"pliant: installs the requirements with {builder}")
-        if (code := log.run(_install_command(spec, folder, python), folder)) != 0:
+        if (code := log.run(_install_command(spec, folder, venv), folder)) != 0:
             log.say(f"pliant: {builder} ended with exit code {code}")
             return 1
-    found = {"python": str(python), "builder": builder, "num_bytes": _num_bytes(venv)}
-    (folder / RESULT).write_text(json.dumps(found))
     log.say("pliant: the environment is built")
+    print(json.dumps(BuildResult(builder=builder, num_bytes=_num_bytes(venv))), flush=True)
     return 0
+
+
+def _packages_of(venv: Path) -> Path:
+    """Return the folder of packages of a virtual environment of this interpreter's; nothing of it is run."""
+    return Path(sysconfig.get_path("purelib", "venv", {"base": str(venv)}))
 
 
 def _end_with_server() -> None:
@@ -96,7 +112,7 @@ class MaskedLog:
 
     def say(self, line: str) -> None:
         """Print a line."""
-        print(self.mask(line), flush=True)
+        print(self.mask(line), file=sys.stderr, flush=True)
 
     def mask(self, line: str) -> str:
         """Return a line without users and passwords of addresses."""
@@ -133,18 +149,25 @@ def secrets_of(env: Mapping[str, str]) -> set[str]:
     return {secret for secret in found if len(secret) >= _MIN_SECRET}
 
 
-def _install_command(spec: BuildSpec, folder: Path, python: Path) -> list[str]:
+def _install_command(spec: BuildSpec, folder: Path, venv: Path) -> list[str]:
     """Return what installs the requirements, and write the files that it names."""
-    (folder / _CONSTRAINTS).write_text("\n".join([(folder / "constraints.txt").read_text(), *spec["constraints"], ""]))
+    home = Path.home()
+    constraints, requirements = home / _CONSTRAINTS, home / _REQUIREMENTS
+    constraints.write_text("\n".join([(folder / "constraints.txt").read_text(), *spec["constraints"], ""]))
     lines = (folder / "requirements.txt").read_text().splitlines()
-    (folder / _REQUIREMENTS).write_text("".join(f"{line}\n" for line in lines if line not in _OPTIONS))
+    requirements.write_text("".join(f"{_absolute(line, folder)}\n" for line in lines if line not in _OPTIONS))
     options = [option for line in lines for option in _OPTIONS.get(line, [])]
     if os.environ.get("PIP_NO_INDEX", "").lower() in _TRUE:
         options.append("--no-index")  # uv has no variable for it
     return [
-        *(spec["uv"], "pip", "install", "--no-progress", "--color", "never", "--python", str(python)),
-        *("-r", _REQUIREMENTS, "-c", _CONSTRAINTS, "--only-binary", ":all:", *options),
+        *(spec["uv"], "pip", "install", "--no-progress", "--color", "never", "--python", str(venv / "bin" / "python")),
+        *("-r", str(requirements), "-c", str(constraints), "--only-binary", ":all:", "--no-compile-bytecode", *options),
     ]
+
+
+def _absolute(line: str, folder: Path) -> str:
+    """Return a line that names a file of the build's folder with that folder in front."""
+    return f"{folder}{line[1:]}" if line.startswith("./") else line
 
 
 def _answer(command: Sequence[str]) -> str:

@@ -1,6 +1,9 @@
-"""Builds environments and tries interpreters, each in a child process. Knows no job, no name and no registry.
+"""Builds environments from requirements, each in a child process. Knows no job, no name and no registry.
 
-What a build needs lies in a folder of its own, which is known by the key of the build.
+What a build needs lies in a folder of its own, which is known by the key of the build. All of that folder is the
+server's but `venv`, which belongs to whoever builds: the builders, if all lines are names of an index, and then people
+may share it; the person, if there are wheels of theirs among them. The builder is not the last word: what it has made
+is tried as the person who asked for it, in another process, which has none of the passwords of an index.
 """
 
 import json
@@ -12,35 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pliant import __version__
 from pliant.catalog.children.child import Child, ChildProgram
+from pliant.catalog.children.reach import AsBuilder, AsPerson, ChildIsolation, ChildReach, ChildUser
 from pliant.catalog.children.sinks import LogSink, TailSink
+from pliant.catalog.children.work_folder import remove_strange, work_folder
 from pliant.catalog.environments import build_program
-from pliant.catalog.environments.build_program import BuildSpec, MaskedLog
-from pliant.catalog.environments.environment import BaseEnvironment, last_lines
+from pliant.catalog.environments.build_program import BuildSpec
+from pliant.catalog.environments.environment import BaseEnvironment, BuildOutcome, last_lines
+from pliant.catalog.environments.package_index import index_files, index_places, index_variables
+from pliant.catalog.environments.probe import EnvironmentProber
+from pliant.catalog.environments.requirements import are_personal
 
 LOG_FILE: Final = "build.log"
+CACHE: Final = ".cache"
+"""Beside the folders of builds: what was fetched for environments that people may share. Persons' builds have none."""
 _TAIL_BYTES: Final = 64 << 10
-_PROBE: Final = """
-import json
-import torch
-import pliant.entry.task
-print()
-print(json.dumps([pliant.__version__, torch.__version__]))
-"""
-_NOT_PASSED: Final = (
-    "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "CONDA_PREFIX", "UV_SYSTEM_PYTHON", "UV_PYTHON",
-    *(f"PIP_{name}" for name in ("TARGET", "USER", "PREFIX", "ROOT", "PYTHON", "REQUIREMENT", "EDITABLE", "REPORT")),
-)  # fmt: skip
-"""Would make the builder install somewhere else, or something else."""
-_FOR_UV: Final = {
-    "PIP_INDEX_URL": "UV_DEFAULT_INDEX",
-    "PIP_EXTRA_INDEX_URL": "UV_INDEX",
-    "PIP_FIND_LINKS": "UV_FIND_LINKS",
-    "PIP_TRUSTED_HOST": "UV_INSECURE_HOST",
-    "PIP_CERT": "SSL_CERT_FILE",
-}
-"""Where packages come from, in pip's words and in uv's. PIP_NO_INDEX is the build program's to pass on."""
+_MAX_SHOWN: Final = 100
+_SHARED: Final = 0o755
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +44,6 @@ class BuildLimits:
     probe_s: float = 120.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOutcome:
-    """What came of a build or a try; `reason` is empty if it is good."""
-
-    python: str = ""
-    builder: str = ""
-    num_bytes: int = 0
-    reason: str = ""
-    output: tuple[str, ...] = ()
-
-
 class EnvironmentBuilder:
     """Builds in folders below one folder. Safe to call from any thread.
 
@@ -72,82 +52,93 @@ class EnvironmentBuilder:
         env: the server's own environment: it says where packages come from.
         base: what all environments build upon.
         uv: the program that installs.
+        isolation: keeps the children within their reach.
+        closed: Pliant's own folder: what lies in it is no environment that somebody made.
     """
 
     def __init__(
-        self, *, folder: Path, env: Mapping[str, str], base: BaseEnvironment, limits: BuildLimits, uv: str
+        self,
+        *,
+        folder: Path,
+        env: Mapping[str, str],
+        base: BaseEnvironment,
+        limits: BuildLimits,
+        uv: str,
+        isolation: ChildIsolation,
+        closed: Path,
     ) -> None:
         self.folder = folder
         self.base = base
         self.limits = limits
-        self._env = builder_env(env)
+        self.prober = EnvironmentProber(folder=folder, isolation=isolation, closed=closed, limit_s=limits.probe_s)
+        self._env = env
         self._uv = uv
+        self._isolation = isolation
 
-    def build(self, child: Child, key: str) -> BuildOutcome:
-        """Build what lies in the folder of this key.
+    def build(self, child: Child, key: str, person: str) -> BuildOutcome:
+        """Build what lies in the folder of this key, and try it as this person.
 
         Raises:
             ChildStopped: before it was done.
             OSError: there is no room for it.
         """
         folder = self.folder / key
-        (folder / build_program.RESULT).unlink(missing_ok=True)
-        spec = BuildSpec(
-            folder=str(folder), site=list(self.base.site), constraints=list(self.base.constraints), uv=self._uv
-        )
-        program = ChildProgram(
-            command=[sys.executable, "-I", build_program.__file__],
-            input=json.dumps(spec).encode() + b"\n",
-            env=self._env,
-            limit_s=self.limits.build_s,
-        )
+        out = TailSink()
         with closing(LogSink(folder / LOG_FILE)) as log:
-            code = child.run(program, log)
+            code = self._install(child, folder, person, out, log)
         output = last_lines(self.read_log(key))
         if code is None:
             limit = f"the builder was not done after {self.limits.build_s:g} s and was ended"
             return BuildOutcome(reason=f"it could not be built: {limit}; ask for fewer packages", output=output)
-        if code != 0:
+        found = _parse_result(out.text)
+        if code != 0 or found is None:
             return BuildOutcome(
                 reason=f"it could not be built: {_headline(output)}; mend the requirements", output=output
             )
-        found = json.loads((folder / build_program.RESULT).read_text())
-        tried = self.probe(child, found["python"])
+        python = str(folder / "venv" / "bin" / "python")
+        tried = self.prober.probe(child, python, (str(folder / "venv"), *self.base.site), person)
         if tried.reason:
             return tried
-        return BuildOutcome(python=found["python"], builder=found["builder"], num_bytes=found["num_bytes"])
+        builder, num_bytes = found
+        return BuildOutcome(python=python, builder=builder, num_bytes=num_bytes)
 
-    def probe(self, child: Child, python: str) -> BuildOutcome:
-        """Try whether an interpreter can run tasks of this server.
+    def _install(self, child: Child, folder: Path, person: str, out: TailSink, log: LogSink) -> int | None:
+        """Make the virtual environment and install into it; return the exit code."""
+        text = (folder / "requirements.txt").read_text()
+        user: ChildUser = AsPerson(person) if are_personal(text) else AsBuilder()
+        variables = index_variables(self._env)
+        venv = folder / "venv"
+        remove_strange(venv)
+        self._isolation.make_folder(venv, user)
+        if user == AsBuilder():
+            venv.chmod(_SHARED)
+        with work_folder(self.folder, self._isolation, user, index_files(self._env)) as home:
+            cache = self._cache_for(user, home)
+            spec = BuildSpec(
+                folder=str(folder), site=list(self.base.site), constraints=list(self.base.constraints), uv=self._uv
+            )
+            program = ChildProgram(
+                command=[sys.executable, "-I", build_program.__file__],
+                input=json.dumps(spec).encode() + b"\n",
+                # each of its folders is a mount of its own, and no file has names in two mounts
+                env={**variables, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "copy", "PYTHONUNBUFFERED": "1"},
+                limit_s=self.limits.build_s,
+            )
+            reach = ChildReach(
+                user=user,
+                home=home,
+                reads=(str(folder), self._uv, *self.base.site, *index_places(variables)),
+                writes=tuple(str(folder) for folder in (venv, cache) if not folder.is_relative_to(home)),
+            )
+            return child.run(self._isolation.confine(program, reach), out, log)
 
-        Raises:
-            ChildStopped: before it was known.
-        """
-        out, err = TailSink(), TailSink()
-        # not niced: a pool whose tasks keep all cores busy would let every try run into its limit
-        program = ChildProgram(command=[python, "-c", _PROBE], env=self._env, limit_s=self.limits.probe_s, niceness=0)
-        try:
-            code = child.run(program, out, err)
-        except OSError as error:
-            return BuildOutcome(reason=f"{python} cannot be run ({error.strerror}); name another interpreter")
-        output = last_lines(MaskedLog(self._env).mask(err.text))
-        reason = self._probe_problem(python, code, output, last_lines(out.text, 1))
-        return BuildOutcome(reason=reason, output=output) if reason else BuildOutcome(python=python)
-
-    def _probe_problem(self, python: str, code: int | None, output: tuple[str, ...], answer: tuple[str, ...]) -> str:
-        """Return why an interpreter cannot run tasks; empty if it can."""
-        install = f"{python} -m pip install pliant=={__version__}"
-        if code is None:
-            return f"{python} did not import Pliant and torch in {self.limits.probe_s:g} s; try it there"
-        if code != 0:
-            why = output[-1] if output else f"exit code {code}"
-            return f"{python} cannot import Pliant and torch: {why}; install both there: {install}"
-        version = _version_in(answer)
-        if version is None:
-            return f"{python} is no Python interpreter; name one"
-        if version != __version__:
-            return f"{python} has Pliant {version}, but this server is {__version__}; install that there: {install}"
-        return ""
+    def _cache_for(self, user: ChildUser, home: Path) -> Path:
+        """Return where uv keeps what it fetches: nothing that a person's build has written is used for others."""
+        if user != AsBuilder():
+            return home / CACHE
+        if not (cache := self.folder / CACHE).exists():
+            self._isolation.make_folder(cache, user)
+        return cache
 
     def read_log(self, key: str, num_bytes: int = _TAIL_BYTES) -> str:
         """Return the end of the log of a build; empty if there is none."""
@@ -159,20 +150,12 @@ class EnvironmentBuilder:
             return ""
 
 
-def builder_env(env: Mapping[str, str]) -> dict[str, str]:
-    """Return what of the server's environment builders get: all, but for what would lead them astray."""
-    passed = {k: v for k, v in env.items() if k not in _NOT_PASSED and not k.startswith("PLIANT_")}
-    theirs = {uv: passed[pip] for pip, uv in _FOR_UV.items() if pip in passed}
-    if "UV_FIND_LINKS" in theirs:
-        theirs["UV_FIND_LINKS"] = ",".join(theirs["UV_FIND_LINKS"].split())
-    return {**passed, **theirs, "PYTHONUNBUFFERED": "1"}
-
-
-def _version_in(answer: tuple[str, ...]) -> str | None:
-    """Return the version of Pliant that an interpreter found; None if it did not run the program."""
+def _parse_result(answer: str) -> tuple[str, int] | None:
+    """Return what built, and how many bytes there are; None if the build program did not say it."""
     try:
-        return str(json.loads(answer[-1])[0])
-    except (IndexError, KeyError, TypeError, ValueError):
+        found = json.loads(last_lines(answer, 1)[0])
+        return str(found["builder"])[:_MAX_SHOWN], max(0, int(found["num_bytes"]))
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError):
         return None
 
 

@@ -6,19 +6,21 @@ knows no job and no environment by name.
 """
 
 import logging
-import shutil
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from pliant.catalog.children.child import Child
 from pliant.catalog.children.queue import ChildQueue
-from pliant.catalog.environments.builder import BuildOutcome, EnvironmentBuilder
-from pliant.catalog.environments.environment import Build, BuildState
-from pliant.catalog.environments.requirements import Requirements
+from pliant.catalog.children.reach import AsBuilder, AsPerson
+from pliant.catalog.children.work_folder import remove_strange
+from pliant.catalog.environments.builder import CACHE, EnvironmentBuilder
+from pliant.catalog.environments.environment import Build, BuildOutcome, BuildState
+from pliant.catalog.environments.look_program import Place
+from pliant.catalog.environments.requirements import WHEELS, Requirements
 from pliant.core.environment import EnvironmentKind
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
@@ -28,6 +30,9 @@ log = logging.getLogger(__name__)
 
 _STALE_S: Final = 60.0
 """What somebody else made is tried again for a new job if that was last done longer ago than this."""
+_PASS_THROUGH: Final = 0o711
+_OPEN_FOLDER: Final = 0o755
+_OPEN_FILE: Final = 0o644
 _LINE_S: Final = 2.0
 """The newest line of a log is read again after this time: it is stored with every job that waits for the build."""
 
@@ -39,8 +44,12 @@ class BuildRequest:
     key: str
     kind: EnvironmentKind
     source: str
-    python: str = ""
-    """The interpreter to try, if somebody else made the environment."""
+    person: str
+    """Who asks for it; it is tried as them, and what holds files of theirs is built as them."""
+    path: str = ""
+    """Where it lies, if somebody else made the environment."""
+    is_offered: bool = False
+    """The operator's own environment names that place."""
     requirements: Requirements | None = None
     """None if they lie in the folder of the build already."""
 
@@ -54,31 +63,34 @@ class Builds:
         self._builder = builder
         self._folder = builder.folder
         self.base = builder.base
+        self.closed = builder.prober.closed
         self._lock = threading.RLock()
         self._known: dict[str, Build] = {}
         """What the registry holds of builds that were asked for; only this process changes them."""
         self._lines: dict[str, tuple[float, str]] = {}
         self._listeners: list[Callable[[], None]] = []
+        self._lookers = threading.BoundedSemaphore(builder.limits.num_probes)
         self._builders = ChildQueue(builder.limits.num_builders, "pliant-build")
         self._probers = ChildQueue(builder.limits.num_probes, "pliant-probe")
 
     def start(self) -> None:
         """Go on with what a server before had begun, and remove what belongs to no build."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=_PASS_THROUGH, parents=True, exist_ok=True)
+        self._folder.chmod(_PASS_THROUGH)
         known = set()
         for kept in tuple(iterate_nouns(self._registry, Build)):
             build = kept.noun
             if build.state is not BuildState.BUILDING:
                 known.add(build.name)
-            elif self.is_laid_out(build.name):
+            elif self.is_laid_out(build.name) and build.owner:
                 known.add(build.name)
-                self._build(build.name)
+                self._build(build.name, build.owner)
             else:
                 self._registry.remove(Build, build.name)
         for folder in self._folder.iterdir():
-            if folder.name not in known:
+            if folder.name not in known and folder.name != CACHE:
                 log.info("removes %s: it belongs to no environment", folder)
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_strange(folder)
 
     def close(self) -> None:
         """End all builders; the next server begins again what they were at."""
@@ -152,7 +164,7 @@ class Builds:
             if self.get(key) is not None and not self.is_active(key):
                 self._registry.remove(Build, key)
                 self._known.pop(key, None)
-                shutil.rmtree(self._folder / key, ignore_errors=True)
+                remove_strange(self._folder / key)
 
     def log(self, key: str) -> str:
         """Return the log of a build, the last megabyte at most; of what was only tried, what it said."""
@@ -186,7 +198,7 @@ class Builds:
         if build.state is BuildState.FAILED:
             return first
         if build.kind is EnvironmentKind.REQUIREMENTS:
-            return build.made_with != self.base.facts or not Path(build.python).exists()
+            return build.made_with != self.base.facts or not os.path.lexists(build.python)
         return first and not 0.0 <= self._clock.now() - (build.ended_at or 0.0) <= _STALE_S
 
     def _begin(self, work: BuildRequest) -> Build:
@@ -196,6 +208,7 @@ class Builds:
         build = self._put(
             Build(
                 name=work.key,
+                owner=work.person,
                 kind=work.kind,
                 source=work.source,
                 made_with=self.base.facts,
@@ -205,9 +218,9 @@ class Builds:
         )
         self._lines.pop(work.key, None)
         if work.kind is EnvironmentKind.REQUIREMENTS:
-            self._build(work.key)
+            self._build(work.key, work.person)
         else:
-            self._probe(work.key, work.python)
+            self._probe(work)
         return build
 
     def _lay_out(self, work: BuildRequest) -> None:
@@ -215,17 +228,45 @@ class Builds:
         if work.requirements is None:
             return
         folder = self._folder / work.key
-        (folder / "wheels").mkdir(mode=0o700, parents=True, exist_ok=True)
+        remove_strange(folder)
+        for each in (folder, folder / WHEELS):
+            each.mkdir()
+            each.chmod(_OPEN_FOLDER)  # builders and those who use it read it, and have other users than the server's
         for wheel in work.requirements.wheels:
-            shutil.copyfile(wheel.path, folder / "wheels" / wheel.path.name)
-        (folder / "constraints.txt").write_text("".join(f"{line}\n" for line in work.requirements.constraints))
-        (folder / "requirements.txt").write_text(work.requirements.text)
+            wheel.copy(folder / WHEELS / wheel.path.name)
+            (folder / WHEELS / wheel.path.name).chmod(_OPEN_FILE)
+        for name, lines in (("constraints", work.requirements.constraints), ("requirements", work.requirements.lines)):
+            (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+            (folder / f"{name}.txt").chmod(_OPEN_FILE)
 
-    def _build(self, key: str) -> None:
-        self._builders.submit(key, lambda child: self._carry_out(key, child, lambda: self._builder.build(child, key)))
+    def _build(self, key: str, person: str) -> None:
+        self._builders.submit(
+            key, lambda child: self._carry_out(key, child, lambda: self._builder.build(child, key, person))
+        )
 
-    def _probe(self, key: str, python: str) -> None:
-        self._probers.submit(key, lambda child: self._carry_out(key, child, lambda: self._builder.probe(child, python)))
+    def _probe(self, work: BuildRequest) -> None:
+        def probe(child: Child) -> BuildOutcome:
+            prober, place = self._builder.prober, Place(kind=work.kind.value, path=work.path)
+            return prober.probe_place(child, place, work.person, is_offered=work.is_offered)
+
+        self._probers.submit(work.key, lambda child: self._carry_out(work.key, child, lambda: probe(child)))
+
+    def look(self, work: BuildRequest) -> None:
+        """Look whether what somebody names can be used, and wait for the answer; what is built needs no look.
+
+        It is looked as the person who asks. If that is not known yet, whoever builds looks: they can reach no more than
+        any person.
+
+        Raises:
+            EnvironmentNotFound: it cannot be used.
+            OSError: nobody can look.
+        """
+        if work.kind is EnvironmentKind.REQUIREMENTS:
+            return
+        user = AsPerson(work.person) if work.person else AsBuilder()
+        with self._lookers:
+            place = Place(kind=work.kind.value, path=work.path)
+            self._builder.prober.look(Child(), place, user, is_offered=work.is_offered)
 
     def _carry_out(self, key: str, child: Child, make: Callable[[], BuildOutcome]) -> None:
         try:

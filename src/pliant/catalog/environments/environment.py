@@ -32,7 +32,7 @@ class Build:
     name: str
     """The key: a digest of all that decides what comes out."""
     owner: str = ""
-    """Builds have no owner."""
+    """Who asked for it first, and as whom it is tried; also whose it is alone, if it holds wheels of theirs."""
     kind: EnvironmentKind
     source: str
     """For requirements: every line in its normal form; wheels of the code folder by name."""
@@ -53,6 +53,17 @@ class Build:
     ended_at: float | None = None
     last_used_at: float | None = None
     """When a job was let through with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOutcome:
+    """What came of a build or a try; `reason` is empty if it is good."""
+
+    python: str = ""
+    builder: str = ""
+    num_bytes: int = 0
+    reason: str = ""
+    output: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

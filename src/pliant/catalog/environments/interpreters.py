@@ -1,6 +1,7 @@
-"""Finds the interpreter of an environment that somebody else made: a virtual environment, or one of conda's.
+"""Finds environments that somebody else made, as far as the server may look: names of conda's, and what is refused.
 
-It looks at files only; conda itself is not run. What the interpreter can do is tried elsewhere.
+Conda itself is not run, and only the places that the operator's own environment names are looked at. What lies at a
+path that a person gives, a process of that person finds out (`probe.py`).
 """
 
 import os
@@ -15,50 +16,39 @@ class EnvironmentNotFound(Exception):
     """There is no such environment; says what was looked for, and what to do."""
 
 
-def find_venv_python(path: str) -> str:
-    """Return the interpreter of a virtual environment, given the whole path of its folder or of the interpreter.
+def require_outside(path: str, closed: Path) -> None:
+    """Refuse a path in Pliant's own folder, or above it; looks at the path's words alone.
 
     Raises:
-        EnvironmentNotFound: there is none.
+        EnvironmentNotFound: it is one, or it is no whole path.
     """
-    found = Path(path)
-    python = found / "bin" / "python" if found.is_dir() else found
-    if not python.is_file():
-        what = "has no bin/python" if found.is_dir() else "is not there"
+    given, own = Path(os.path.normpath(path)), (closed.absolute(), closed.resolve())
+    if "\0" in path or not given.is_absolute():
+        raise EnvironmentNotFound(f"{path!r} is no whole path; give one that begins with /")
+    if any(given.is_relative_to(folder) or folder.is_relative_to(given) for folder in own):
         raise EnvironmentNotFound(
-            f"{path!r} {what}; give the whole path of a virtual environment on the server's machine"
+            f"{path!r} lies in Pliant's own folder, or above it: what jobs write there is no environment; give the "
+            f"path of one elsewhere, or bring requirements with the job"
         )
-    return _require_program(python)
 
 
-def find_conda_python(which: str, env: Mapping[str, str]) -> str:
-    """Return the interpreter of a conda environment, given its name or its whole path.
+def find_conda(name: str, env: Mapping[str, str]) -> str:
+    """Return the folder of a conda environment, given its name.
 
-    A name is looked for where conda keeps environments: the folders of `CONDA_ENVS_PATH` (or `CONDA_ENVS_DIRS`), those
+    It is looked for where conda keeps environments: the folders of `CONDA_ENVS_PATH` (or `CONDA_ENVS_DIRS`), those
     in `~/.conda/environments.txt`, and `envs` below the installations that the server's environment points to.
 
     Raises:
         EnvironmentNotFound: there is none.
     """
-    if which.startswith("/"):
-        prefix = Path(which)
-        if not (prefix / "conda-meta").is_dir():
-            raise EnvironmentNotFound(f"{which!r} is no conda environment: it has no folder conda-meta; check the path")
-        return _require_program(prefix / "bin" / "python")
     known = dict.fromkeys(path for path in _prefixes(env) if (path / "conda-meta").is_dir())
-    named = [path for path in known if path.name == which or (which == "base" and path in _installations(env))]
+    named = [path for path in known if path.name == name or (name == "base" and path in _installations(env))]
     if not named:
         others = ", ".join(sorted(path.name for path in known)[:8]) or "none at all"
         raise EnvironmentNotFound(
-            f"there is no conda environment {which!r} here ({others} found); give `conda:/path` of one"
+            f"there is no conda environment {name!r} here ({others} found); give `conda:/path` of one"
         )
-    return _require_program(named[0] / "bin" / "python")
-
-
-def _require_program(python: Path) -> str:
-    if not (python.is_file() and os.access(python, os.X_OK)):
-        raise EnvironmentNotFound(f"{str(python)!r} is not a program here; install Python in this environment")
-    return str(python)
+    return str(named[0])
 
 
 def _prefixes(env: Mapping[str, str]) -> Iterator[Path]:

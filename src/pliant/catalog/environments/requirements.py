@@ -13,18 +13,22 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from pliant.catalog.environments.code_folder import CodeFolder, UnreadableFile, normal_name
 from pliant.core.errors import InvalidInput, Problem
 
 MAX_BYTES: Final = 256 << 10
+MAX_WHEEL_BYTES: Final = 4 << 30
 MAX_LINES: Final = 2000
 MAX_FILES: Final = 20
 MAX_PROBLEMS: Final = 20
+WHEELS: Final = "wheels"
+"""In the folder of a build, with the wheels of the code folder."""
 
 _HASH: Final = re.compile(r"\s*--hash(?:=|\s+)(\w+:[0-9a-zA-Z]+)(?=\s|$)")
 _COMMENT: Final = re.compile(r"(^|\s)#.*$")
@@ -38,9 +42,25 @@ _PLACE: Final = re.compile(r"(-i|-f|--index-url|--extra-index-url|--find-links|-
 class Wheel:
     """A wheel that came with the code."""
 
-    path: Path
+    folder: CodeFolder
+    path: PurePosixPath
+    """Relative to the code folder."""
     digest: str
     """SHA-256, in hex."""
+
+    def copy(self, to: Path) -> None:
+        """Copy it to a new file.
+
+        Raises:
+            InvalidInput: it is not what it was when it was read.
+            OSError: it cannot be written.
+        """
+        try:
+            digest = self.folder.copy(str(self.path), to, MAX_WHEEL_BYTES)
+        except UnreadableFile as error:
+            raise InvalidInput.at("environment", f"{self.path}: {error}") from error
+        if digest != self.digest:
+            raise InvalidInput.at("environment", f"{self.path} was changed while it was read; submit the job again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +89,19 @@ class Requirements:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
+def are_personal(text: str) -> bool:
+    """Tell whether requirements in their normal form name files of a code folder, so that people cannot share them."""
+    return any(line.startswith(f"./{WHEELS}/") for line in text.splitlines())
+
+
 def read_requirements(folder: Path, file: str) -> Requirements:
     """Return the requirements in a file of a code folder, and in those that it includes.
 
     Raises:
         InvalidInput: with everything that is wrong with them.
     """
-    reader = _Reader(folder=folder.resolve())
-    reader.read(folder / file, file)
+    reader = _Reader(folder=CodeFolder(folder))
+    reader.read(PurePosixPath(), file, file)
     return reader.result()
 
 
@@ -95,12 +120,12 @@ def parse_requirements(text: str) -> Requirements:
 class _Reader:
     """Collects lines and problems of a file and its includes."""
 
-    folder: Path | None
+    folder: CodeFolder | None
     lines: set[str] = field(default_factory=set)
     constraints: set[str] = field(default_factory=set)
     wheels: dict[str, Wheel] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    seen: set[tuple[Path, bool]] = field(default_factory=set)
+    seen: set[tuple[PurePosixPath, bool]] = field(default_factory=set)
 
     def result(self) -> Requirements:
         if len(self.lines) + len(self.constraints) > MAX_LINES:
@@ -116,27 +141,25 @@ class _Reader:
     def refuse(self, where: str, message: str) -> None:
         self.problems.append(Problem(field="environment", message=f"{where}: {message}"))
 
-    def read(self, path: Path, shown: str, *, constrains: bool = False) -> None:
-        found = path.resolve()
-        if self.folder is None or not found.is_relative_to(self.folder):
+    def read(self, beside: PurePosixPath, name: str, shown: str, *, constrains: bool = False) -> None:
+        found = normal_name(beside, name)
+        if self.folder is None or found is None:
             self.refuse(shown, "it lies outside the code folder; put it there and name it relative to it")
-        elif not found.is_file():
-            self.refuse(shown, "there is no such file in the code folder; check its name, and that it is not ignored")
-        elif found.stat().st_size > MAX_BYTES:
-            self.refuse(shown, f"it is longer than {MAX_BYTES >> 10} KiB; is it a requirements file?")
         elif (found, constrains) not in self.seen:
             self.seen.add((found, constrains))
             if len(self.seen) > MAX_FILES:
                 self.refuse(shown, f"more than {MAX_FILES} files are included; put them together")
                 return
             try:
-                text = found.read_text(encoding="utf-8-sig")
+                text = self.folder.read(str(found), MAX_BYTES).decode("utf-8-sig")
+            except UnreadableFile as error:
+                self.refuse(shown, str(error))
             except UnicodeDecodeError as error:
                 self.refuse(shown, f"it is not UTF-8 ({error.reason} at byte {error.start}); save it as that")
             else:
                 self.take(text, shown, found.parent, constrains=constrains)
 
-    def take(self, text: str, shown: str, beside: Path | None, *, constrains: bool = False) -> None:
+    def take(self, text: str, shown: str, beside: PurePosixPath | None, *, constrains: bool = False) -> None:
         for number, line in _logical_lines(text):
             where = f"{shown}, line {number}"
             if include := _INCLUDE.fullmatch(line):
@@ -150,11 +173,13 @@ class _Reader:
             else:
                 self._take_requirement(line, where, constrains=constrains)
 
-    def _take_include(self, option: str, name: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+    def _take_include(
+        self, option: str, name: str, where: str, beside: PurePosixPath | None, *, constrains: bool
+    ) -> None:
         if beside is None or "://" in name:
             self.refuse(where, f"{name!r} cannot be included: only files of a code folder can; write its lines here")
             return
-        self.read(beside / name, name, constrains=constrains or option in ("-c", "--constraint"))
+        self.read(beside, name, name, constrains=constrains or option in ("-c", "--constraint"))
 
     def _take_option(self, line: str, where: str) -> None:
         if line in _HARMLESS:
@@ -162,20 +187,27 @@ class _Reader:
         elif line not in _WHEELS_ONLY:
             self.refuse(where, _option_refusal(line))
 
-    def _take_wheel(self, line: str, where: str, beside: Path | None, *, constrains: bool) -> None:
+    def _take_wheel(self, line: str, where: str, beside: PurePosixPath | None, *, constrains: bool) -> None:
         if beside is None or self.folder is None or constrains:
             self.refuse(where, f"{line!r} is a file, and there are none here; submit it with the code")
             return
-        path = (beside / line).resolve()
-        if not path.is_relative_to(self.folder):
+        path = normal_name(beside, line)
+        if path is None:
             self.refuse(where, f"{line!r} lies outside the code folder; put it there")
-        elif path.suffix != ".whl" or not path.is_file():
+        elif path.suffix != ".whl":
             self.refuse(where, f"{line!r} is no wheel in the code folder; build one (`python -m build`), put it there")
         else:
-            wheel = Wheel(path=path, digest=hashlib.sha256(path.read_bytes()).hexdigest())
-            if self.wheels.setdefault(path.name, wheel).digest != wheel.digest:
-                self.refuse(where, f"there are two different wheels {path.name!r}; remove one")
-            self.lines.add(f"./wheels/{path.name}")
+            self._keep_wheel(self.folder, path, line, where)
+
+    def _keep_wheel(self, folder: CodeFolder, path: PurePosixPath, line: str, where: str) -> None:
+        try:
+            wheel = Wheel(folder=folder, path=path, digest=folder.digest(str(path), MAX_WHEEL_BYTES))
+        except UnreadableFile as error:
+            self.refuse(where, f"{line!r} is no wheel that can be read: {error}")
+            return
+        if self.wheels.setdefault(path.name, wheel).digest != wheel.digest:
+            self.refuse(where, f"there are two different wheels {path.name!r}; remove one")
+        self.lines.add(f"./{WHEELS}/{path.name}")
 
     def _take_requirement(self, line: str, where: str, *, constrains: bool) -> None:
         written = line.partition(" --hash")[0]

@@ -82,7 +82,7 @@ class EnvironmentCatalog:
             message = f"there is no environment {source.name!r}; `GET /v1/environments` lists those that you can use"
             return (Problem(field="environment", message=message),)
         try:
-            self._resolver.resolve(source, code)
+            self._builds.look(self._resolver.resolve(source, code, "" if visible is None else visible.owner))
         except EnvironmentNotFound as error:
             return (Problem(field="environment", message=str(error)),)
         except InvalidInput as error:
@@ -112,7 +112,7 @@ class EnvironmentCatalog:
             source = parse_source(job.spec.environment or "")
             if isinstance(source, Problem):
                 raise InvalidInput(source)
-            work = self._resolver.resolve(source, code)
+            work = self._resolver.resolve(source, code, job.owner)
             if isinstance(source, RequirementsFile):
                 self._name_for(work, job.owner)
             while len(self._work) >= _MAX_WAITING:
@@ -165,7 +165,8 @@ class EnvironmentCatalog:
         """
         problems = list(problems_of_shares(asked.shared_with, caller.name, self._unknown_users))
         try:
-            work = self._resolver.resolve_new(asked.kind, asked.source)
+            work = self._resolver.resolve_new(asked.kind, asked.source, caller.name)
+            self._builds.look(work)
         except EnvironmentNotFound as error:
             problems.append(Problem(field=asked.kind.value, message=str(error)))
         except InvalidInput as error:
@@ -210,7 +211,7 @@ class EnvironmentCatalog:
         if build is not None and build.state is BuildState.READY:
             self._refuse_used(kept.noun, jobs)
         try:
-            work = self._resolver.resolve_named(kept.noun)
+            work = self._resolver.resolve_named(kept.noun, kept.noun.owner)
         except EnvironmentNotFound as error:
             raise InvalidInput.at(kept.noun.kind.value, str(error)) from error
         _begin(lambda: self._builds.again(work))

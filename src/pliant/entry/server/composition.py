@@ -21,6 +21,7 @@ from pliant.entry.clock import SystemClock
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
 from pliant.entry.server.isolation import check_walls, why_alone
 from pliant.entry.server.listener import Listener
+from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.environments import open_environments
 from pliant.entry.server.rooms.people import open_people
@@ -66,7 +67,8 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     links, event_signal = LinkHub(), EventSignal()
     system_ids = SystemIds(registry, clock, settings.uids)
     people = open_people(registry, clock, home, url=listener.url, login_fd=settings.login_fd, alone=alone)
-    environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people))
+    children = ConfinedChildren(home=home.path, env=allowed(os.environ), user_of=system_ids.of)
+    environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people, children))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
     stack.callback(data.close)
     control = Control(

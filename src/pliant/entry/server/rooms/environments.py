@@ -13,6 +13,7 @@ from pathlib import Path
 from uv import find_uv_bin
 
 from pliant import __version__
+from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
 from pliant.catalog.environments.builds import Builds
 from pliant.catalog.environments.environment import BaseEnvironment
@@ -26,7 +27,7 @@ _FOLDER = "environments"
 
 @contextmanager
 def open_environments(
-    registry: Registry, clock: Clock, home: Path, env: Mapping[str, str], people: People
+    registry: Registry, clock: Clock, home: Path, env: Mapping[str, str], people: People, children: ChildIsolation
 ) -> Iterator[EnvironmentCatalog]:
     """Yield the environments of a server's home; builders that a server before has begun with are begun again."""
 
@@ -34,7 +35,13 @@ def open_environments(
         return [name for name in names if not people.authenticator.has_user(name)]
 
     builder = EnvironmentBuilder(
-        folder=home / _FOLDER, env=env, base=base_environment(), limits=BuildLimits(), uv=_find_uv()
+        folder=home / _FOLDER,
+        env=env,
+        base=base_environment(),
+        limits=BuildLimits(),
+        uv=_find_uv(),
+        isolation=children,
+        closed=home,
     )
     builds = Builds(registry=registry, clock=clock, builder=builder)
     builds.start()

@@ -1,0 +1,72 @@
+"""A program of its own that looks whether a path is an environment: a virtual one, or one of conda's.
+
+`python -I look_program.py`, with one line of JSON on its standard input (`Place`); it answers with one (`Sight`). It
+runs as the person who named the path, so that its answer tells nothing that the person could not see without it. It
+executes nothing of what it finds. Standard library only: it runs as a file, with nothing of Pliant imported.
+"""
+
+import json
+import os
+import sys
+from typing import Final, TypedDict
+
+_MAX_LINE: Final = 1 << 16
+_MARKS: Final = {"venv": ("pyvenv.cfg", "conda-meta"), "conda": ("conda-meta",)}
+
+
+class Place(TypedDict):
+    """Where to look."""
+
+    kind: str
+    """`venv` or `conda`."""
+    path: str
+    """A whole path: of the environment's folder, or of its interpreter."""
+
+
+class Sight(TypedDict):
+    """What is there."""
+
+    prefix: str
+    """The environment's folder, with no link on the way to it; empty if it is none."""
+    python: str
+    """The interpreter in it; this may be a link."""
+    problem: str
+    """Why it cannot be used; empty if it can."""
+
+
+def main() -> int:
+    """Answer what is asked on standard input."""
+    place: Place = json.loads(sys.stdin.buffer.readline(_MAX_LINE))
+    print(json.dumps(look(place)), flush=True)
+    return 0
+
+
+def look(place: Place) -> Sight:
+    """Return what lies at a path."""
+    path = place["path"]
+    is_folder = os.path.isdir(path)
+    python = os.path.join(path, "bin", "python") if is_folder else path
+    if not os.path.isfile(python):
+        what = "has no bin/python" if is_folder else "is not there"
+        return _refuse(f"{path!r} {what}; give the whole path of a virtual environment on the server's machine")
+    programs = os.path.realpath(os.path.dirname(python))
+    prefix = os.path.dirname(programs)
+    if not any(os.path.exists(os.path.join(prefix, mark)) for mark in _MARKS[place["kind"]]):
+        if place["kind"] == "conda":
+            return _refuse(f"{path!r} is no conda environment: it has no folder conda-meta; check the path")
+        return _refuse(
+            f"{path!r} belongs to no virtual environment: {prefix!r} has no pyvenv.cfg; make one there "
+            f"(`python -m venv`), or give the interpreter itself with `--python`"
+        )
+    found = os.path.join(programs, os.path.basename(python))
+    if not (os.path.isfile(found) and os.access(found, os.X_OK)):
+        return _refuse(f"{found!r} is not a program here; install Python in this environment")
+    return Sight(prefix=prefix, python=found, problem="")
+
+
+def _refuse(problem: str) -> Sight:
+    return Sight(prefix="", python="", problem=problem)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
