@@ -41,7 +41,7 @@ from pliant.entry.server.http.sockets import CountingSocket
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import IMPORTER
-from pliant.entry.server.rooms.environments import open_environments
+from pliant.entry.server.rooms.environments import base_environment, open_environments
 from pliant.ibm.rest.api import IBM
 from pliant.isolation.variables import allowed
 from pliant.people.attempts import FORGOTTEN_S
@@ -84,13 +84,15 @@ class Served:
             self.store.registry, self.clock, file_token=TOKEN, token_hex=secrets.token_hex, cost=CHEAP
         )
         self._rooms = ExitStack()
-        children = ConfinedChildren(home=home, env=allowed(os.environ), user_of=lambda _: None)
+        children = ConfinedChildren(
+            home=home, env=allowed(os.environ), packages=base_environment().site, user_of=lambda _: None
+        )
         self.environments = self._rooms.enter_context(
             open_environments(self.store.registry, self.clock, home, os.environ, self.people, children)
         )
         self.datasets = make_datasets(
             self.store.registry,
-            ImportSettings(folder=home / "datasets", data_root=home / "data", command=IMPORTER),
+            ImportSettings(folder=home / "datasets", data_root=home / "data", command=IMPORTER, isolation=children),
             uploads=home / "incoming",
             limits=UploadLimits(max_bytes=1 << 20, max_chunk_bytes=1 << 16, max_open=3),
             now=self.clock.now,
@@ -139,6 +141,7 @@ class Served:
             backup=Backup(dumps=self.store.records, home=home, clock=self.clock),
             uploads=home / "uploads",
             frameworks=home / "frameworks",
+            children=children,
             shut_down=self._shut_down,
         )
         self.app = make_app(context, IBM)

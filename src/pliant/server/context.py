@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.catalog.models.services import ModelServices
@@ -46,6 +47,8 @@ class Context:
     """Folder of uploads that have not been checked yet."""
     frameworks: Path
     """Folder of plug-ins for IBM's API."""
+    children: ChildIsolation
+    """Keeps the scripts of plug-ins within their reach."""
     shut_down: Callable[[], None]
     """Asks the process to drain and end; returns at once."""
 

@@ -12,15 +12,20 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from tests.catalog.unconfined import Unconfined
 from tests.catalog.waiting import until
 
+from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads, WrongOffset
 from pliant.catalog.datasets.use_cases import DatasetCatalog, make_datasets
 from pliant.core.access import Principal, Role
 from pliant.core.dataset import Dataset, DatasetState, Source
 from pliant.core.errors import Conflict, NoSpace, NotFound
+from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import IMPORTER
+from pliant.isolation import landlock
+from pliant.isolation.variables import allowed
 from pliant.store.sql import SqlStore
 
 ADA = Principal(name="ada", role=Role.USER)
@@ -40,11 +45,19 @@ time.sleep(60)
 """
 
 
-def opened(home: Path, store: SqlStore, command: tuple[str, ...] = IMPORTER) -> DatasetCatalog:
+def opened(
+    home: Path,
+    store: SqlStore,
+    command: tuple[str, ...] = IMPORTER,
+    isolation: ChildIsolation = Unconfined(),  # noqa: B008 (it has no state)
+) -> DatasetCatalog:
     (home / "data").mkdir(exist_ok=True)
+    settings = ImportSettings(
+        folder=home / "datasets", data_root=home / "data", command=command, isolation=isolation, max_running=1
+    )
     return make_datasets(
         store.registry,
-        ImportSettings(folder=home / "datasets", data_root=home / "data", command=command, max_running=1),
+        settings,
         uploads=home / "incoming",
         limits=UploadLimits(max_bytes=1 << 20),
         now=time.time,
@@ -260,3 +273,45 @@ def test_an_import_that_fills_the_disk_fails_in_words_and_leaves_nothing(tmp_pat
     datasets.close()
     assert (failed.state, "is full" in failed.reason) == (DatasetState.FAILED, True), failed.reason
     assert list((tmp_path / "datasets").iterdir()) == []
+
+
+LOOKS_AROUND = """
+import json, os, sys
+spec = json.loads(sys.stdin.readline())
+reached = []
+for what, attempt in {
+    "source": lambda: os.listdir(spec["source"]),
+    "work": lambda: open(os.path.join(spec["work"], "made"), "w").close(),
+    "token": lambda: open(sys.argv[1]),
+    "data root": lambda: open(os.path.join(spec["data_root"], "made"), "w"),
+    "others": lambda: os.listdir(os.path.dirname(sys.argv[1])),
+    "environment": lambda: os.environ["AWS_SECRET_ACCESS_KEY"],
+    "signal": lambda: os.kill(os.getppid(), 0),
+}.items():
+    try:
+        attempt()
+        reached.append(what)
+    except (OSError, KeyError):
+        pass
+print(json.dumps({"kind": "refusal", "reason": " ".join(reached)}))
+"""
+"""A process of an import that was misled by what it reads."""
+
+
+@pytest.mark.skipif(not landlock.scopes_signals(landlock.abi()), reason="this kernel has no walls for one user")
+@pytest.mark.parametrize("walls", [True, False])
+def test_an_import_that_is_misled_reaches_its_source_and_its_own_folder_and_nothing_else(
+    tmp_path: Path, store: SqlStore, monkeypatch: pytest.MonkeyPatch, *, walls: bool
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    (tmp_path / "token").write_text("the-token")
+    confined = ConfinedChildren(home=tmp_path, env=allowed(os.environ), user_of=lambda _: None)
+    command = (sys.executable, "-c", LOOKS_AROUND, str(tmp_path / "token"))
+    datasets = opened(tmp_path, store, command, confined if walls else Unconfined())
+    (tmp_path / "data" / "many").mkdir()
+    datasets.start()
+    datasets.add(Dataset(name="one", owner="", kind="any", source=Source(path="many")), ADA)
+    reason = until(lambda: datasets.get("one", ADA).reason)
+    datasets.close()
+    everything = "source work token data root others environment signal"
+    assert reason == ("source work" if walls else everything)

@@ -1,6 +1,7 @@
 """Frameworks, generators, packages, names, states and lists."""
 
 import json
+import os
 import tarfile
 from dataclasses import replace
 from importlib import metadata
@@ -8,13 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.catalog.unconfined import Unconfined
 from tests.ibm.rest.conftest import packed as tar_of
 
 from pliant.api.jobs import JobDetail
+from pliant.catalog.children.reach import ChildIsolation
 from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.hyperparameters import Hyperparameters
 from pliant.core.job import Job, JobId, JobSpec, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
+from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.ibm.rest.logs import leaders
 from pliant.ibm.rest.routes.server import exec_frameworks
 from pliant.ibm.rest.translate import generator, hyper, ids, states
@@ -22,6 +26,8 @@ from pliant.ibm.rest.translate.frameworks import BUILT_IN, FrameworkKind, load
 from pliant.ibm.rest.translate.listing import ListOptions, sort_and_cut
 from pliant.ibm.rest.translate.package import pack_upload
 from pliant.ibm.rest.translate.program import RUNNER, Program
+from pliant.isolation import landlock
+from pliant.isolation.variables import allowed
 
 
 def job(number: int = 12, **spec: object) -> Job:
@@ -142,10 +148,18 @@ def test_frameworks_are_listed_also_where_torch_is_not_installed(
     assert versions == {**{one.name: installed or "" for one in BUILT_IN}, "Mine": ""}
 
 
-def made(folder: Path, script: str, *program: str) -> tuple[str, ...]:
+def made(folder: Path, script: str, *program: str, isolation: ChildIsolation | None = None) -> tuple[str, ...]:
     (folder / "gen.py").write_text(script)
     framework = replace(BUILT_IN[0], generator=folder / "gen.py")
-    return generator.command(framework, model="m.py", num_workers=2, slots_per_worker=3, program=program)
+    return generator.command(
+        framework,
+        model="m.py",
+        num_workers=2,
+        slots_per_worker=3,
+        program=program,
+        person="ada",
+        isolation=isolation or Unconfined(),
+    )
 
 
 def test_a_generator_makes_the_command(tmp_path: Path) -> None:
@@ -174,6 +188,42 @@ def test_a_generator_makes_the_command(tmp_path: Path) -> None:
 def test_a_generator_that_makes_none_is_told(tmp_path: Path, script: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         made(tmp_path, script)
+
+
+LOOKS_AROUND = """
+import json, os, sys
+reached = []
+for what, attempt in {
+    "frameworks": lambda: os.listdir(os.environ["DLI_SHARED_FS"]),
+    "token": lambda: open(sys.argv[1]),
+    "frameworks to write": lambda: open(os.environ["DLI_SHARED_FS"] + "/made", "w"),
+    "environment": lambda: os.environ["AWS_SECRET_ACCESS_KEY"],
+    "server": lambda: os.kill(int(sys.argv[2]), 0),
+}.items():
+    try:
+        attempt()
+        reached.append(what)
+    except (OSError, KeyError):
+        pass
+print(json.dumps({"CMD": reached}))
+"""
+
+
+@pytest.mark.skipif(not landlock.scopes_signals(landlock.abi()), reason="this kernel has no walls for one user")
+@pytest.mark.parametrize("walls", [True, False])
+def test_a_generator_that_is_misled_reaches_nothing_of_the_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, walls: bool
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    (tmp_path / "token").touch()
+    (tmp_path / "frameworks").mkdir()
+    confined = ConfinedChildren(home=tmp_path, env=allowed(os.environ), user_of=lambda _: None)
+    reached = made(
+        *(tmp_path / "frameworks", LOOKS_AROUND, str(tmp_path / "token"), str(os.getpid())),
+        isolation=confined if walls else Unconfined(),
+    )
+    everything = ("frameworks", "token", "frameworks to write", "environment", "server")
+    assert reached == (("frameworks",) if walls else everything)
 
 
 def test_a_generator_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

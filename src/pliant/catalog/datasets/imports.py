@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from pliant.catalog.children.child import Child, ChildProgram, ChildStopped
 from pliant.catalog.children.queue import ChildQueue
+from pliant.catalog.children.reach import AsServer, ChildIsolation, ChildReach
 from pliant.catalog.children.sinks import LineSink, TailSink
 from pliant.catalog.datasets.messages import (
     DATA,
@@ -63,6 +64,8 @@ class ImportSettings:
     """What people may name by path lies below it."""
     command: Sequence[str]
     """Starts the process of an import."""
+    isolation: ChildIsolation
+    """Keeps that process within its reach: what it reads is a stranger's, and may be made to mislead it."""
     max_running: int = MAX_RUNNING
     max_bytes: int = MAX_BYTES
     max_files: int = MAX_FILES
@@ -180,8 +183,10 @@ class Imports:
                 outcome = message
 
         errors = TailSink(_MAX_ERROR_BYTES)
-        spec = IMPORT_SPEC.dump_json(self._spec_of(dataset, work)) + b"\n"
-        code = child.run(ChildProgram(command=self._settings.command, input=spec), LineSink(take), errors)
+        spec = self._spec_of(dataset, work)
+        program = ChildProgram(command=self._settings.command, input=IMPORT_SPEC.dump_json(spec) + b"\n")
+        confined = self._settings.isolation.confine(program, _reach_of(spec, work))
+        code = child.run(confined, LineSink(take), errors)
         assert code is not None, "an import has no time limit"
         return outcome or ImportRefusal(reason=_describe_death(code, errors.text))
 
@@ -277,6 +282,13 @@ class Imports:
                 self._uploads.drop(upload_id)
             else:
                 self._uploads.release(upload_id)
+
+
+def _reach_of(spec: ImportSpec, work: Path) -> ChildReach:
+    """Return what the process of an import needs: its work folder, and its upload or what lies below the data root."""
+    if spec.data_root is not None:
+        return ChildReach(user=AsServer(), home=work, reads=(spec.data_root,))
+    return ChildReach(user=AsServer(), home=work, writes=(str(Path(spec.source).parent),))
 
 
 def _parse_message(line: bytes) -> ImporterMessage | None:

@@ -23,7 +23,7 @@ from pliant.entry.server.isolation import check_walls, why_alone
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import open_datasets
-from pliant.entry.server.rooms.environments import open_environments
+from pliant.entry.server.rooms.environments import base_environment, open_environments
 from pliant.entry.server.rooms.people import open_people
 from pliant.entry.server.settings import ServerSettings
 from pliant.entry.server.shutdown import Shutdown
@@ -67,9 +67,17 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     links, event_signal = LinkHub(), EventSignal()
     system_ids = SystemIds(registry, clock, settings.uids)
     people = open_people(registry, clock, home, url=listener.url, login_fd=settings.login_fd, alone=alone)
-    children = ConfinedChildren(home=home.path, env=allowed(os.environ), user_of=system_ids.of)
+    children = ConfinedChildren(
+        home=home.path,
+        env=allowed(os.environ),
+        packages=base_environment().site,
+        user_of=system_ids.of,
+        hides=_homes(),
+        is_off=settings.isolation == "off",
+        required=settings.isolation == "required",
+    )
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people, children))
-    data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name))
+    data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name), children)
     stack.callback(data.close)
     control = Control(
         store=store,
@@ -107,6 +115,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         backup=Backup(dumps=store.records, home=home.path, clock=clock),
         uploads=home.uploads,
         frameworks=home.path / "frameworks",
+        children=children,
         shut_down=lambda: shutdown.begin_once("a request"),
     )
     return Composition(context=context, shutdown=shutdown, data=data)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits
 from pliant.catalog.datasets.use_cases import DatasetCatalog, make_datasets
@@ -17,7 +18,12 @@ IMPORTER: Final = (sys.executable, "-P", "-m", "pliant.entry.importer")
 
 
 def open_datasets(
-    registry: Registry, home: Path, given: ServerSettings, clock: Clock, users: Callable[[str], Sequence[str]]
+    registry: Registry,
+    home: Path,
+    given: ServerSettings,
+    clock: Clock,
+    users: Callable[[str], Sequence[str]],
+    children: ChildIsolation,
 ) -> DatasetCatalog:
     """Return the data sets of the server of a state folder; `users` returns the unfinished jobs that use one.
 
@@ -27,6 +33,6 @@ def open_datasets(
     root = given.data_root or home / "data"
     with translate_disk_errors(root):
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings = ImportSettings(folder=home / "datasets", data_root=root, command=IMPORTER)
+    settings = ImportSettings(folder=home / "datasets", data_root=root, command=IMPORTER, isolation=children)
     limits = UploadLimits(max_bytes=given.max_upload_bytes)
     return make_datasets(registry, settings, uploads=home / "incoming", limits=limits, now=clock.now, users=users)

@@ -45,7 +45,7 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
     framework = frameworks.load(context.frameworks).get(asked.get("--exec-start") or "")
     program = program_of(asked)
     if framework.generator is not None:
-        program = _generate(asked, framework, program, form)
+        program = _generate(context, caller, asked, framework, program, form)
     known = submission_context(context, caller)
     request, notes = to_job_request(asked, framework, program, form.submission, known)
     group = asked.get("--consumer") or asked.get("--ig") or form.instance_group
@@ -69,7 +69,12 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
 
 
 def _generate(
-    asked: arguments.Arguments, framework: frameworks.Framework, program: Program, form: SubmissionForm
+    context: Context,
+    caller: Principal,
+    asked: arguments.Arguments,
+    framework: frameworks.Framework,
+    program: Program,
+    form: SubmissionForm,
 ) -> Program:
     """Return the program that a plug-in's generator makes of the one that was named."""
     size = size_of(asked, framework, form.submission.hardwareSpec.nodes)
@@ -79,6 +84,8 @@ def _generate(
         num_workers=size.num_workers,
         slots_per_worker=size.slots,
         program=asked.program,
+        person=caller.name,
+        isolation=context.children,
     )
     return replace(of_words(words), file=program.file)
 
