@@ -89,8 +89,10 @@ def kill(group: str) -> None:
         Path(group, "cgroup.kill").write_text("1")
 
 
-def is_empty(group: str) -> bool:
+def is_empty(group: str | None) -> bool:
     """Tell whether nothing lives in a group; one that is not there is empty."""
+    if group is None:
+        return True
     try:
         events = Path(group, "cgroup.events").read_text()
     except OSError:

@@ -19,6 +19,8 @@ class TaskProcess:
     program: TaskProgram | None = None
     """Until the zygote is told."""
     space: TaskSpace = field(default_factory=TaskSpace)
+    is_inspected: bool = False
+    """Nothing of it lives any more, and somebody looks at what it left."""
     end: tuple[int | None, str] | None = None
     """Exit code and error, once its process is gone; what is left of it may live."""
     pidfd: int | None = None

@@ -16,7 +16,7 @@ from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent.devices import Devices, thread_limits
-from pliant.cluster.agent.exit_facts import collect
+from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
 from pliant.cluster.agent.orders import check, program_of
@@ -89,6 +89,8 @@ class Tasks:
         self._unacknowledged: dict[TaskId, tuple[TaskExit, Record | None]] = {}
         self._spaces = Spaces(self._state_dir, settings.memory_root)
         self._groups = ControlGroups(owner_of(self._state_dir))
+        self._inspector = Inspector(base_env)
+        selector.register(self._inspector, selectors.EVENT_READ, self._take_facts)
         self._memory_check = MemoryCheck()
         self._adopt()
         self._zygote: ZygoteProcess | None = None
@@ -140,14 +142,16 @@ class Tasks:
         """Do all that can be done now: start what is noted, finish what is gone, end what uses too much memory."""
         self._send_launches()
         self._finish_gone()
-        self._finish_ended()
+        self._inspect_ended()
+        self._take_facts()
         self._enforce_memory_limits()
 
     def wait_s(self) -> float | None:
         """Return after how many seconds `advance` is to be called though no file is ready; None: whenever."""
-        if any(task.gone_at is not None or task.end is not None for task in self._tasks.values()):
+        if any(task.gone_at is not None or (task.end and not task.is_inspected) for task in self._tasks.values()):
             return _POLL_S
-        return CHECK_EVERY_S if any(task.record.memory_bytes for task in self._tasks.values()) else None
+        limited = CHECK_EVERY_S if any(task.record.memory_bytes for task in self._tasks.values()) else None
+        return min((wait for wait in (limited, self._inspector.wait_s()) if wait is not None), default=None)
 
     def close(self, *, newest: bool) -> None:
         """Send the last launches, unless a later agent has begun. The tasks go on, and a zygote that has children."""
@@ -162,6 +166,8 @@ class Tasks:
             zygote.end(_FLUSH_S if idle else 0.0, force=idle and zygote.warm is None)
         for task in self._tasks.values():
             self._unwatch(task)
+        self._selector.unregister(self._inspector)
+        self._inspector.close()
         self._spaces.close()
         self._groups.close()
 
@@ -297,24 +303,30 @@ class Tasks:
         self._unwatch(task)
         task.gone_at = None
         task.end = (exit_code, error)
-        if task.record.group is None or control_groups.is_empty(task.record.group):
-            self._finish(task, exit_code, error)
-        else:
+        if task.record.group is not None:
             control_groups.kill(task.record.group)
+        self._inspect_ended()
 
-    def _finish_ended(self) -> None:
-        for task in [task for task in self._tasks.values() if task.end is not None]:
-            if task.end is not None and control_groups.is_empty(task.record.group or ""):
-                self._finish(task, *task.end)
+    def _inspect_ended(self) -> None:
+        """Have somebody look at what those have left of which nothing lives any more."""
+        for task in self._tasks.values():
+            if task.end is not None and not task.is_inspected and control_groups.is_empty(task.record.group):
+                task.is_inspected = True
+                self._inspector.ask(task.record)
 
-    def _finish(self, task: TaskProcess, exit_code: int | None, error: str) -> None:
+    def _take_facts(self) -> None:
+        for task_id, facts in self._inspector.receive():
+            if (task := self._tasks.get(task_id)) is not None and task.end is not None:
+                self._finish(task, task.end, replace(facts, out_of_memory=bool(task.cause)))
+
+    def _finish(self, task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts) -> None:
         """Free the slots of a task of which nothing lives, and report it."""
+        exit_code, error = end
         task_id = task.record.task_id
         del self._tasks[task_id]
         if task.record.group is not None:
             control_groups.remove(task.record.group)
         records.program_path(self._state_dir, task_id).unlink(missing_ok=True)
-        facts = collect(task.record, out_of_memory=bool(task.cause))
         if lacks := _lacks_pliant(task.record, exit_code, facts):
             exit_code, error = None, lacks
         ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
