@@ -38,6 +38,16 @@ class Other:
     owner: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A noun of a kind whose names people choose and read."""
+
+    KIND: ClassVar[str] = "dataset"
+
+    name: str
+    owner: str = ""
+
+
 class RegistryContract:
     """What a caller may rely on."""
 
@@ -57,6 +67,19 @@ class RegistryContract:
         kept = registry.get(Thing, "one")
         assert kept is not None
         assert (kept.noun.size, kept.revision) == (None, 1)
+
+    def test_no_two_names_of_people_differ_only_by_capital_letters(self, registry: Registry) -> None:
+        registry.add(Named(name="Data"), at=1.0)
+        for twin in ("data", "DATA"):
+            with pytest.raises(Conflict, match="only by capital letters"):
+                registry.add(Named(name=twin), at=2.0)
+        with pytest.raises(Conflict, match="already"):
+            registry.add(Named(name="Data"), at=2.0)
+        assert registry.list(Named, limit=9)[0].noun.name == "Data"
+        registry.remove(Named, "Data")
+        registry.add(Named(name="data"), at=3.0)
+        registry.add(Thing(name="one"), at=1.0)
+        registry.add(Thing(name="ONE"), at=1.0)
 
     def test_a_change_counts_up_and_keeps_when_it_was_made(self, registry: Registry) -> None:
         registry.add(Thing(name="one"), at=1.0)

@@ -13,7 +13,7 @@ from annotated_types import Ge, Le, Len, Lt, MaxLen
 
 from pliant.core.access import SharedWith, VisibleJobs
 from pliant.core.errors import Problem
-from pliant.core.input import FINITE, Input, Pattern
+from pliant.core.input import FINITE, PLAIN_TEXT, Input, Pattern
 from pliant.core.registry import CatalogName, Owned
 
 Kind = Literal["any", "images", "csv"]
@@ -168,7 +168,7 @@ class DatasetSettings:
     """Of letters, digits, '.', '_' and '-', 100 at most."""
     kind: Kind
     source: SourceSettings
-    description: Annotated[str, Input(MaxLen(10_000), Pattern(r"^[^\x00]*$"))] = ""
+    description: Annotated[str, Input(MaxLen(10_000), PLAIN_TEXT)] = ""
     shared_with: SharedWith = ()
     """Users who may see and use it; `*` is everybody."""
 

@@ -7,11 +7,14 @@ people give, and only for that: a value that was kept under earlier rules, or th
 it is. `api.derive` turns them into checks of request bodies; nothing else looks at them.
 """
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from annotated_types import BaseMetadata, GroupedMetadata
+
+from pliant.core.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,41 @@ class Number:
 
 FINITE: Final = Finite()
 NUMBER: Final = Number()
+
+_JOINERS: Final = "\u200c\u200d"
+"""Words of Persian and Hindi, and some pictures, need them."""
+_MISLEADING: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of Unicode: controls, formats (such as those that turn the direction), halves of pairs, line breaks."""
+
+
+def read_line(value: str) -> str:
+    """Return a text of one line that shows what it holds.
+
+    Raises:
+        InvalidInput: it holds characters that show as nothing, break the line, or turn or hide what stands by them.
+    """
+    return _read(value, "")
+
+
+def read_text(value: str) -> str:
+    """Return a text of any number of lines that shows what it holds.
+
+    Raises:
+        InvalidInput: as `read_line`; line breaks and tabs may be in it, and the joiners of some scripts.
+    """
+    return _read(value, "\n\r\t" + _JOINERS)
+
+
+def _read(value: str, allowed: str) -> str:
+    found = dict.fromkeys(c for c in value if c not in allowed and unicodedata.category(c) in _MISLEADING)
+    if found:
+        named = ", ".join(f"U+{ord(c):04X} ({unicodedata.name(c, 'a control character')})" for c in list(found)[:3])
+        raise InvalidInput.at("", f"it holds {named}, which nobody sees, or which hides what is there; leave it out")
+    return value
+
+
+ONE_LINE: Final = Check(read_line)
+PLAIN_TEXT: Final = Check(read_text)
 
 Rule = BaseMetadata | GroupedMetadata | Pattern | Check | Finite | Number
 

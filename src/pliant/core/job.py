@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NewType
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen, MinLen
 
-from pliant.core.input import FINITE, Input, Pattern
+from pliant.core.input import FINITE, ONE_LINE, Input, Pattern
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
 
 JobId = NewType("JobId", str)
@@ -40,9 +40,9 @@ _Variable = Annotated[str, Input(Pattern(r"^[A-Za-z_][A-Za-z0-9_]*$"))]
 class JobSettings:
     """What people say of a training. A field that is added here is one of the REST body and of `submit`, too."""
 
-    name: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f/]+$"))] | None = None
+    name: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f/]+$"), ONE_LINE)] | None = None
     """For people; the script's name if left out."""
-    script: Annotated[str, Input(Len(1, 400))]
+    script: Annotated[str, Input(Len(1, 400), ONE_LINE)]
     """The Python file to run, relative to the code folder."""
     args: Annotated[tuple[str, ...], Input(MaxLen(1000))] = ()
     """Passed to the script as they are."""
@@ -59,7 +59,7 @@ class JobSettings:
     """V: the global batch is cut into V parts whatever the size. If left out: 8, or the maximum if that is larger."""
     python: Annotated[str, Input(MinLen(1))] | None = None
     """Another Python interpreter, with Pliant installed in its environment."""
-    environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$"))] | None = None
+    environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$"), ONE_LINE)] | None = None
     """A registered environment's name, the whole path of a virtual environment, `conda:NAME` or `conda:/path`, or
     `requirements:FILE` (in the code folder; built once). The job takes no slot before it is ready."""
     env: Mapping[_Variable, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from annotated_types import Len, MaxLen
 
 from pliant.core.access import SharedWith
 from pliant.core.hyperparameters import ENGINES, Engine, Hyperparameters
-from pliant.core.input import Input, Pattern
+from pliant.core.input import ONE_LINE, Input, Pattern
 from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NumTasks, Priority, QueueName, SlotsPerTask
 from pliant.core.parameter import MAX_PARAMETERS, Parameter, ParameterName, Text, Value
 
@@ -31,9 +31,9 @@ class TemplateSettings:
     """What people say of a template. A field that is added here is one of the REST bodies and of the commands, too."""
 
     name: ModelName
-    framework: Annotated[str, Input(Len(1, 60))] = "PyTorch"
+    framework: Annotated[str, Input(Len(1, 60), ONE_LINE)] = "PyTorch"
     """For people, and for programs that list frameworks."""
-    main_file: Annotated[str, Input(Len(1, 400), _NO_NUL)] = "main.py"
+    main_file: Annotated[str, Input(Len(1, 400), ONE_LINE)] = "main.py"
     """The Python file to run, relative to the folder."""
     description: Text = ""
     parameters: Annotated[tuple[Parameter, ...], Input(MaxLen(MAX_PARAMETERS))] = ()

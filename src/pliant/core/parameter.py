@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 from annotated_types import Ge, Le, Len, MaxLen
 
 from pliant.core.errors import Problem
-from pliant.core.input import FINITE, NUMBER, Input, Pattern
+from pliant.core.input import FINITE, NUMBER, ONE_LINE, PLAIN_TEXT, Input
 
 MAX_TEXT: Final = 4000
 """Characters of a text."""
@@ -17,7 +17,7 @@ MAX_PARAMETERS: Final = 200
 
 ParameterKind = Literal["int", "float", "bool", "text", "choice"]
 Real = Annotated[float, Input(NUMBER, FINITE)]
-Text = Annotated[str, Input(MaxLen(MAX_TEXT), Pattern(r"^[^\x00]*$"))]
+Text = Annotated[str, Input(MaxLen(MAX_TEXT), PLAIN_TEXT)]
 Value = bool | Annotated[int, Input(Ge(-(2**63)), Le(2**63 - 1))] | Real | Annotated[str, Input(MaxLen(MAX_TEXT))]
 """What a parameter can be."""
 ParameterName = Annotated[str, Input(MaxLen(100))]
@@ -37,7 +37,7 @@ class Parameter:
     """Left out: every model has to give it."""
     minimum: Real | None = None  # of a number
     maximum: Real | None = None
-    choices: Annotated[tuple[Annotated[str, Input(Len(1, 200))], ...], Input(MaxLen(100))] = ()  # of a choice
+    choices: Annotated[tuple[Annotated[str, Input(Len(1, 200), ONE_LINE)], ...], Input(MaxLen(100))] = ()  # of a choice
     description: Text = ""
 
 

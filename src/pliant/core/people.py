@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from annotated_types import Ge, Len, MinLen
 
 from pliant.core.access import Permission, Role
-from pliant.core.input import FINITE, Input, Pattern
+from pliant.core.input import FINITE, ONE_LINE, Input, Pattern
 
 USER_NAME: Final = r"^[a-z][a-z0-9._-]{0,59}$"
 """A letter, then up to 59 of letters, digits, `.`, `_` and `-`; all small."""
@@ -33,7 +33,7 @@ class UserSettings:
 class TokenSettings:
     """What people say of a personal token."""
 
-    label: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f\x7f]+$"))]
+    label: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f\x7f]+$"), ONE_LINE)]
     """What it is for."""
     scopes: Annotated[frozenset[Permission], Input(MinLen(1))] | None = None
     """What it may be used for; if left out, all that its owner's role allows."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final
 from annotated_types import Ge, Le, Len, MaxLen
 
 from pliant.core.formula import MAX_LENGTH, read_formula
-from pliant.core.input import Check, Input, Pattern
+from pliant.core.input import PLAIN_TEXT, Check, Input, Pattern
 from pliant.core.job import DEFAULT_QUEUE, NodeId, NumTasks
 from pliant.core.plan import NodeView, PolicyName
 
@@ -15,7 +15,7 @@ DEFAULT_GROUP: Final = "all"
 MAX_WEIGHT: Final = 10_000
 
 Name = Annotated[str, Input(Len(1, 60), Pattern(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"))]
-Description = Annotated[str, Input(MaxLen(500), Pattern(r"^[^\x00]*$"))]
+Description = Annotated[str, Input(MaxLen(500), PLAIN_TEXT)]
 SystemUser = Annotated[str, Input(Len(1, 32), Pattern(r"^[A-Za-z_][A-Za-z0-9._-]*\$?$"))]
 
 

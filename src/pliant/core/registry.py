@@ -11,6 +11,10 @@ MAX_NAME = 200
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of what people keep in the catalog."""
 CatalogName = Annotated[str, Input(Pattern(NAME))]
+NAMED_BY_PEOPLE: Final = frozenset(
+    {"dataset", "environment", "model", "queue", "resource_group", "template", "training", "user"}
+)
+"""Kinds in which no two names differ only by capital letters: people would take one for the other."""
 _PAGE: Final = 200
 
 
@@ -71,7 +75,7 @@ class Registry(Protocol):
         """Keep a new noun.
 
         Raises:
-            Conflict: the name is taken.
+            Conflict: the name is taken, or differs from another one only by capital letters.
         """
         ...
 

@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Any
 
 from pliant.core.errors import Conflict, NotFound, Stale
-from pliant.core.registry import Kept, N
+from pliant.core.registry import NAMED_BY_PEOPLE, Kept, N
 
 
 class MemoryRegistry:
@@ -31,10 +31,15 @@ class MemoryRegistry:
         """Keep a new noun.
 
         Raises:
-            Conflict: the name is taken.
+            Conflict: the name is taken, or differs from another one only by capital letters.
         """
         key = noun.KIND, noun.name
         with self._lock:
+            if noun.KIND in NAMED_BY_PEOPLE and any(
+                kind == noun.KIND and name != noun.name and name.lower() == noun.name.lower()
+                for kind, name in self._kept
+            ):
+                raise Conflict(f"there is a {noun.KIND} whose name differs from {noun.name!r} only by capital letters")
             if key in self._kept:
                 raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
             kept = self._kept[key] = Kept(noun=noun, revision=1, created_at=at, changed_at=at)

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, delete, func, insert, select, update
 
 from pliant.core.errors import Conflict, NotFound, Stale
-from pliant.core.registry import AuditEntry, Kept, N
+from pliant.core.registry import NAMED_BY_PEOPLE, AuditEntry, Kept, N
 from pliant.store.engine import advance_counter, bytewise, insert_new, read_transaction
 from pliant.store.tables import AUDIT, COUNTERS, NOUNS
 
@@ -49,10 +49,11 @@ class SqlRegistry:
         """Keep a new noun.
 
         Raises:
-            Conflict: the name is taken.
+            Conflict: the name is taken, or differs from another one only by capital letters.
         """
         row = {"kind": noun.KIND, "name": noun.name, "owner": noun.owner, "revision": 1, "created_at": at}
         with self._write_transaction() as connection:
+            _refuse_twin(connection, noun.KIND, noun.name)
             if not insert_new(connection, NOUNS, row | {"changed_at": at, "body": _body(noun)}):
                 raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
         return Kept(noun=noun, revision=1, created_at=at, changed_at=at)
@@ -117,6 +118,18 @@ def append_entry(connection: Connection, entry: AuditEntry) -> AuditEntry:
     row["seq"] = advance_counter(connection, COUNTERS, _AUDIT_COUNTER, 1)
     connection.execute(insert(AUDIT).values(**row))
     return AuditEntry(**row)
+
+
+def _refuse_twin(connection: Connection, kind: str, name: str) -> None:
+    """Refuse a name that differs from another one only by capital letters."""
+    if kind not in NAMED_BY_PEOPLE:
+        return
+    alike = (NOUNS.c.kind == kind, func.lower(NOUNS.c.name) == name.lower(), NOUNS.c.name != name)
+    if connection.execute(select(NOUNS.c.name).where(*alike).limit(1)).first() is not None:
+        raise Conflict(
+            f"there is a {kind} whose name differs from {name!r} only by capital letters, and people would take one "
+            f"for the other; choose another name"
+        )
 
 
 def _is(kind: type[N], name: str) -> tuple[Any, ...]:
