@@ -30,7 +30,8 @@ class HiddenPlaces:
 
     def __init__(self, app: ASGIApp, *, folders: Iterable[Path]) -> None:
         self._app = app
-        self._folders = tuple(_Folder(folder) for folder in _outermost(folders))
+        outermost = _outermost(folders)
+        self._folders = {way: [_Folder(folder, is_json=way) for folder in outermost] for way in (True, False)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,7 +48,7 @@ class HiddenPlaces:
                 if held:
                     return  # its body may have another length
             elif hides and message["type"] == "http.response.body":
-                message = {**message, "body": self._hide(message.get("body", b""), scope, start["status"])}
+                message = {**message, "body": self._hide(message.get("body", b""), scope, start)}
                 if held:
                     await send(_resized(start, message))
                     held = False
@@ -55,11 +56,11 @@ class HiddenPlaces:
 
         await self._app(scope, receive, send_hidden)
 
-    def _hide(self, body: bytes, scope: Scope, status: int) -> bytes:
+    def _hide(self, body: bytes, scope: Scope, start: Message) -> bytes:
         hidden = body
-        for folder in self._folders:
+        for folder in self._folders[_is_json(start)]:
             hidden = folder.hide(hidden)
-        if status in _FAILED:
+        if start["status"] in _FAILED:
             hidden = _PLACE.sub(_LEFT_OUT, hidden)
             if hidden != body:
                 log.warning("%s %s failed: %s", scope["method"], scope["path"], body.decode(errors="replace"))
@@ -67,11 +68,12 @@ class HiddenPlaces:
 
 
 class _Folder:
-    """A folder as it is written in texts and in JSON."""
+    """A folder as it is written in JSON, or in a text."""
 
-    def __init__(self, folder: Path) -> None:
-        written = (str(folder), json.dumps(str(folder))[1:-1], json.dumps(str(folder), ensure_ascii=False)[1:-1])
-        self._ways = tuple(dict.fromkeys(text.encode("utf-8", "surrogateescape") for text in written))
+    def __init__(self, folder: Path, *, is_json: bool) -> None:
+        text = str(folder)
+        written = [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]] if is_json else [text]
+        self._ways = tuple(dict.fromkeys(way.encode("utf-8", "surrogateescape") for way in written))
         either = b"|".join(re.escape(way) for way in self._ways)
         self._pattern = re.compile(rb"(?<![\w.-])(?:" + either + rb")(?:(/)(?=[\w.])|(?![\w.-]))")
 
@@ -90,8 +92,11 @@ def _outermost(folders: Iterable[Path]) -> list[Path]:
 
 def _tells(start: Message) -> bool:
     """Tell whether an answer is the server's own words: JSON, or an error."""
-    headers = Headers(raw=start.get("headers", []))
-    return start["status"] >= 400 or headers.get("content-type", "").startswith(_JSON)
+    return start["status"] >= 400 or _is_json(start)
+
+
+def _is_json(start: Message) -> bool:
+    return Headers(raw=start.get("headers", [])).get("content-type", "").startswith(_JSON)
 
 
 def _runs_the_server(scope: Scope) -> bool:

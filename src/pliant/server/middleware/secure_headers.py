@@ -7,9 +7,9 @@ takes them.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _NO_FEATURES: Final = ", ".join(
@@ -58,11 +58,12 @@ _OVER_TLS: Final = {"Strict-Transport-Security": "max-age=31536000; includeSubDo
 
 def headers_of_answer(scheme: str | None, path: str = "") -> list[tuple[bytes, bytes]]:
     """Return the headers of an answer, as ASGI and h11 take them."""
-    headers = dict(_ALWAYS)
-    if scheme in ("https", "wss"):
-        headers |= _OVER_TLS
-    if path == _DOCS:
-        headers |= _OF_DOCS
+    return _headers(scheme in ("https", "wss"), path == _DOCS)
+
+
+@cache
+def _headers(is_tls: bool, is_docs: bool) -> list[tuple[bytes, bytes]]:
+    headers = {**_ALWAYS, **(_OVER_TLS if is_tls else {}), **(_OF_DOCS if is_docs else {})}
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
@@ -80,10 +81,9 @@ class SecureHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
-                headers = MutableHeaders(raw=list(message.get("headers", ())))
-                for name, value in always:
-                    headers.setdefault(name.decode(), value.decode())
-                message = {**message, "headers": headers.raw}
+                own = list(message.get("headers", ()))
+                names = {name.lower() for name, _ in own}
+                message = {**message, "headers": own + [header for header in always if header[0] not in names]}
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
