@@ -78,6 +78,7 @@ class Served:
         self.store = SqlStore(new_sqlite(home))
         self.links, self.event_signal = LinkHub(), EventSignal()
         self.num_shutdowns = 0
+        self.trouble = ""
         cluster: Cluster = self.cluster
         settings = ControlSettings(home=home, url="http://test", secret=SECRET, policy=Policy(cooldown_s=0.0))
         self.people = make_people(
@@ -143,6 +144,7 @@ class Served:
             frameworks=home / "frameworks",
             children=children,
             shut_down=self._shut_down,
+            trouble=lambda: self.trouble,
         )
         self.app = make_app(context, IBM)
         config = Listener(sock=self._listener, tls=None).config(

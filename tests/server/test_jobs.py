@@ -174,6 +174,15 @@ def test_health_fails_when_the_loop_stands_still(server: Served) -> None:
     assert server.http.get("/healthz").status_code == 503
 
 
+def test_health_fails_when_the_agent_or_the_zygote_is_stuck(server: Served) -> None:
+    server.trouble = "the zygote that forks tasks has not answered for 12 s"
+    answer = server.http.get("/healthz")
+    assert answer.status_code == 503
+    assert server.trouble in answer.json()["detail"]
+    server.trouble = ""
+    assert server.http.get("/healthz").status_code == 200
+
+
 def test_the_openapi_page_describes_every_route(module_server: Served) -> None:
     schema = httpx.get(f"http://{module_server.address}/openapi.json", timeout=30).json()
     assert httpx.get(f"http://{module_server.address}/docs", timeout=30).status_code == 200

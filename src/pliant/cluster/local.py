@@ -9,12 +9,14 @@ Knows no processes.
 """
 
 import threading
+import time
 from collections.abc import Callable, Collection
 from typing import Final, assert_never
 
 from pliant.cluster.agent.messages import (
     Acknowledge,
     Addresses,
+    Alive,
     Drain,
     Exited,
     FromAgent,
@@ -38,6 +40,9 @@ from pliant.core.ports import Address, LiveTask, Observation, StartOrder, TaskEx
 from pliant.isolation.users import refusal
 
 _BEGIN_S: Final = 30.0
+STALLED_S: Final = 10.0
+"""An agent, or a zygote, that says nothing for so long is stuck."""
+_RESTART: Final = "see the server's log, restart it if need be: tasks go on meanwhile"
 
 
 class LocalCluster:
@@ -46,13 +51,16 @@ class LocalCluster:
     refuses_user = staticmethod(refusal)
     """Answered here: adapter and agent share a machine and a user of it."""
 
-    def __init__(self, channel: Channel) -> None:
-        """Open the channel, and wait for the agent's account of its node.
+    def __init__(self, channel: Channel, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Open the channel, and wait for the agent's account of its node; `monotonic` tells how long it is silent.
 
         Raises:
             Unavailable: there is no agent at the other end.
         """
         self._channel = channel
+        self._monotonic = monotonic
+        self._alive = Alive()
+        self._alive_at = monotonic()
         self._lock = threading.Lock()
         self._up_to_date = threading.Event()
         self._node: NodeView | None = None
@@ -129,6 +137,18 @@ class LocalCluster:
         """Return how ready the zygote is."""
         return self._readiness
 
+    def trouble(self) -> str:
+        """Return what keeps tasks from being started and ended, in words; empty if nothing does."""
+        with self._lock:
+            if self._closed:
+                return self._closed
+            silent_s, zygote_silent_s = self._monotonic() - self._alive_at, self._alive.zygote_silent_s
+        if silent_s > STALLED_S:
+            return f"the agent that starts tasks has not looked at them for {silent_s:.0f} s; {_RESTART}"
+        if zygote_silent_s > STALLED_S:
+            return f"the zygote that forks tasks has not answered for {zygote_silent_s:.0f} s; {_RESTART}"
+        return ""
+
     def _own_node(self) -> NodeView:
         assert self._node is not None, "the account of the node begins with it"
         return self._node
@@ -137,7 +157,14 @@ class LocalCluster:
         """Take in what the agent has sent; None: it is gone."""
         if isinstance(message, Exited):
             self._take_exit(message.exit)
-            return
+        elif isinstance(message, Alive):
+            with self._lock:
+                self._alive, self._alive_at = message, self._monotonic()
+        else:
+            self._note(message)
+
+    def _note(self, message: NodeFound | Observed | Spent | Readiness | Addresses | UpToDate | None) -> None:
+        """Take what changes the copy of the node."""
         with self._lock:
             match message:
                 case NodeFound():

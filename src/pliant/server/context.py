@@ -51,6 +51,8 @@ class Context:
     """Keeps the scripts of plug-ins within their reach."""
     shut_down: Callable[[], None]
     """Asks the process to drain and end; returns at once."""
+    trouble: Callable[[], str] = lambda: ""
+    """Returns what keeps tasks from being started, in words; empty if nothing does."""
 
 
 def context_of(connection: HTTPConnection) -> Context:

@@ -77,6 +77,19 @@ def test_a_module_that_starts_threads_makes_tasks_start_cold_rather_than_unsafel
     assert "with_thread" not in report
 
 
+def test_a_zygote_that_is_stuck_is_noticed_until_it_goes_on(stage: Stage) -> None:
+    until(lambda: stage.cluster.readiness().warm, "the agent knows")
+    pid = stage.cluster.readiness().pid
+    assert pid is not None
+    assert stage.cluster.trouble() == ""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: stage.cluster._alive.zygote_silent_s > 1.5, "it does not answer")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: stage.cluster._alive.zygote_silent_s == 0.0, "it answers again")
+
+
 def test_tasks_outlive_the_zygote_and_the_next_start_brings_up_another(stage: Stage) -> None:
     exits = stage.exits()
     old = stage.start("job-1.1", (0,))

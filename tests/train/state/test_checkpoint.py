@@ -95,9 +95,7 @@ def test_what_cannot_travel_cannot_be_saved() -> None:
 def test_if_none_can_be_read_nothing_begins_again_at_step_0(tmp_path: Path) -> None:
     notes: list[str] = []
     os.truncate(save(tmp_path, 4), 100)
-    with pytest.raises(
-        TrainingError, match=r"the only checkpoint cannot be read \(.*step-0+4\.ckpt.*at step 0; put"
-    ):
+    with pytest.raises(TrainingError, match=r"the only checkpoint cannot be read \(.*step-0+4\.ckpt.*at step 0; put"):
         checkpoint.newest(tmp_path, note=notes.append)
     os.truncate(save(tmp_path, 5), 100)
     with pytest.raises(TrainingError, match=r"none of the 2 checkpoints can be read \(.*step-000000000005"):

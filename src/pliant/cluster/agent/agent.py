@@ -51,6 +51,7 @@ from pliant.cluster.agent.devices import Devices, discover
 from pliant.cluster.agent.free_ports import FreePorts
 from pliant.cluster.agent.messages import (
     Acknowledge,
+    Alive,
     Close,
     Drain,
     FromAgent,
@@ -73,6 +74,8 @@ from pliant.isolation.report import IsolationReport, report
 _log = logging.getLogger(__name__)
 
 _IDLE_S: Final = 1.0
+_ALIVE_EVERY_S: Final = 0.9
+"""A little less than an idle agent waits, so that it says so at every tick."""
 _PAUSE_AFTER_ERROR_S: Final = 0.1
 _NUM_SPARE_PORTS: Final = 16
 _NO_WALLS: Final = IsolationReport(walls=(), missing=("isolation is turned off",))
@@ -103,6 +106,7 @@ class Agent:
         self._arrived: deque[ToAgent] = deque()
         self._unsent: deque[FromAgent] = deque([NodeFound(node=_node_view(settings, devices))])
         self._closing = self._superseded = False
+        self._alive_at = 0.0
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ, self._receive)
         self._ports = FreePorts(settings.host, num_ready=_NUM_SPARE_PORTS + devices.num_slots)
@@ -146,6 +150,7 @@ class Agent:
             self._execute(self._arrived.popleft())
         self._tasks.advance()
         self._update_ports()
+        self._note_alive()
         self._send()
 
     def _wait_s(self) -> float:
@@ -202,6 +207,13 @@ class Agent:
     def _update_ports(self) -> None:
         if (changes := self._ports.changes()) is not None:
             self._unsent.append(changes)
+
+    def _note_alive(self) -> None:
+        """Say once a second that all goes on, and whether the zygote answers."""
+        now = time.monotonic()
+        if now >= self._alive_at:
+            self._alive_at = now + _ALIVE_EVERY_S
+            self._unsent.append(Alive(zygote_silent_s=self._tasks.ask_zygote(now)))
 
     def _is_newest(self) -> bool:
         """Return whether no later agent has begun. If one has, the tasks and their records are that one's."""

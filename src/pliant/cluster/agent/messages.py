@@ -144,17 +144,26 @@ class Addresses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alive:
+    """The agent has looked at everything; it does so once a second at least, and says so once a second at most."""
+
+    zygote_silent_s: float = 0.0
+    """So long the zygote has not answered."""
+    kind: Literal["alive"] = "alive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpToDate:
     """The account of the node is complete; what follows are changes."""
 
     kind: Literal["up-to-date"] = "up-to-date"
 
 
-FromAgent = NodeFound | Observed | Exited | Spent | Readiness | Addresses | UpToDate
+FromAgent = NodeFound | Observed | Exited | Spent | Readiness | Addresses | Alive | UpToDate
 
 TO_AGENT: Final[Mapping[str, type[ToAgent]]] = by_kind(
     (Start, Drain, Kill, ResendExits, Acknowledge, Retain, UseAddress, Close)
 )
 FROM_AGENT: Final[Mapping[str, type[FromAgent]]] = by_kind(
-    (NodeFound, Observed, Exited, Spent, Readiness, Addresses, UpToDate)
+    (NodeFound, Observed, Exited, Spent, Readiness, Addresses, Alive, UpToDate)
 )

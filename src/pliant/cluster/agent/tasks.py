@@ -27,7 +27,7 @@ from pliant.cluster.agent.task_process import TaskProcess
 from pliant.cluster.json_lines import encode
 from pliant.cluster.zygote import records
 from pliant.cluster.zygote.handle import ZygoteProcess
-from pliant.cluster.zygote.messages import Ended, Launch, Started, ZygoteMessage
+from pliant.cluster.zygote.messages import Ended, Launch, Started, Warm, ZygoteMessage
 from pliant.cluster.zygote.records import Record
 from pliant.cluster.zygote.zygote import ZygoteSettings
 from pliant.core.job import JobId, TaskId
@@ -173,6 +173,13 @@ class Tasks:
 
     # the zygote
 
+    def ask_zygote(self, now: float) -> float:
+        """Ask the zygote whether it is well; return how long it has not answered, seconds."""
+        if self._zygote is None:
+            return 0.0
+        self._zygote.ping(now)
+        return self._zygote.silent_s(now)
+
     def _start_zygote(self) -> ZygoteProcess:
         settings = ZygoteSettings(
             state_dir=self._state_dir,
@@ -194,9 +201,9 @@ class Tasks:
             self._take(message, zygote)
 
     def _take(self, message: ZygoteMessage, zygote: ZygoteProcess) -> None:
-        if not isinstance(message, Started | Ended):
+        if isinstance(message, Warm):
             self._send(_readiness(zygote))
-        elif (task := self._tasks.get(message.task_id)) is None:
+        elif not isinstance(message, Started | Ended) or (task := self._tasks.get(message.task_id)) is None:
             return
         elif isinstance(message, Started):
             started = replace(task.record, pid=message.pid, stamp=message.stamp)

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from pliant.cluster import process
 from pliant.cluster.json_lines import LineSocket, decode, encode
-from pliant.cluster.zygote.messages import KINDS, Launch, Warm, ZygoteMessage
+from pliant.cluster.zygote.messages import KINDS, Launch, Ping, Warm, ZygoteMessage
 from pliant.cluster.zygote.zygote import ZygoteSettings
 
 _log = logging.getLogger(__name__)
@@ -32,6 +32,7 @@ class ZygoteProcess:
             self.pid = _spawn(_command(settings), env, theirs.fileno(), str(self.log_path))
         self.stamp = process.stamp(self.pid)
         self.warm: Warm | None = None
+        self._asked_at: float | None = None
         self._lines = LineSocket(self._channel)
 
     def fileno(self) -> int:
@@ -49,10 +50,25 @@ class ZygoteProcess:
         """Send what the socket takes; return whether something is left."""
         return self._lines.flush()
 
+    def ping(self, now: float) -> None:
+        """Queue the question whether it is well, unless one is not answered yet; one that still imports is not asked.
+
+        Whatever it sends is an answer.
+        """
+        if self._asked_at is None and self.warm is not None:
+            self._asked_at = now
+            self._lines.put(encode(Ping()))
+
+    def silent_s(self, now: float) -> float:
+        """Return how long it has not answered, seconds."""
+        return 0.0 if self._asked_at is None else now - self._asked_at
+
     def receive(self) -> list[ZygoteMessage] | None:
         """Return what it has sent; None if it has ended."""
         if (lines := self._lines.receive()) is None:
             return None
+        if lines:
+            self._asked_at = None
         messages = [decode(line, KINDS) for line in lines]
         for message in messages:
             if isinstance(message, Warm):

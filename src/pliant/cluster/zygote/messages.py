@@ -38,6 +38,20 @@ class TaskProgram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """From the agent: answer that you are well."""
+
+    kind: Literal["ping"] = "ping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pong:
+    """From the zygote: the answer."""
+
+    kind: Literal["pong"] = "pong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Warm:
     """From the zygote: the modules are imported, from now on a start takes milliseconds."""
 
@@ -73,6 +87,6 @@ class Ended:
 
 PROGRAM: Final[Mapping[str, type[TaskProgram]]] = by_kind((TaskProgram,))
 
-ZygoteMessage = Launch | Warm | Started | Ended
+ZygoteMessage = Launch | Ping | Pong | Warm | Started | Ended
 
-KINDS: Final[Mapping[str, type[ZygoteMessage]]] = by_kind((Launch, Warm, Started, Ended))
+KINDS: Final[Mapping[str, type[ZygoteMessage]]] = by_kind((Launch, Ping, Pong, Warm, Started, Ended))

@@ -49,7 +49,7 @@ from pathlib import Path
 from pliant.cluster import process
 from pliant.cluster.json_lines import LineSocket, decode, encode
 from pliant.cluster.zygote import child, records
-from pliant.cluster.zygote.messages import KINDS, Ended, Launch, Started, Warm, ZygoteMessage
+from pliant.cluster.zygote.messages import KINDS, Ended, Launch, Ping, Pong, Started, Warm, ZygoteMessage
 from pliant.core.ports import Clock
 from pliant.isolation.system_calls import adopt_orphans
 
@@ -134,8 +134,11 @@ class Zygote:
             self._channel = None
             return
         for line in lines:
-            if isinstance(message := decode(line, KINDS), Launch):
-                self._launch(message)
+            match decode(line, KINDS):
+                case Launch() as launch:
+                    self._launch(launch)
+                case Ping():
+                    self._send(Pong())
 
     def _launch(self, launch: Launch) -> None:
         try:

@@ -117,6 +117,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         frameworks=home.path / "frameworks",
         children=children,
         shut_down=lambda: shutdown.begin_once("a request"),
+        trouble=cluster.trouble,
     )
     return Composition(context=context, shutdown=shutdown, data=data)
 

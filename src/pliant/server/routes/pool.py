@@ -52,8 +52,10 @@ def shutdown(context: InContext) -> Status:
 
 
 @health_routes.get("/healthz", Audience.EVERYBODY, "Is the server well", 503)
-async def health(control: InControl) -> Status:
-    """Answer 200 while the control loop ticks; needs no token."""
+async def health(control: InControl, context: InContext) -> Status:
+    """Answer 200 while the control loop ticks, and agent and zygote answer; needs no token."""
     if not control.is_healthy():
         raise Unavailable("the control loop has not ticked for a while; see the server's log, restart it if need be")
+    if trouble := context.trouble():
+        raise Unavailable(trouble)
     return Status(status="ok", tick_age_s=control.tick_age_s())
