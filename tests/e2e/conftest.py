@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +10,13 @@ from pliant.client import Client
 
 
 @pytest.fixture(autouse=True)
-def _open_folder(tmp_path: Path) -> None:
+def _open_folder(tmp_path: Path) -> Iterator[None]:
     """Let every user write where a test and its scripts meet: the scripts run as users of their own."""
     tmp_path.chmod(0o777)
     tmp_path.parent.chmod(0o755)
+    before = os.umask(0)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture

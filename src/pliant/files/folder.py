@@ -33,8 +33,8 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file of mode 600, whole or not at all; a durable one lasts through a loss of power.
+def write_whole(path: Path, content: bytes, *, durable: bool = True, mode: int = 0o600) -> None:
+    """Write a file, whole or not at all; a durable one lasts through a loss of power.
 
     Raises:
         OSError: it could not be written; nothing was changed.
@@ -44,6 +44,7 @@ def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
+            os.fchmod(file.fileno(), mode)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

@@ -13,11 +13,13 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from pliant.files.folder import write_whole
 from pliant.files.lock import hold_lock
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.removal import remove
 
 _log = logging.getLogger(__name__)
 
@@ -65,9 +67,7 @@ class SharedMemory:
 
     def retain(self, job_ids: Collection[str]) -> None:
         """Remove the folders of all other jobs."""
-        for folder in self._jobs():
-            if folder.name not in job_ids:
-                shutil.rmtree(folder, ignore_errors=True)
+        remove_others(self.jobs(), job_ids)
 
     def close(self) -> None:
         """Unlock; keep the folders of jobs, and remove the agent's own if there are none."""
@@ -81,12 +81,13 @@ class SharedMemory:
     def _remove_if_empty(self, own: Path) -> None:
         try:
             with hold_lock(own.parent):
-                if not self._jobs():
+                if not self.jobs():
                     shutil.rmtree(own, ignore_errors=True)
         except OSError as error:
             _log.warning("the folder in shared memory could not be removed: %s", error)
 
-    def _jobs(self) -> list[Path]:
+    def jobs(self) -> list[Path]:
+        """Return the folders of all jobs."""
         if self._own is None or not self._own.is_dir():
             return []
         return [path for path in self._own.iterdir() if path.is_dir()]
@@ -96,6 +97,16 @@ class SharedMemory:
         self._lock = os.open(own / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         os.pwrite(self._lock, str(state_dir).encode(), 0)
+
+
+def remove_others(folders: Iterable[Path], job_ids: Collection[str]) -> None:
+    """Remove the folders that are not named like one of these jobs, whatever a stranger has put into them."""
+    for folder in folders:
+        if folder.name not in job_ids:
+            try:
+                remove(UntrustedPath(folder.parent, folder.name))
+            except OSError as error:
+                _log.warning("what a job left in %s cannot be removed: %s", folder, error)
 
 
 def _make_private(root: Path) -> None:

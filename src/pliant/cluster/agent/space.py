@@ -6,13 +6,13 @@
 
 import logging
 import os
-import shutil
+import threading
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pliant.cluster.agent.shared_memory import SharedMemory
+from pliant.cluster.agent.shared_memory import SharedMemory, remove_others
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +67,7 @@ class Spaces:
     def __init__(self, state_dir: Path, memory_root: Path | None) -> None:
         self._scratch = state_dir / _SCRATCH
         self._memory = SharedMemory(memory_root, state_dir)
+        self._removal: threading.Thread | None = None
 
     def of(self, job_id: str) -> TaskSpace:
         """Return the folders of a job, which may not exist yet."""
@@ -92,12 +93,18 @@ class Spaces:
             Path(folder).mkdir(mode=0o700, exist_ok=True)
 
     def retain(self, job_ids: Collection[str]) -> None:
-        """Remove the folders of all other jobs."""
+        """Have the folders of all other jobs removed; what strangers put there can take its time."""
+        is_busy = self._removal is not None and self._removal.is_alive()
+        if not is_busy and any(path.name not in job_ids for path in (*self._memory.jobs(), *self._scratch_folders())):
+            self._removal = threading.Thread(target=self._remove, args=(job_ids,), name="pliant-removal", daemon=True)
+            self._removal.start()
+
+    def _remove(self, job_ids: Collection[str]) -> None:
         self._memory.retain(job_ids)
-        if self._scratch.is_dir():
-            for folder in self._scratch.iterdir():
-                if folder.name not in job_ids:
-                    shutil.rmtree(folder, ignore_errors=True)
+        remove_others(self._scratch_folders(), job_ids)
+
+    def _scratch_folders(self) -> list[Path]:
+        return list(self._scratch.iterdir()) if self._scratch.is_dir() else []
 
     def close(self) -> None:
         """Let go; the folders of jobs stay."""

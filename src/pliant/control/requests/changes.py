@@ -14,6 +14,7 @@ from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.inputs import CheckCode
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
+from pliant.control.requests.origin import FOLDER
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import problems_of_code, problems_of_spec
 from pliant.control.settings import JobFolders
@@ -102,6 +103,8 @@ def place_code(code: Path, folders: JobFolders) -> Iterator[None]:
         for folder in (folders.model, folders.logs, folders.state):
             os.makedirs(str(folder))  # nobody else knows of them yet
         code.rename(str(folders.code))
+        if (copies := code.parent / FOLDER).exists():
+            copies.rename(folders.root / FOLDER)
         yield
     except BaseException as error:
         _discard(folders.root)

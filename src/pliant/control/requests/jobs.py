@@ -3,7 +3,8 @@
 Callable from any thread; everything happens under control's one lock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pliant.api.jobs import JobPatch
@@ -11,14 +12,16 @@ from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.requests import changes
+from pliant.control.requests.origin import FOLDER, copy_foreign, with_copies
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import resolve_jobs
-from pliant.control.settings import ControlSettings
+from pliant.control.settings import ControlSettings, JobFolders
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
+from pliant.files.space import disk_error
 
 
 class JobRequests:
@@ -56,6 +59,7 @@ class JobRequests:
         with (
             self._inputs.hold(spec, visible) as (spec, check),
             changes.unpack_code(spec, archive, reach, self._ledger.kinds, check) as code,
+            self._copied(spec, owner, code.parent) as spec_for,
             self._ledger.lock,
         ):
             if self._ledger.draining:
@@ -63,10 +67,26 @@ class JobRequests:
             draft = self._ledger.draft()
             job_id = JobId(f"job-{draft.next_id('job')}")
             self._queues.admit(spec)  # the queue may have been closed since
-            changes.submit(draft, self._ledger.kinds, job_id, spec, owner, notes)
-            with changes.place_code(code, self._settings.folders(job_id)):
+            folders = self._settings.folders(job_id)
+            changes.submit(draft, self._ledger.kinds, job_id, spec_for(folders), owner, notes)
+            with changes.place_code(code, folders):
                 self._ledger.commit(draft)
             return self._queries.job(job_id)
+
+    @contextmanager
+    def _copied(self, spec: JobSpec, owner: str, to: Path) -> Iterator[Callable[[JobFolders], JobSpec]]:
+        """Copy files of other users into a folder; yield what makes a job start from them at their place."""
+        user = self._queues.user_for(spec.queue, owner)
+
+        def is_foreign(job_id: str) -> bool:
+            other = self._queries.job(job_id)
+            return self._queues.user_for(other.queue, other.owner) != user
+
+        try:
+            copies = copy_foreign(spec, self._settings.home / "jobs", is_foreign, to / FOLDER)
+        except OSError as error:
+            raise disk_error(to, error) from error
+        yield lambda folders: with_copies(spec, copies, folders)
 
     def change(self, job_id: str, patch: JobPatch, revision: int | None = None) -> Job:
         """Change priority, minimum, maximum or queue of a job that has not ended.

@@ -163,10 +163,14 @@ class Queues:
 
     def run_as(self, live: LiveJob) -> RunAs | None:
         """Return whom a job's processes run as: the queue's user, or else its owner's id; None: the server's own."""
-        kept = self._queues.get(live.job.queue)
+        return self.user_for(live.job.queue, live.job.owner)
+
+    def user_for(self, queue: str, owner: str) -> RunAs | None:
+        """Return whom the jobs of a person in a queue run as; None: the server's own user."""
+        kept = self._queues.get(queue)
         if kept is not None and kept.noun.run_as is not None:
             return RunAs(name=kept.noun.run_as)
-        return self._opening.user_of(live.job.owner)
+        return self._opening.user_of(owner)
 
     def _open_queue(self, name: str) -> Queue:
         kept = self._queues.get(name)

@@ -83,5 +83,7 @@ class Reach:
                     job, _, inside = os.path.relpath(whole, jobs).partition(os.sep)
                     return UntrustedPath(jobs / job, inside) if inside and self.sees(job) else None
         real = Path(os.path.realpath(path))
-        is_open = any(real.is_relative_to(folder.resolve()) for folder in self.open_folders)
-        return Path(path) if self.sees_all or is_open else None
+        if any(real.is_relative_to(folder.resolve()) for folder in self.open_folders):
+            return Path(path)
+        is_ours = real.is_relative_to(self.jobs.parent.resolve())  # secrets, which no task of anybody is given
+        return Path(path) if self.sees_all and not is_ours else None

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,8 @@ class Home:
     def announce(self, url: str, started_at: float, **more: str) -> None:
         """Say where the server listens, and more about it."""
         for folder in self._folders():
-            announce(folder / SERVER_FILE, url, started_at, **more)
+            is_for_tasks = folder.name == ADDRESS  # which may be other users; the state folder is closed around it
+            announce(folder / SERVER_FILE, url, started_at, more, mode=0o644 if is_for_tasks else 0o600)
 
     def withdraw(self) -> None:
         """Say no more where the server listens."""
@@ -114,10 +115,10 @@ def open_home(path: Path, *, also: Path | None = None) -> Home:
     return home
 
 
-def announce(path: Path, url: str, started_at: float, **more: str) -> None:
-    """Write the file that says where this process listens."""
+def announce(path: Path, url: str, started_at: float, more: Mapping[str, str], *, mode: int = 0o600) -> None:
+    """Write the file that says where this process listens, and more about it."""
     text = json.dumps({"url": url, "pid": os.getpid(), "started_at": started_at, **more})
-    write_whole(path, text.encode())
+    write_whole(path, text.encode(), mode=mode)
 
 
 def withdraw(path: Path) -> None:

@@ -73,7 +73,7 @@ def stand_by(settings: ServerSettings, keeper: Keeper, listener: Listener) -> bo
 
     web = WebServer(
         config,
-        on_listening=lambda: announce(note, listener.url, time.time(), **listener.describe_tls()),
+        on_listening=lambda: announce(note, listener.url, time.time(), listener.describe_tls()),
         on_signal=end,
     )
     waiting = _Waiting(keeper, web)

@@ -88,7 +88,7 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
         own = _read_or_make(certificate, key, settings.names, at)
     (home / ADDRESS).mkdir(mode=0o700, exist_ok=True)
     trusted = home / ADDRESS / "server.pem"
-    write_whole(trusted, own.public_bytes(Encoding.PEM))
+    write_whole(trusted, own.public_bytes(Encoding.PEM), mode=0o644)
     return Tls(
         certificate=certificate, key=key, trusted=trusted, fingerprint=_fingerprint(own), names=tuple(_names(own))
     )
