@@ -176,7 +176,15 @@ class Served:
         if self.people.accounts.find(name) is None:
             self.add_user(name, role)
         token = self.people.credentials.make_token(name, TokenSettings(label="test")).text
-        return self.client({"Authorization": f"Bearer {token}"})
+        client = self.client({"Authorization": f"Bearer {token}"})
+        if role in (Role.USER, Role.VIEWER):
+            client.event_hooks = {"response": [self._see_that_no_place_is_told]}
+        return client
+
+    def _see_that_no_place_is_told(self, answer: httpx.Response) -> None:
+        """See that an answer in JSON, whichever test asks, tells people nothing of where the server's files lie."""
+        if "json" in answer.headers.get("content-type", ""):
+            assert str(self.home) not in answer.read().decode(), f"{answer.request.url}: {answer.text}"
 
     def forget_people(self) -> None:
         """Remove all users with what they hold, and let failures to log on be forgotten."""
