@@ -61,10 +61,14 @@ class Attempts:
 
         What others failed there or elsewhere stays: with an account of their own they could set it back.
         """
+        self._at_address.forget(_pair(name, address))
+        self.know(name, address, now)
+
+    def know(self, name: str, address: str, at: float) -> None:
+        """Remember that an account logged on at an address then."""
         pair = _pair(name, address)
-        self._at_address.forget(pair)
         with self._lock:
-            self._known[pair] = now
+            self._known[pair] = max(at, self._known.get(pair, at))
             self._known.move_to_end(pair)
             while len(self._known) > self._max_keys:
                 self._known.popitem(last=False)

@@ -115,6 +115,10 @@ class Authenticator:
         """Forget the failed attempts to log on as a user, who has a new password now."""
         self._passwords.forgive(name)
 
+    def know(self, name: str, address: str, at: float) -> None:
+        """Remember that a user logged on at an address then, before this server began."""
+        self._passwords.know(name, address, at)
+
     def _find_credential(self, text: str) -> Identity | None:
         credential = self._credentials.find(text)
         user = None if credential is None else self._user(credential.owner)

@@ -79,6 +79,10 @@ class PasswordChecker:
         """Forget the failures of an account."""
         self._attempts.forgive(name)
 
+    def know(self, name: str, address: str, at: float) -> None:
+        """Remember that an account logged on at an address then."""
+        self._attempts.know(name, address, at)
+
     def _refuse_if_too_many(self, name: str, address: str) -> None:
         wait_s = self._attempts.wait_s(name, address, self._clock.now())
         if wait_s > 0:

@@ -66,7 +66,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
     links, event_signal = LinkHub(), EventSignal()
     system_ids = SystemIds(registry, clock, settings.uids)
-    people = open_people(registry, clock, home, url=listener.url, login_fd=settings.login_fd, alone=alone)
+    people = open_people(registry, store.audit, clock, home, url=listener.url, login_fd=settings.login_fd, alone=alone)
     children = ConfinedChildren(
         home=home.path,
         env=allowed(os.environ),

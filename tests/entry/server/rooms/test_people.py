@@ -9,11 +9,16 @@ import httpx
 import pytest
 from tests.entry.server.test_server import client, running
 
-from pliant.core.errors import NotFound
+from pliant.core.access import Role
+from pliant.core.errors import NotFound, TooMany, Unauthorized
+from pliant.core.people import UserSettings
+from pliant.core.registry import AuditEntry
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.__main__ import main
 from pliant.entry.server.home import Home
-from pliant.entry.server.rooms.people import open_people, print_once, reset_administrator
+from pliant.entry.server.rooms.people import open_people, print_once, recall_addresses, reset_administrator
+from pliant.people.attempts import OF_ACCOUNT
+from pliant.sim.clock import VirtualClock
 from pliant.store.sql import SqlStore
 
 PASSWORD = re.compile(r"^  password  ([0-9a-f-]{24})$", re.MULTILINE)
@@ -35,7 +40,7 @@ def told_at_start(home: Home) -> str:
     reading, writing = os.pipe()
     store = SqlStore(database(home))
     try:
-        open_people(store.registry, SystemClock(), home, url="http://127.0.0.1:1", login_fd=writing)
+        open_people(store.registry, store.audit, SystemClock(), home, url="http://127.0.0.1:1", login_fd=writing)
         with os.fdopen(reading) as file:
             return file.read()
     finally:
@@ -112,3 +117,28 @@ def test_the_administrator_logs_on_forgets_the_password_and_logs_on_again(
     assert main(["--home", str(tmp_path / "nowhere"), "--reset-admin"]) == 2
     assert not (tmp_path / "nowhere").exists()
     assert "is not the state folder of a server" in capfd.readouterr().err
+
+
+def test_a_server_that_starts_again_knows_where_people_have_logged_on(home: Home) -> None:
+    clock, store = VirtualClock(1e6), SqlStore(database(home))
+    try:
+        reading, writing = os.pipe()
+        people = open_people(store.registry, store.audit, clock, home, url="http://127.0.0.1:1", login_fd=writing)
+        os.close(reading)
+        people.accounts.add(UserSettings(name="ada", role=Role.USER), "correct horse")
+        for action, address, status in (
+            ("log on", "10.0.0.9", 200),
+            ("log on", "10.0.0.1", 401),
+            ("x", "10.0.0.2", 200),
+        ):
+            store.audit.append(AuditEntry(at=1e6, who="ada", action=action, status=status, address=address))
+        recall_addresses(people, store.audit)
+        for number in range(OF_ACCOUNT.num_free):
+            with pytest.raises(Unauthorized):
+                people.authenticator.authenticate_password("ada", "wrong", f"10.1.{number}.1")
+        for address in ("10.0.0.1", "10.0.0.2"):
+            with pytest.raises(TooMany):
+                people.authenticator.authenticate_password("ada", "correct horse", address)
+        assert people.authenticator.authenticate_password("ada", "correct horse", "10.0.0.9").logged_on
+    finally:
+        store.close()

@@ -7,23 +7,28 @@ import logging
 import os
 import secrets
 from pathlib import Path
+from typing import Final
 
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.ports import Clock
-from pliant.core.registry import Registry
+from pliant.core.registry import AuditEntry, AuditLog, Registry
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.home import Home
 from pliant.people.people import People, make_people
 from pliant.people.user import ADMIN
+from pliant.server.middleware.audit import LOG_ON
 from pliant.store.sql import SqlStore
 
 log = logging.getLogger(__name__)
 
 STDERR = 2
+_PAGE: Final = 1000
+_NUM_PAGES: Final = 10
+_RIGHT: Final = 200
 
 
 def open_people(
-    registry: Registry, clock: Clock, home: Home, *, url: str, login_fd: int | None, alone: str = ""
+    registry: Registry, audit: AuditLog, clock: Clock, home: Home, *, url: str, login_fd: int | None, alone: str = ""
 ) -> People:
     """Return the people of a server; at its first start make the administrator, and tell how to log on.
 
@@ -39,7 +44,22 @@ def open_people(
     elif login_fd is not None:
         os.close(login_fd)
     people.credentials.forget_expired_sessions()
+    recall_addresses(people, audit)
     return people
+
+
+def recall_addresses(people: People, audit: AuditLog) -> None:
+    """Let people be known where they have logged on, as far as the newest entries of the audit log tell."""
+    found: list[AuditEntry] = []
+    before: int | None = None
+    for _ in range(_NUM_PAGES):
+        page = audit.entries(before=before, limit=_PAGE)
+        found += [entry for entry in page if entry.action == LOG_ON and entry.status == _RIGHT and entry.who]
+        if len(page) < _PAGE:
+            break
+        before = page[-1].seq
+    for entry in reversed(found):
+        people.authenticator.know(entry.who, entry.address, entry.at)
 
 
 def reset_administrator(home: Path, database: str) -> str:
