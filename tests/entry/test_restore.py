@@ -1,6 +1,7 @@
 """A backup of one server becomes another one."""
 
 import json
+import os
 import stat
 import tarfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.contracts.registry import Thing
 from tests.contracts.store import a_job, a_metric, a_task, an_event
+from tests.hostile import deep_tree
 
 from pliant.control.upkeep.backup import Backup
 from pliant.core.errors import Conflict, InvalidInput
@@ -100,6 +102,24 @@ def test_everything_comes_back_in_another_folder(
     assert stat.S_IMODE((new / "secret").stat().st_mode) == 0o600
     assert stat.S_IMODE(new.stat().st_mode) == 0o700
     assert not list(tmp_path.glob(".new*"))
+
+
+def test_whatever_a_script_names_its_files_the_backup_can_be_restored(
+    store: SqlStore, home: Path, tmp_path: Path
+) -> None:
+    result = home / "jobs" / "job-1" / "result"
+    strange = [b"a\nb", b"a\\x0ab", "turned \u202e".encode(), b"\xff", b"A", b"a", b" ", b"\n" * 200, b"left-out.txt"]
+    for name in strange:
+        (result / os.fsdecode(name)).write_bytes(b"content")
+    (result / "link").symlink_to("/etc")
+    (result / "C:").mkdir()
+    deep_tree(result / "deep", 120)
+    new = tmp_path / "new"
+    restore_backup(backed_up(store, home, tmp_path / "b.tar.gz"), new, None)
+
+    restored = {path.name for path in (new / "jobs" / "job-1" / "result").iterdir() if path.is_file()}
+    plain = {"A", "a", " ", "left-out.txt"}
+    assert restored == plain | {"a\\x0ab", "a\\x5cx0ab", "turned \\u202e", "\\udcff"}
 
 
 def test_results_and_data_can_be_left_out(store: SqlStore, home: Path, tmp_path: Path) -> None:

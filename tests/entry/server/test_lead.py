@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.hostile import deep_tree
 
 from pliant.core.errors import Conflict, Unavailable
 from pliant.core.plan import Policy
@@ -18,6 +19,15 @@ def settings(home: Path, *, database: str = "", standby: bool = False) -> Server
     return ServerSettings(
         home=home, database=database or f"sqlite:///{home}/pliant.db", standby=standby, policy=Policy()
     )
+
+
+def test_whatever_a_killed_server_left_of_uploads_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "uploads" / "draft" / "code").mkdir(parents=True)
+    (tmp_path / "uploads" / "draft" / "code" / "train.py").write_text("")
+    (tmp_path / "uploads" / "half").write_text("")
+    deep_tree(tmp_path / "uploads" / "deep")
+
+    assert list(open_home(tmp_path).uploads.iterdir()) == []
 
 
 def test_a_folder_is_one_servers_or_that_of_several_which_share_a_database(tmp_path: Path) -> None:

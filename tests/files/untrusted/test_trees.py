@@ -11,6 +11,7 @@ from tests.hostile import PLANTS, deep_tree, exchanged, petabyte
 
 from pliant.core.errors import InvalidInput
 from pliant.files.archive import unpack
+from pliant.files.untrusted import packing
 from pliant.files.untrusted.names import escape, shown
 from pliant.files.untrusted.opening import open_folder
 from pliant.files.untrusted.packing import LEFT_OUT, pack
@@ -162,6 +163,19 @@ def test_a_petabyte_of_nothing_is_left_out(job: Path, result: UntrustedPath) -> 
     assert b"without holes" in found[LEFT_OUT]
     assert measure(result) < 1 << 20
     remove(result)
+
+
+def test_many_files_of_holes_are_not_packed_as_terabytes(
+    job: Path, result: UntrustedPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MAX_HOLE_BYTES", 5 << 20)
+    for number in range(8):
+        with (job / "result" / f"hole-{number}").open("wb") as file:
+            file.truncate(2 << 20)
+    found = packed(result)
+
+    assert sum(map(len, found.values())) < 6 << 20
+    assert found[LEFT_OUT].count(b"too many holes") == 6
 
 
 @pytest.mark.parametrize("depth", [120, 1100])

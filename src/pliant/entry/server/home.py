@@ -14,6 +14,8 @@ from pathlib import Path
 
 from pliant.core.errors import Conflict, Unavailable
 from pliant.files.folder import write_whole
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.removal import remove
 
 SERVER_FILE = "server.json"
 STANDBY_FILE = "standby.json"
@@ -108,8 +110,8 @@ def open_home(path: Path, *, also: Path | None = None) -> Home:
     if also is not None:
         write_whole(also / "token", home.token.encode())
     home.uploads.mkdir(mode=0o700, exist_ok=True)
-    for left_over in home.uploads.iterdir():
-        left_over.unlink()
+    for left_over in list(home.uploads.iterdir()):
+        remove(UntrustedPath(home.uploads, left_over.name))
     (path / "jobs").mkdir(mode=0o700, exist_ok=True)
     (path / ADDRESS).mkdir(mode=0o700, exist_ok=True)
     return home

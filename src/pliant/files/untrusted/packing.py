@@ -18,16 +18,27 @@ from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import FoundEntry, walk
 
 LEFT_OUT: Final = "left-out.txt"
+MAX_HOLE_BYTES: Final = 1 << 30
+"""Of all files of an archive together: holes are packed as zeros, and cost their owner nothing."""
 _MAX_LINES: Final = 1000
 
 
 class LeftOut:
-    """What could not be packed, and why."""
+    """What could not be packed, and why; and how many bytes of holes were."""
 
     def __init__(self) -> None:
         self._name = LEFT_OUT
         self._lines: list[str] = []
         self._num_more = 0
+        self._hole_bytes = 0
+
+    def takes_holes(self, facts: os.stat_result) -> bool:
+        """Count the holes of a file, unless they are too many with those before."""
+        holes = max(0, facts.st_size - facts.st_blocks * 512)
+        if self._hole_bytes + holes > MAX_HOLE_BYTES:
+            return False
+        self._hole_bytes += holes
+        return True
 
     def avoid(self, name: str) -> None:
         """Take note of a name that is packed: the list gets another one. Names come in order."""
@@ -91,8 +102,9 @@ def _add_entry(
         left_out(name, error.strerror or str(error))
         return
     try:
-        if why := hollowness(file.facts) or ("its name is too long" if too_long(PurePosixPath(packed)) else ""):
-            left_out(name, why)
+        why = hollowness(file.facts) or ("its name is too long" if too_long(PurePosixPath(packed)) else "")
+        if why or not left_out.takes_holes(file.facts):
+            left_out(name, why or "there are too many holes in files before it; write it without holes")
             return
         if packed != name:
             left_out(name, "its name is packed as it stands here")
