@@ -62,7 +62,8 @@ def empty_trash(root: Path) -> None:
 
 
 def _remove_from(folder: int, name: str, root: Path) -> None:
-    _open_up(folder, "")
+    with suppress(OSError):
+        _allow_writing(folder)
     try:
         os.unlink(name, dir_fd=folder)
     except (IsADirectoryError, PermissionError):
@@ -152,11 +153,15 @@ def _open_up(folder: int, name: str) -> None:
     with suppress(OSError):
         place = open_beneath(folder, name, _PLACE)
         try:
-            mode = stat.S_IMODE(os.fstat(place).st_mode)
-            if mode & 0o700 != 0o700:
-                os.chmod(f"/proc/self/fd/{place}", mode | 0o700)
+            _allow_writing(place)
         finally:
             os.close(place)
+
+
+def _allow_writing(folder: int) -> None:
+    mode = stat.S_IMODE(os.fstat(folder).st_mode)
+    if mode & 0o700 != 0o700:
+        os.chmod(f"/proc/self/fd/{folder}", mode | 0o700)
 
 
 def _names(folder: int) -> list[str]:
