@@ -71,8 +71,9 @@ def test_a_program_gets_its_input_and_what_it_prints_goes_where_it_shall() -> No
 
 def test_a_program_that_ends_without_its_input_has_an_exit_code_all_the_same() -> None:
     assert Child().run(shell("exec 0<&-; exit 4", b"x" * 60_000), TailSink()) == 4
-    with pytest.raises(FileNotFoundError):
-        Child().run(ChildProgram(command=["/nowhere/program"]), TailSink())
+    out = TailSink()
+    assert Child().run(ChildProgram(command=["/nowhere/program"]), out) == 127
+    assert out.text == "/nowhere/program cannot be run: No such file or directory\n"
 
 
 def test_a_program_is_nice_and_leads_a_group_of_its_own() -> None:
@@ -94,6 +95,52 @@ def test_what_a_program_leaves_running_is_ended_and_its_pipe_is_not_awaited(tmp_
     out = TailSink()
     assert Child().run(shell(f"(sleep 600; echo late) & echo $! > {tmp_path}/pid; echo done"), out) == 0
     assert out.text == "done\n"
+    until(lambda: is_gone(tmp_path))
+
+
+DETACHES = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.closerange(0, 3)
+        open(sys.argv[1] + "/new", "w").write(str(os.getpid()))
+        os.rename(sys.argv[1] + "/new", sys.argv[1] + "/pid")
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+while not os.path.exists(sys.argv[1] + "/pid"):
+    time.sleep(0.001)
+exec(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("then", ["", "os.kill(os.getpid(), 9)", "time.sleep(600)"], ids=["ends", "dies", "is stopped"])
+def test_what_detaches_itself_is_ended_too(tmp_path: Path, then: str) -> None:
+    child = Child()
+    program = ChildProgram(command=[sys.executable, "-c", DETACHES, str(tmp_path), then])
+    if then.startswith("time"):
+
+        def stop() -> None:
+            until(lambda: noted(tmp_path))
+            child.stop("ada")
+
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        with pytest.raises(ChildStopped):
+            child.run(program, TailSink())
+        stopper.join()
+    else:
+        assert child.run(program, TailSink()) == (-9 if then else 0)
+    assert is_gone(tmp_path)
+
+
+def test_what_detaches_itself_ends_with_a_server_that_is_killed(tmp_path: Path) -> None:
+    script = f"import sys; sys.argv[1:] = [{str(tmp_path)!r}, 'time.sleep(600)']\n{DETACHES}"
+    server = subprocess.Popen([sys.executable, "-c", SERVER, script, ""])
+    until(lambda: noted(tmp_path))
+    server.send_signal(signal.SIGKILL)
+    server.wait()
     until(lambda: is_gone(tmp_path))
 
 

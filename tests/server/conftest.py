@@ -86,7 +86,7 @@ class Served:
         )
         self._rooms = ExitStack()
         children = ConfinedChildren(
-            home=home, env=allowed(os.environ), packages=base_environment().site, user_of=lambda _: None
+            home=home, env=allowed(os.environ), reads=base_environment().site, user_of=lambda _: None
         )
         self.environments = self._rooms.enter_context(
             open_environments(self.store.registry, self.clock, home, os.environ, self.people, children)

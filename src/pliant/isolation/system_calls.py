@@ -9,6 +9,7 @@ NEW_USER: Final = 0x10000000
 NEW_MOUNTS: Final = 0x00020000
 """CLONE_NEWNS."""
 
+_PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -61,6 +62,11 @@ def allow_looking_in() -> None:
 def adopt_orphans() -> None:
     """Become the parent of every process that this one or its children start, and that loses its own."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(number: int) -> None:
+    """Have this signal sent to this process when the thread that started it ends."""
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def refuse_new_privileges() -> None:

@@ -78,10 +78,11 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
     environment = world.requirements("tinything  >=1.0  # ours\nprething\ntorch\n")
     first, second = world.job(environment), world.job(environment, owner="bob")
     assert world.environments.problems(first.spec, str(world.code)) == ()
-    waits = world.status(first)
+    assert world.status(first) == Preparing(why="its requirements are being read")
+    waits = world.until_begun(first)
     assert isinstance(waits, Preparing)
     assert waits.why.startswith("building since ")
-    assert isinstance(world.status(second), Preparing)
+    assert isinstance(world.until_begun(second), Preparing)
     ready = world.until_known(first)
     assert isinstance(ready, Prepared), ready
     assert world.status(second) == ready, "both waited for one build"
@@ -94,7 +95,7 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
     assert ran.stdout.split() == ["1.0", "1.0", str(world.folders()[0] / "venv")]
 
     third = world.job(world.requirements("torch\n\ntinything>=1.0\nprething", "again.txt"))
-    assert world.status(third) == ready, "what means the same is the same"
+    assert world.until_begun(third) == ready, "what means the same is the same"
     ((view,), _) = world.environments.page(ADA, "", 10)
     assert (view.owner, view.state, view.python, view.why) == ("ada", "ready", ready.python, "")
     assert view.name == f"requirements-{view.key[:12]}-ada"
@@ -162,7 +163,7 @@ def test_a_broken_one_tells_what_the_builder_said_and_is_tried_again_for_the_nex
     assert "no slot was taken" in headline
     assert any("tinything==7" in line for line in said)
     assert isinstance(world.status(job), Unpreparable), "the same job is not built for again"
-    assert isinstance(world.status(world.job(environment)), Preparing), "but for a later one it is"
+    assert isinstance(world.until_begun(world.job(environment)), Preparing), "but for a later one it is"
 
 
 def test_a_build_can_be_begun_anew_as_soon_as_it_is_told_what_came_of_it(world: World, tmp_path: Path) -> None:
@@ -270,22 +271,23 @@ def test_everything_wrong_with_a_registration_is_told_at_once(world: World) -> N
 def test_what_a_killed_server_was_building_is_built_by_the_next(make_world: Callable[..., World]) -> None:
     world = make_world()
     job = world.job(world.requirements("tinything\n"))
-    assert isinstance(world.status(job), Preparing)
+    assert isinstance(world.until_begun(job), Preparing)
     world.builds.close()
     (build,) = (kept.noun for kept in world.store.registry.list(Build))
     assert build.state is BuildState.BUILDING
     (world.home / "environments" / "left-over" / "venv").mkdir(parents=True)
     world.open()
-    assert isinstance(world.status(job), Preparing), "somebody works on it again"
+    assert isinstance(world.until_begun(job), Preparing), "somebody works on it again"
     assert [folder.name for folder in world.folders()] == [build.name]
     assert isinstance(world.until_known(job), Prepared)
 
     world.builds.close()
     world.open()
-    assert isinstance(world.status(job), Prepared), "what is ready stays ready"
+    assert isinstance(world.until_begun(job), Prepared), "what is ready stays ready"
     assert isinstance(world.until_known(replace(job, id=JobId("job-9"))), Prepared)
     (world.folders()[0] / "venv" / "bin" / "python").unlink()
-    assert isinstance(world.status(world.job("requirements:requirements.txt")), Preparing), "unless it is gone"
+    gone = world.until_begun(world.job("requirements:requirements.txt"))
+    assert isinstance(gone, Preparing), "unless it is gone"
 
 
 def test_what_an_interpreter_does_not_say_in_time_is_not_awaited(tmp_path: Path) -> None:

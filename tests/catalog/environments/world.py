@@ -68,6 +68,7 @@ class World:
         self.builds.start()
 
     def close(self) -> None:
+        self.environments.close()
         self.builds.close()
         self.store.close()
 
@@ -91,6 +92,15 @@ class World:
 
     def status(self, job: Job) -> Preparation:
         return self.environments.status(job, str(self.code))
+
+    def until_begun(self, job: Job) -> Preparation:
+        """Ask until the requirements of a job were read."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (found := self.status(job)) == Preparing(why="its requirements are being read"):
+            assert time.monotonic() < deadline, found
+            self.done.wait(0.2)
+            self.done.clear()
+        return found
 
     def until_known(self, job: Job) -> Prepared | Unpreparable:
         """Ask whenever something is done, as control does."""

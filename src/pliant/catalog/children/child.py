@@ -1,10 +1,10 @@
-"""Runs a program and everything that it starts as one process group, and ends all of it together.
+"""Runs a program and everything that it starts below a supervisor, and ends all of it together.
 
-The group is killed when the program has ended, at the end of its time, and when it is stopped. A server that is killed
-cannot kill anybody: so the program's standard input is a pipe whose other end this process alone holds. The program
-watches it, and ends itself and its group when the pipe closes.
+All of it is ended when the program has ended, at the end of its time, when it is stopped, and when the server is
+killed: then the kernel tells the supervisor. A program's standard input is a pipe whose other end this process alone
+holds, so that a program of Pliant's can notice the end of the server, too.
 
-Why the group is killed before anybody waits for its leader: as long as nobody has, the leader's number is not given to
+Nobody waits for the supervisor before all signals to it are sent: as long as nobody has, its number is not given to
 another process, however long it has been dead. A grandchild that keeps the output pipe open is not waited for.
 """
 
@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 from pliant.catalog.children.sinks import Sink
+from pliant.catalog.children.supervisor import END_S, supervised
 
 NICENESS: Final = 10
 """Tasks and the server come first."""
-_MAX_NICENESS: Final = 19
+_END_S: Final = END_S + 10.0
 _CHUNK: Final = 1 << 16
 _NUM_LEFT: Final = 32
 """Pieces that are read after the end: more than a pipe holds, so that a grandchild that goes on writing is cut off."""
@@ -76,10 +77,12 @@ class Child:
             if self._stop_reason is None:
                 self._stop_reason = reason
             if self._process is not None:
-                _kill_group(self._process)
+                _end(self._process)
 
     def run(self, program: ChildProgram, out: Sink, err: Sink | None = None) -> int | None:
         """Run a program to its end; return its exit code, or None if it took too long.
+
+        A program that cannot be executed says so on its standard error and ends with exit code 127.
 
         Args:
             out: gets what it prints.
@@ -87,7 +90,7 @@ class Child:
 
         Raises:
             ChildStopped: it was stopped, before or meanwhile.
-            OSError: it cannot be started, or a sink cannot take what it prints.
+            OSError: no process can be started, or a sink cannot take what it prints.
         """
         with self._start(program, has_err=err is not None) as process:
             sinks = {stream: sink for stream, sink in ((process.stdout, out), (process.stderr, err)) if stream and sink}
@@ -97,10 +100,10 @@ class Child:
                     process.stdin.write(program.input)
                 is_in_time = _copy_until_end(process, sinks, program.limit_s)
             finally:
-                with self._lock:  # the number is the group's as long as nobody has waited for its leader
-                    _kill_group(process)
+                with self._lock:  # the number is the supervisor's as long as nobody has waited for it
                     self._process = None
-                code = process.wait()
+                    _end(process)
+                code = _wait_for(process)
             for stream, sink in sinks.items():
                 for _ in range(_NUM_LEFT):
                     if not (data := _read(stream)):
@@ -113,7 +116,7 @@ class Child:
         with self._lock:
             self._refuse_stopped()
             process = subprocess.Popen(
-                list(program.command),
+                supervised(program.command, niceness=program.niceness),
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -122,9 +125,6 @@ class Child:
                 env=program.env,
                 start_new_session=True,
             )
-            with suppress(ProcessLookupError):
-                niceness = os.getpriority(os.PRIO_PROCESS, 0) + program.niceness
-                os.setpriority(os.PRIO_PGRP, process.pid, min(niceness, _MAX_NICENESS))
             self._process = process
             return process
 
@@ -133,9 +133,18 @@ class Child:
             raise ChildStopped(self._stop_reason)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGTERM)
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> int:
+    """Return the exit code of a supervisor that was asked to end."""
+    try:
+        return process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _copy_until_end(process: subprocess.Popen[bytes], sinks: Mapping[IO[bytes], Sink], limit_s: float | None) -> bool:

@@ -31,7 +31,8 @@ CACHE: Final = ".cache"
 """Beside the folders of builds: what was fetched for environments that people may share. Persons' builds have none."""
 _TAIL_BYTES: Final = 64 << 10
 _MAX_SHOWN: Final = 100
-_SHARED: Final = 0o755
+_READABLE: Final = 0o755
+"""Tasks may run as another user than the one who built it; walls keep it from those who do not use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +111,7 @@ class EnvironmentBuilder:
         venv = folder / "venv"
         remove_strange(venv)
         self._isolation.make_folder(venv, user)
-        if user == AsBuilder():
-            venv.chmod(_SHARED)
+        venv.chmod(_READABLE)
         with work_folder(self.folder, self._isolation, user, index_files(self._env)) as home:
             cache = self._cache_for(user, home)
             spec = BuildSpec(

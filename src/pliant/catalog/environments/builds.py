@@ -101,6 +101,11 @@ class Builds:
         """Call `listener` whenever a build is done, from any thread."""
         self._listeners.append(listener)
 
+    def notify(self) -> None:
+        """Tell all listeners that something is done."""
+        for listener in self._listeners:
+            listener()
+
     def is_active(self, key: str) -> bool:
         """Tell whether a build waits, is built or is tried."""
         return self._builders.is_active(key) or self._probers.is_active(key)
@@ -289,5 +294,4 @@ class Builds:
             for queue in (self._builders, self._probers):
                 queue.release(key)  # from here on a listener can ask for it anew
         log.info("environment %.12s is %s%s", key, state.value, f": {outcome.reason}" if outcome.reason else "")
-        for listener in self._listeners:
-            listener()
+        self.notify()

@@ -11,6 +11,7 @@ from typing import Final
 from pliant.catalog.environments.builds import BuildRequest, Builds
 from pliant.catalog.environments.environment import Build, BuildState
 from pliant.catalog.environments.interpreters import EnvironmentNotFound
+from pliant.catalog.environments.readings import RequirementsReadings
 from pliant.catalog.environments.resolver import EnvironmentResolver
 from pliant.catalog.environments.source import Named, RequirementsFile, parse_source
 from pliant.catalog.sharing import (
@@ -60,6 +61,7 @@ class EnvironmentCatalog:
         self._builds = builds
         self._unknown_users = unknown_users
         self._resolver = EnvironmentResolver(registry=registry, builds=builds, env=env)
+        self._readings = RequirementsReadings(builds.notify)
         self._work: dict[JobId, BuildRequest] = {}
         """Of jobs that wait."""
         self._keys: dict[JobId, str] = {}
@@ -93,7 +95,10 @@ class EnvironmentCatalog:
         """Return how far the environment of a job is; begin with it if nobody has."""
         try:
             first = job.id not in self._keys
-            build = self._builds.ask(self._work_for(job, code), first=first)
+            work = self._work_for(job, code)
+            if work is None:
+                return Preparing(why="its requirements are being read")
+            build = self._builds.ask(work, first=first)
         except (EnvironmentNotFound, InvalidInput) as error:
             return Unpreparable(why=f"its environment {job.spec.environment!r} cannot be used any more: {error}")
         except OSError as error:
@@ -107,19 +112,32 @@ class EnvironmentCatalog:
         del self._work[job.id]
         return Prepared(python=build.python)
 
-    def _work_for(self, job: Job, code: str) -> BuildRequest:
+    def _work_for(self, job: Job, code: str) -> BuildRequest | None:
+        """Return what there is to do for a job; None while it is found out."""
         if job.id not in self._work:
-            source = parse_source(job.spec.environment or "")
-            if isinstance(source, Problem):
-                raise InvalidInput(source)
-            work = self._resolver.resolve(source, code, job.owner)
-            if isinstance(source, RequirementsFile):
-                self._name_for(work, job.owner)
+            work = self._resolve(job, code)
+            if work is None:
+                return None
             while len(self._work) >= _MAX_WAITING:
                 del self._work[next(iter(self._work))]  # it was stopped, or is looked for again
             self._work[job.id] = work
             self._keys[job.id] = work.key
         return self._work[job.id]
+
+    def _resolve(self, job: Job, code: str) -> BuildRequest | None:
+        source = parse_source(job.spec.environment or "")
+        if isinstance(source, Problem):
+            raise InvalidInput(source)
+        if not isinstance(source, RequirementsFile):
+            return self._resolver.resolve(source, code, job.owner)
+        work = self._readings.ask(job.id, lambda: self._resolver.resolve(source, code, job.owner))
+        if work is not None:
+            self._name_for(work, job.owner)
+        return work
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        self._readings.close()
 
     def _is_visible(self, name: str, visible: VisibleJobs | None) -> bool:
         kept = self._registry.get(Environment, name)

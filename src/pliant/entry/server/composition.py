@@ -67,15 +67,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     links, event_signal = LinkHub(), EventSignal()
     system_ids = SystemIds(registry, clock, settings.uids)
     people = open_people(registry, store.audit, clock, home, url=listener.url, login_fd=settings.login_fd, alone=alone)
-    children = ConfinedChildren(
-        home=home.path,
-        env=allowed(os.environ),
-        packages=base_environment().site,
-        user_of=system_ids.of,
-        hides=_homes(),
-        is_off=settings.isolation == "off",
-        required=settings.isolation == "required",
-    )
+    children = _children(settings, home, system_ids)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people, children))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name), children)
     stack.callback(data.close)
@@ -137,6 +129,18 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalC
         hides=_homes(),
     )
     return LocalCluster(AgentThread(agent, clock=clock, base_env=allowed({**QUIET, **os.environ}, settings.pass_env)))
+
+
+def _children(settings: ServerSettings, home: Home, system_ids: SystemIds) -> ConfinedChildren:
+    return ConfinedChildren(
+        home=home.path,
+        env=allowed(os.environ, settings.pass_env),
+        user_of=system_ids.of,
+        reads=(*base_environment().site, *settings.may_read),
+        hides=_homes(),
+        is_off=settings.isolation == "off",
+        required=settings.isolation == "required",
+    )
 
 
 def _homes() -> tuple[str, ...]:

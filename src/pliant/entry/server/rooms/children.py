@@ -27,8 +27,8 @@ class ConfinedChildren:
     """What of the server's environment all of them get."""
     user_of: Callable[[str], RunAs | None]
     """Whom the processes of a person run as; None: the server's own user."""
-    packages: tuple[str, ...] = ()
-    """Folders of the server's own packages, which all of them may read."""
+    reads: tuple[str, ...] = ()
+    """Folders that all of them may read: the server's own packages, and what the operator allows."""
     hides: tuple[str, ...] = ()
     """More folders of which those that run people's code see nothing but what they are given."""
     is_off: bool = False
@@ -41,7 +41,7 @@ class ConfinedChildren:
         confinement = Confinement(
             user=self._run_as(reach.user),
             writes=(str(reach.home), *reach.writes),
-            reads=tuple(dict.fromkeys((*reach.reads, *self.packages))),
+            reads=tuple(dict.fromkeys((*reach.reads, *self.reads))),
             hides=(str(self.home), *(self.hides if reach.runs_strangers else ())),
             required=self.required and reach.user != AsServer(),
         )

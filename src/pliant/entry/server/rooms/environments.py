@@ -45,9 +45,11 @@ def open_environments(
     )
     builds = Builds(registry=registry, clock=clock, builder=builder)
     builds.start()
+    catalog = EnvironmentCatalog(registry=registry, clock=clock, env=env, builds=builds, unknown_users=unknown_users)
     try:
-        yield EnvironmentCatalog(registry=registry, clock=clock, env=env, builds=builds, unknown_users=unknown_users)
+        yield catalog
     finally:
+        catalog.close()
         builds.close()
 
 
