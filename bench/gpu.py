@@ -116,7 +116,7 @@ def task(name: str, pipe: Connection) -> None:
             membership.deliver(pipe.recv())
 
     membership = TaskMembership(
-        job_id=JobId("bench"), task_id=TaskId(name), pid=os.getpid(), host="127.0.0.1", send=send
+        job_id=JobId("bench"), task_id=TaskId(name), pid=os.getpid(), host="127.0.0.1", key=b"bench", send=send
     )
     threading.Thread(target=listen, daemon=True).start()
     context = standalone_context()

@@ -19,7 +19,15 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is impo
 _PATIENCE_S: Final = 20.0
 """For a busy machine; it takes milliseconds."""
 _TEARDOWN_S: Final = 60.0
-_OF_TRAININGS: Final = ("pliant-form-", "pliant-close-", "pliant-stage-", "pliant-abort-", "pliant-rendezvous-", "job-")
+_OF_TRAININGS: Final = (
+    "pliant-form-",
+    "pliant-close-",
+    "pliant-stage-",
+    "pliant-abort-",
+    "pliant-rendezvous-",
+    "pliant-transfer-",
+    "job-",
+)
 
 
 @pytest.fixture(autouse=True)

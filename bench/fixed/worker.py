@@ -163,7 +163,9 @@ def _surround(seat: Seat, pipe: Connection) -> None:
             host, port = pipe.recv()
             membership.deliver(Form(generation=1, members=members, host=host, port=port))
 
-    membership = TaskMembership(job_id=JobId("job-1"), task_id=me, pid=os.getpid(), host=LOOPBACK, send=send)
+    membership = TaskMembership(
+        job_id=JobId("job-1"), task_id=me, pid=os.getpid(), host=LOOPBACK, key=b"bench", send=send
+    )
     TRAIN_CONTEXT.set(
         TrainContext(membership=membership, clock=time.monotonic, now=time.time, virtual_workers=seat.num_parts)
     )

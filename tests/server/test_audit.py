@@ -120,6 +120,8 @@ def test_a_body_that_is_too_long_and_a_bug_are_written(server: Served) -> None:
 
 
 def test_a_control_link_that_is_refused_is_written_and_one_that_opens_is_not(server: Served) -> None:
+    server.submit()
+    server.tick()
     with connect(server.link_url("job-1.1"), additional_headers=server.link_headers("job-1")):
         pass
     for task, headers in (("job-1.1", server.link_headers("job-2")), ("job-1.1", {}), ("%00secret", {})):
@@ -127,7 +129,7 @@ def test_a_control_link_that_is_refused_is_written_and_one_that_opens_is_not(ser
             pass
     with pytest.raises(InvalidStatus), connect(f"ws://{server.address}/v1/elsewhere?task=job-1.1"):
         pass
-    assert entries(server) == [
+    assert entries(server)[1:] == [
         ("", "LINK /v1/link", "job-1.1", 401),
         ("", "LINK /v1/link", "job-1.1", 401),
         ("", "LINK /v1/link", "", 401),

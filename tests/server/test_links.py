@@ -12,7 +12,7 @@ from websockets.sync.client import ClientConnection, connect
 from pliant.api.link import MAX_FRAME_BYTES, decode_to_task, encode
 from pliant.core.job import TaskId
 from pliant.core.lifecycle import TaskState
-from pliant.core.link import Abandon, Dismiss, Form, FromTask, Hello, Note, Pulse, Ready, Stored
+from pliant.core.link import Abandon, Form, FromTask, Hello, Note, Pulse, Ready, Stored
 from pliant.core.ports import EventFilter
 
 Served = Any
@@ -52,18 +52,37 @@ def test_a_task_says_hello_is_heard_and_is_told(
     assert form.members == (TASK,)
 
 
-def test_a_stranger_is_dismissed(server: Served, eventually: Eventually) -> None:
-    with connect(server.link_url("job-5.1"), additional_headers=server.link_headers("job-5")) as link:
-        say(link, Hello(task_id=TaskId("job-5.1"), pid=1))
+def refusal(server: Served, task_id: str, headers: dict[str, str]) -> tuple[int, str]:
+    """Return status and text of the answer, with the id of the task left out."""
+    with pytest.raises(InvalidStatus) as refused, connect(server.link_url(task_id), additional_headers=headers):
+        pass
+    response = refused.value.response
+    return response.status_code, (response.body or b"").decode().replace(task_id, "TASK")
 
-        def told() -> str | bytes | None:
-            server.tick()
-            try:
-                return link.recv(timeout=0.05)
-            except TimeoutError:
-                return None
 
-        assert isinstance(decode_to_task(eventually(told)), Dismiss)
+def test_the_token_of_a_job_opens_no_link_of_a_task_that_it_does_not_have(server: Served) -> None:
+    server.submit()
+    server.tick()
+    own, another = server.link_headers("job-1"), server.link_headers("job-5")
+
+    wrong = refusal(server, TASK, another)
+    refusals = [refusal(server, task, own) for task in ("job-1.2", "job-1.999", "job-1.", "job-1.1.1", "job-1.1%00")]
+
+    assert wrong[0] == 401
+    assert [status for status, _ in refusals] == [401] * 5
+    assert refusals[0] == refusal(server, "job-5.1", another) == refusal(server, "job-1.2", another) == wrong
+
+
+def test_the_link_of_a_task_that_has_ended_is_closed_for_good(
+    server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually
+) -> None:
+    say(open_link(), Hello(task_id=TASK, pid=1))
+    before = refusal(server, "job-1.2", server.link_headers("job-1"))
+    server.cluster.exit(TASK, 1)
+
+    eventually(lambda: (server.tick(), server.store.tasks()[0].ended)[1])
+
+    assert refusal(server, TASK, server.link_headers("job-1")) == before
 
 
 @pytest.mark.parametrize("token", [None, "Bearer wrong", "Bearer the-token"])

@@ -99,7 +99,9 @@ def _live(rank: int, pipe: Connection, function: Callable[..., Any], arguments: 
             membership.deliver(pipe.recv())
 
     me = TaskId(f"crew.{rank}")
-    membership = TaskMembership(job_id=JobId("crew"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=send)
+    membership = TaskMembership(
+        job_id=JobId("crew"), task_id=me, pid=os.getpid(), host="127.0.0.1", key=b"crew", send=send
+    )
     threading.Thread(target=listen, daemon=True).start()
     context = standalone_context()
     context.membership, context.standalone = membership, False

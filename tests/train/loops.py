@@ -178,7 +178,9 @@ def training_context(heard: list[FromTask] | None = None) -> Iterator[TrainConte
             membership.deliver(Form(generation=num_formed, members=(me,), host="", port=0))
 
     me = TaskId("job-1.1")
-    membership = TaskMembership(job_id=JobId("job-1"), task_id=me, pid=1, host="127.0.0.1", send=send)
+    membership = TaskMembership(
+        job_id=JobId("job-1"), task_id=me, pid=1, host="127.0.0.1", key=b"the key of job-1", send=send
+    )
     context = standalone_context()
     context.membership, context.result_dir, context.standalone = membership, None, False
     token = TRAIN_CONTEXT.set(context)

@@ -103,7 +103,7 @@ from pliant.train.group.collectives import GroupSpec, connect
 device = torch.device("cuda", 1)
 torch.cuda.set_device(device)
 print("here", flush=True)
-spec = GroupSpec(number=1, rank=1, size=2, host="127.0.0.1", device=device)
+spec = GroupSpec(number=1, rank=1, size=2, host="127.0.0.1", key=b"gpu", device=device)
 group = connect(spec, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
 group.all_reduce([torch.ones(1, device=device)], is_lost=lambda: False)
 print("connected", flush=True)
@@ -114,7 +114,7 @@ sys.stdin.read()
 @needs_two
 @pytest.mark.parametrize("end", [lambda group: group.abort(), lambda group: None], ids=["aborted", "given up"])
 def test_nccl_does_not_wait_for_a_process_that_stands_still(end: Callable[[Group], None]) -> None:
-    rendezvous = RendezvousServer("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1", key=b"gpu")
     command = [sys.executable, "-c", PEER, str(rendezvous.port)]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as peer:
@@ -122,7 +122,7 @@ def test_nccl_does_not_wait_for_a_process_that_stands_still(end: Callable[[Group
             assert peer.stdout is not None
             assert peer.stdout.readline() == "here\n"  # who connects does not wait long for one that still imports
             device = torch.device("cuda", 0)
-            spec = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1", device=device)
+            spec = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1", key=b"gpu", device=device)
             group = connect(spec, address=("127.0.0.1", rendezvous.port), prefix="1")
             group.all_reduce([torch.ones(1, device=device)], is_lost=never)
             assert peer.stdout.readline() == "connected\n"

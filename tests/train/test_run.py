@@ -22,7 +22,9 @@ ME = TaskId("job-1.1")
 def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FromTask]]:
     """Surround the script as a lone task of a job; return what it tells."""
     messages: list[FromTask] = []
-    membership = TaskMembership(job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", send=messages.append)
+    membership = TaskMembership(
+        job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", key=b"the key of job-1", send=messages.append
+    )
     membership.deliver(Form(generation=1, members=(ME,), host="", port=0))
     context = TrainContext(membership=membership, clock=time.monotonic, now=time.time)
     token = TRAIN_CONTEXT.set(context)
@@ -106,7 +108,9 @@ def train_in_new_surroundings(**options: Any) -> tuple[torch.nn.Module, Run, lis
 
 
 def lone() -> TrainContext:
-    membership = TaskMembership(job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", send=lambda _message: None)
+    membership = TaskMembership(
+        job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", key=b"the key of job-1", send=lambda _message: None
+    )
     membership.deliver(Form(generation=1, members=(ME,), host="", port=0))
     return TrainContext(membership=membership, clock=time.monotonic, now=time.time)
 

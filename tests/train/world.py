@@ -120,7 +120,9 @@ class World:
         def send(message: FromTask) -> None:
             self._receive(task_id, message)
 
-        membership = TaskMembership(job_id=JOB, task_id=task_id, pid=1, host="127.0.0.1", send=send)
+        membership = TaskMembership(
+            job_id=JOB, task_id=task_id, pid=1, host="127.0.0.1", key=b"the key of job-1", send=send
+        )
         context = copy_context()
         thread = threading.Thread(target=context.run, args=(self._live, task_id), name=str(task_id), daemon=True)
         self.actors[task_id] = Actor(membership, thread)

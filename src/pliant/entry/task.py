@@ -23,6 +23,7 @@ from pliant.files import step_file
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
 from pliant.train.determinism import limit_threads
 from pliant.train.errors import Departed
+from pliant.train.group.handshake import job_key
 from pliant.train.group.membership import TaskMembership
 from pliant.train.link.link import Link, PulseSettings
 from pliant.train.link.server_address import ServerAddress
@@ -55,6 +56,7 @@ def main(argv: Sequence[str]) -> int:
         task_id=environment.task_id,
         pid=os.getpid(),
         host=node.host,
+        key=job_key(training.token),
         send=send,
         on_commit=notes.write,
     )

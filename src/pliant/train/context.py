@@ -64,7 +64,9 @@ def standalone_context() -> TrainContext:
         return None
 
     me = TaskId("alone")
-    membership = TaskMembership(job_id=JobId("alone"), task_id=me, pid=os.getpid(), host="127.0.0.1", send=discard)
+    membership = TaskMembership(
+        job_id=JobId("alone"), task_id=me, pid=os.getpid(), host="127.0.0.1", key=b"", send=discard
+    )
     membership.deliver(Form(generation=1, members=(me,), host="", port=0))
     folders = TaskFolders.from_env(os.environ)
     return TrainContext(

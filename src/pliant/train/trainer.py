@@ -89,7 +89,7 @@ class Trainer:
         engine, membership = self.engine, self.context.membership
         membership.device = engine.device
         if not self.context.standalone:  # else no other task comes to meet this one
-            self._rendezvous = RendezvousServer(membership.host)
+            self._rendezvous = RendezvousServer(membership.host, key=membership.key)
             membership.announce_ready(
                 Ready(
                     host=self._rendezvous.host,

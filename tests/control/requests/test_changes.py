@@ -96,7 +96,7 @@ def test_a_task_gets_the_documented_environment(world: World, tmp_path: Path) ->
     assert order.env["PLIANT_AUDIT"] == "1"
     assert (order.env["MINE"], order.env["TASK_JOB_ID"]) == ("1", "job-1")
     assert world.control.verify_task("job-1.1", token)
-    assert world.control.verify_task("job-1.2", token)
+    assert not world.control.verify_task("job-1.2", token), "there is no such task"
     assert not world.control.verify_task("job-2.1", token)
     assert not world.control.verify_task("job-1.1", token[:-1])
     assert not world.control.verify_task("", "")

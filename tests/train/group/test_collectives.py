@@ -22,6 +22,7 @@ from pliant.train.group.staged import StagedBackend
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 30.0
+KEY = b"the key of job-1"
 Result = TypeVar("Result")
 
 
@@ -68,11 +69,11 @@ def patient_gloo() -> Iterator[None]:
 @contextmanager
 def groups_of(*hosts: str, number: int = 1) -> Iterator[list[Group]]:
     """Connect one member for every host, at a rendezvous of the first."""
-    rendezvous = RendezvousServer(hosts[0])
+    rendezvous = RendezvousServer(hosts[0], key=KEY)
     address = (rendezvous.host, rendezvous.port)
 
     def member(rank: int) -> Callable[[], Group]:
-        spec = GroupSpec(number=number, rank=rank, size=len(hosts), host=hosts[rank])
+        spec = GroupSpec(number=number, rank=rank, size=len(hosts), host=hosts[rank], key=KEY)
         return lambda: connect(spec, address=address, prefix=f"job-1/{number}")
 
     with patient_gloo():
@@ -140,7 +141,7 @@ def test_every_collective_gives_every_member_what_it_should(hosts: tuple[str, ..
 
 
 def test_a_group_of_one_does_nothing_and_needs_no_rendezvous() -> None:
-    group = connect(GroupSpec(number=4, rank=0, size=1, host="127.0.0.1"), address=("", 0), prefix="job-1/4")
+    group = connect(GroupSpec(number=4, rank=0, size=1, host="127.0.0.1", key=KEY), address=("", 0), prefix="job-1/4")
     tensor = torch.ones(2)
 
     group.wait_for(group.start_all_reduce(tensor), is_lost=never)
@@ -187,8 +188,8 @@ def test_what_was_dropped_cannot_be_used() -> None:
 
 
 def test_a_rendezvous_that_died_is_noticed_while_forming() -> None:
-    rendezvous = RendezvousServer("127.0.0.1")
-    spec = GroupSpec(number=3, rank=1, size=2, host="127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1", key=KEY)
+    spec = GroupSpec(number=3, rank=1, size=2, host="127.0.0.1", key=KEY)
     connecting = threading.Event()
 
     def is_cancelled() -> bool:
@@ -213,9 +214,10 @@ def test_a_rendezvous_that_died_is_noticed_while_forming() -> None:
 
 
 def test_an_address_that_is_not_this_machines_is_named_with_what_to_do() -> None:
-    rendezvous = RendezvousServer("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1", key=KEY)
     right, wrong = (
-        GroupSpec(number=1, rank=rank, size=2, host=host) for rank, host in enumerate(("127.0.0.1", "192.0.2.7"))
+        GroupSpec(number=1, rank=rank, size=2, host=host, key=KEY)
+        for rank, host in enumerate(("127.0.0.1", "192.0.2.7"))
     )
     is_cancelled = threading.Event()
 
@@ -241,7 +243,7 @@ from pliant.train.group.collectives import GroupSpec, connect
 
 collectives._MESH_TIMEOUT_S = float(sys.argv[2])
 print("here", flush=True)
-spec = GroupSpec(number=1, rank=1, size=2, host="127.0.0.1")
+spec = GroupSpec(number=1, rank=1, size=2, host="127.0.0.1", key=b"the key of job-1")
 group = connect(spec, address=("127.0.0.1", int(sys.argv[1])), prefix="1")
 group.all_reduce([torch.ones(1)], is_lost=lambda: False)
 group.receive(torch.ones(1), 0)
@@ -253,13 +255,13 @@ sys.stdin.read()
 @contextmanager
 def stopped_peer() -> Iterator[Group]:
     """Yield a group whose other member is a process that was stopped in it."""
-    rendezvous = RendezvousServer("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1", key=KEY)
     command = [sys.executable, "-c", PEER, str(rendezvous.port), str(PATIENCE_S)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as peer:
         try:
             assert peer.stdout is not None
             assert peer.stdout.readline() == "here\n"  # who connects does not wait long for one that still imports
-            spec = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1")
+            spec = GroupSpec(number=1, rank=0, size=2, host="127.0.0.1", key=KEY)
             with patient_gloo():
                 group = connect(spec, address=("127.0.0.1", rendezvous.port), prefix="1")
             group.all_reduce([torch.ones(1)], is_lost=never)

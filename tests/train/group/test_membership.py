@@ -14,6 +14,7 @@ from pliant.train.group.membership import TaskMembership
 from pliant.train.group.rendezvous import RendezvousServer
 
 JOB, ME, OTHER = JobId("job-1"), TaskId("job-1.1"), TaskId("job-1.2")
+KEY = b"the key of job-1"
 
 
 class Told(TaskMembership):
@@ -21,7 +22,7 @@ class Told(TaskMembership):
 
     def __init__(self, task_id: TaskId = ME) -> None:
         self.sent: list[FromTask] = []
-        super().__init__(job_id=JOB, task_id=task_id, pid=7, host="127.0.0.1", send=self.sent.append)
+        super().__init__(job_id=JOB, task_id=task_id, pid=7, host="127.0.0.1", key=KEY, send=self.sent.append)
 
     def form(self, number: int, *members: TaskId, port: int = 0) -> None:
         self.deliver(Form(generation=number, members=members, host="127.0.0.1", port=port))
@@ -89,7 +90,7 @@ def test_generation_that_did_not_connect_is_tried_again_when_it_is_announced_aga
     membership = Told()
     membership.form(1, ME)
     membership.train(step=3)
-    rendezvous = RendezvousServer("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1", key=KEY)
 
     for attempt in (1, 2):
         membership.form(2, ME, OTHER, port=rendezvous.port)
@@ -181,7 +182,7 @@ def test_hello_repeats_where_a_ready_task_listens() -> None:
 
 def test_two_tasks_meet_at_the_first_one_s_rendezvous(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collectives, "_MESH_TIMEOUT_S", 30.0)  # no server is here that announces it again
-    rendezvous = RendezvousServer("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1", key=KEY)
     both = Told(ME), Told(OTHER)
     for membership in both:
         membership.form(1, ME, OTHER, port=rendezvous.port)

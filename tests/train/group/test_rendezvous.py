@@ -9,16 +9,19 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pliant.train.errors import GenerationLost, TrainingError
-from pliant.train.group.rendezvous import RendezvousServer, pack, unpack
+from pliant.train.group.handshake import PeerName
+from pliant.train.group.rendezvous import RendezvousServer
 from pliant.train.group.rendezvous_client import RendezvousClient
 
+KEY = b"the key of job-1"
+NAME = PeerName(group="g1", member="0")
 PROMPT_S = 5.0
 """Generous for a busy machine; what it replaces took 20 s and more."""
 
 
 @pytest.fixture
 def rendezvous() -> Iterator[RendezvousServer]:
-    made = RendezvousServer("127.0.0.1")
+    made = RendezvousServer("127.0.0.1", key=KEY)
     yield made
     made.close()
 
@@ -26,11 +29,11 @@ def rendezvous() -> Iterator[RendezvousServer]:
 def connect(
     at: RendezvousServer,
     *,
-    prefix: str = "g1",
+    name: PeerName = NAME,
     timeout_s: float = 30.0,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> RendezvousClient:
-    return RendezvousClient((at.host, at.port), prefix=prefix, timeout_s=timeout_s, is_cancelled=is_cancelled)
+    return RendezvousClient((at.host, at.port), key=KEY, name=name, timeout_s=timeout_s, is_cancelled=is_cancelled)
 
 
 def lost_in(action: Callable[[], object]) -> tuple[str, float]:
@@ -56,7 +59,11 @@ def in_thread(action: Callable[[], object]) -> tuple[threading.Thread, list[obje
 
 
 def test_a_value_is_waited_for_until_somebody_sets_it(rendezvous: RendezvousServer) -> None:
-    with connect(rendezvous) as first, connect(rendezvous) as second, connect(rendezvous, prefix="g2") as other:
+    with (
+        connect(rendezvous) as first,
+        connect(rendezvous) as second,
+        connect(rendezvous, name=PeerName(group="g2", member="0")) as other,
+    ):
         other.set("b", b"of another generation")
         second.set("a", b"\x00\xff" * 1000)
         thread, results = in_thread(lambda: first.get("a", "b"))
@@ -76,7 +83,7 @@ def test_an_answer_that_does_not_fit_into_the_connection_at_once_comes_whole(mon
 
     monkeypatch.setattr("pliant.train.group.rendezvous._listen", narrow)
     keys = [f"member {number}" for number in range(40)]
-    rendezvous = RendezvousServer("127.0.0.1")
+    rendezvous = RendezvousServer("127.0.0.1", key=KEY)
     with connect(rendezvous) as waiting, connect(rendezvous) as client:
         thread, results = in_thread(lambda: waiting.get(*keys))
         for number, key in enumerate(keys):
@@ -89,7 +96,7 @@ def test_an_answer_that_does_not_fit_into_the_connection_at_once_comes_whole(mon
 
 
 def test_a_rendezvous_that_nobody_listens_at_is_an_error_at_once() -> None:
-    gone = RendezvousServer("127.0.0.1")
+    gone = RendezvousServer("127.0.0.1", key=KEY)
     gone.close()
 
     message, took_s = lost_in(lambda: connect(gone))
@@ -112,7 +119,7 @@ def test_who_waits_notices_that_the_rendezvous_ends(rendezvous: RendezvousServer
 
 
 def test_one_that_is_forgotten_stops_listening() -> None:
-    forgotten = RendezvousServer("127.0.0.1")
+    forgotten = RendezvousServer("127.0.0.1", key=KEY)
     port = forgotten.port
     thread = next(t for t in threading.enumerate() if t.name == f"pliant-rendezvous-{port}")
 
@@ -126,10 +133,11 @@ def test_one_that_listens_and_says_nothing_is_given_up_when_the_generation_is() 
     is_cancelled = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = silent.getsockname()
-        with RendezvousClient(address, prefix="g1", timeout_s=60, is_cancelled=is_cancelled.is_set) as client:
-            thread, results = in_thread(lambda: client.get("a"))
-            is_cancelled.set()
-            thread.join(PROMPT_S)
+        thread, results = in_thread(
+            lambda: RendezvousClient(address, key=KEY, name=NAME, timeout_s=60, is_cancelled=is_cancelled.is_set)
+        )
+        is_cancelled.set()
+        thread.join(PROMPT_S)
 
     assert [str(result) for result in results] == ["the coordinator gave this generation up"]
 
@@ -179,17 +187,9 @@ def test_the_address_of_another_machine_cannot_be_listened_at() -> None:
     with pytest.raises(
         TrainingError, match=r"cannot listen at 192\.0\.2\.7: this machine has no such address.*PLIANT_HOST"
     ):
-        RendezvousServer("192.0.2.7")
+        RendezvousServer("192.0.2.7", key=KEY)
 
 
 def test_a_name_that_means_nothing_cannot_be_listened_at() -> None:
     with pytest.raises(TrainingError, match=r"cannot listen at no host at all: .*PLIANT_HOST"):
-        RendezvousServer("no host at all")
-
-
-def test_a_frame_is_its_length_and_its_parts_each_after_its_own() -> None:
-    frame = pack([b"set", b"a", b"xy"])
-
-    assert frame == b"\0\0\0\x12\0\0\0\x03set\0\0\0\x01a\0\0\0\x02xy"
-    assert len(frame) == 22
-    assert unpack(frame[4:]) == [b"set", b"a", b"xy"]
+        RendezvousServer("no host at all", key=KEY)

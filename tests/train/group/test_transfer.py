@@ -12,11 +12,12 @@ from pliant.train.errors import GenerationLost
 from pliant.train.group.transfer import Channels
 
 PATIENCE_S = 30.0
+KEY = b"the key of job-1"
 
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Channels, Channels]]:
-    first, second = Channels(rank=0, host="127.0.0.1"), Channels(rank=1, host="127.0.0.1")
+    first, second = Channels(rank=0, host="127.0.0.1", key=KEY), Channels(rank=1, host="127.0.0.1", key=KEY)
     for one in (first, second):
         one.set_peers([first.address, second.address])
     yield first, second

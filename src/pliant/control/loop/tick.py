@@ -138,8 +138,13 @@ class Control:
         self._inbox.wake()
 
     def verify_task(self, task_id: str, token: str) -> bool:
-        """Tell whether a token opens the control link to this task."""
-        return verify_task(self.settings.secret, task_id, token)
+        """Tell whether a token opens the control link to this task: it is that of its job, and the task lives.
+
+        Takes no lock, since the thread that reads the links must not wait for a decision.
+        """
+        live = self._ledger.get(job_of(task_id))
+        task = live.tasks.get(TaskId(task_id)) if live is not None else None
+        return verify_task(self.settings.secret, task_id, token) and task is not None and not task.ended
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` after events were stored, from any thread; returns what ends it."""

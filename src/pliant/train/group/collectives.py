@@ -18,6 +18,7 @@ import torch
 
 from pliant.train.errors import GenerationLost
 from pliant.train.group.gloo import CollectiveBackend, GlooBackend, Operation
+from pliant.train.group.handshake import PeerName
 from pliant.train.group.nccl import NcclBackend, is_usable
 from pliant.train.group.rendezvous_client import RendezvousClient
 from pliant.train.group.staged import StagedBackend
@@ -180,6 +181,8 @@ class GroupSpec:
     size: int
     host: str
     """This task's own address, at which the other members reach it."""
+    key: bytes = field(repr=False)
+    """The job's; members prove to each other that they hold it."""
     device: torch.device | None = None
     """Where the gradients live."""
 
@@ -200,9 +203,13 @@ def connect(
     channels: Channels | None = None
     gloo: GlooBackend | None = None
     try:
-        channels = Channels(rank=rank, host=spec.host)
+        channels = Channels(rank=rank, host=spec.host, key=spec.key)
         with RendezvousClient(
-            address, prefix=prefix, timeout_s=CONNECT_TIMEOUT_S, is_cancelled=is_cancelled
+            address,
+            key=spec.key,
+            name=PeerName(group=prefix, member=str(rank)),
+            timeout_s=CONNECT_TIMEOUT_S,
+            is_cancelled=is_cancelled,
         ) as rendezvous:
             rendezvous.set(f"member/{rank}", json.dumps([_gpu(spec.device), channels.address]).encode())
             members = [json.loads(answer) for answer in rendezvous.get(*(f"member/{other}" for other in range(size)))]

@@ -6,19 +6,16 @@ Facts of gloo that shape this file:
 - but an operation that had begun to write to a peer that went away, and waits for nothing else, never ends: it keeps
   two threads and its tensor until its time-out. Its group is closed late (`num_closing_groups` counts it until then);
 - a dead peer is seen as a closed connection by its neighbours only, and the others see it when those close theirs;
-- an operation that was given up may still write into its tensor until the connections are shut down.
+- an operation that was given up may still write into its tensor until the connections are shut down;
+- it takes in whoever connects. So its port is closed to new connections once all members are connected, and the members
+  compare their connections at the rendezvous: one that does not lead to a member is shut down before it is used.
 
 Private names of c10d are used in this room only here and in `pliant.train.group.nccl`.
 """
 
-import contextlib
 import gc
-import os
-import socket
-import stat
-import struct
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -26,6 +23,7 @@ import torch
 from torch._C import _distributed_c10d
 
 from pliant.train.errors import GenerationLost
+from pliant.train.group.mesh import Mesh
 from pliant.train.group.rendezvous_client import RendezvousClient
 
 _c10d: Any = _distributed_c10d
@@ -35,9 +33,6 @@ _OPERATION_TIMEOUT: Final = timedelta(hours=2)
 """The coordinator notices hangs long before. This frees what gloo would keep for ever; no step may take longer."""
 _POLL: Final = timedelta(milliseconds=50)
 _NUM_THREADS: Final = 2
-
-_Connection = tuple[Any, Any]
-"""Both ends of a TCP connection, as the socket module writes them."""
 
 
 class Operation(Protocol):
@@ -111,14 +106,25 @@ class GlooBackend(C10dBackend):
         try:
             options = _c10d.ProcessGroupGloo._Options()
             options._timeout = timedelta(seconds=timeout_s)
-            options._devices = [_c10d.ProcessGroupGloo.create_device(hostname=host)]
+            options._devices = [_c10d.ProcessGroupGloo.create_device(hostname=host, lazy_init=False)]
             options._threads = _NUM_THREADS
             self._backend: Any = _c10d.ProcessGroupGloo(store, rank, size, options)
             self._backend._set_default_timeout(_OPERATION_TIMEOUT)
         except RuntimeError as error:
             raise GenerationLost(_advice(host, error)) from None
         self._store = store  # c10d keeps a pointer to it, not its Python half
-        self._connections = _connections(store.sent, store.received)
+        self._mesh = Mesh(sent=store.sent, received=store.received)
+        self._mesh.close_ports()
+        self._compare_ends(rendezvous, rank=rank, size=size)
+
+    def _compare_ends(self, rendezvous: RendezvousClient, *, rank: int, size: int) -> None:
+        """Shut down what leads to no member."""
+        others = [f"mesh/{other}" for other in range(size) if other != rank]
+        rendezvous.set(f"mesh/{rank}", self._mesh.ends())
+        num_found = self._mesh.keep(rendezvous.get(*others))
+        if num_found < size - 1:
+            self.abort()
+            raise GenerationLost(f"gloo connected with {num_found} of {size - 1} other members and somebody else")
 
     def _start(self, begin: Callable[[Any], Any]) -> Operation:
         backend = self._backend
@@ -130,7 +136,7 @@ class GlooBackend(C10dBackend):
             raise GenerationLost(first_line(error)) from None
 
     def abort(self) -> None:
-        shut_down(self._connections)
+        self._mesh.shut_down()
 
     def close(self) -> None:
         forgotten = weakref.ref(self._backend)
@@ -210,77 +216,3 @@ def _advice(host: str, error: RuntimeError) -> str:
             f"address of this machine that the others reach"
         )
     return f"{text}; my address is {host} (PLIANT_HOST): all machines of a job must reach each other"
-
-
-# -- which connections are a group's -----------------------------------------------------------------------------------
-
-
-def _connections(sent: dict[str, bytes], received: dict[str, bytes]) -> frozenset[_Connection]:
-    """Return the connections between this task and the other members.
-
-    What gloo sends through the store holds the address that a member listens at, as the kernel writes it. A connection
-    that ends at such an address of a peer, or begins at this task's, belongs to the group: they have no other use.
-    """
-    mine, theirs = b"|".join(sent.values()), b"|".join(received.values())
-    found = set()
-    for connection in _open_sockets():
-        ends = _ends(connection)
-        if ends and (_sockaddr(connection, ends[0]) in mine or _sockaddr(connection, ends[1]) in theirs):
-            found.add(ends)
-    return frozenset(found)
-
-
-def shut_down(connections: frozenset[_Connection]) -> int:
-    """Shut down those of this process's sockets that are these very connections; return how many were."""
-    num = 0
-    for connection in _open_sockets() if connections else ():
-        if _ends(connection) in connections:
-            with contextlib.suppress(OSError):  # the peer was faster
-                connection.shutdown(socket.SHUT_RDWR)
-                num += 1
-    return num
-
-
-def _open_sockets() -> Iterator[socket.socket]:
-    """Yield a second handle of every socket of this process, one after the other.
-
-    While it is open, the number of the socket cannot be used for another one; closing it does not close the socket.
-    """
-    for number in _descriptors():
-        try:
-            if not stat.S_ISSOCK(os.fstat(number).st_mode):
-                continue
-            handle = os.dup(number)
-        except OSError:  # closed since it was listed
-            continue
-        try:
-            found = socket.socket(fileno=handle)
-        except OSError:  # of a kind that Python does not know
-            os.close(handle)
-            continue
-        with found:
-            yield found
-
-
-def _descriptors() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:  # no descriptor is left to read the list with: try all numbers
-        return list(range(os.sysconf("SC_OPEN_MAX")))
-
-
-def _ends(connection: socket.socket) -> _Connection | None:
-    if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
-        return None
-    try:
-        return connection.getsockname(), connection.getpeername()
-    except OSError:  # it only listens, or is closed already
-        return None
-
-
-def _sockaddr(connection: socket.socket, end: Any) -> bytes:
-    """Return the beginning of a `struct sockaddr`: family, port, address."""
-    head = struct.pack("=H", connection.family) + struct.pack("!H", end[1])
-    if connection.family == socket.AF_INET:
-        return head + socket.inet_pton(socket.AF_INET, end[0])
-    return head + struct.pack("!I", end[2]) + socket.inet_pton(socket.AF_INET6, end[0].partition("%")[0])

@@ -40,6 +40,7 @@ class TaskMembership:
 
     Args:
         host: this task's own address, at which other tasks reach it.
+        key: the job's, which its tasks prove to each other.
         send: queues a message to the server; never blocks.
         on_commit: called after every committed step with their number; must be quick.
     """
@@ -51,11 +52,13 @@ class TaskMembership:
         task_id: TaskId,
         pid: int,
         host: str,
+        key: bytes,
         send: Callable[[FromTask], None],
         on_commit: Callable[[int], None] = lambda _step: None,
     ) -> None:
         self.task_id = task_id
         self.host = host
+        self.key = key
         self.device: torch.device | None = None
         """Where the gradients live; set before the task says that it is ready."""
         self.send = send
@@ -131,6 +134,7 @@ class TaskMembership:
                     rank=form.members.index(self.task_id),
                     size=len(form.members),
                     host=self.host,
+                    key=self.key,
                     device=self.device,
                 ),
                 address=(form.host, form.port),

@@ -7,23 +7,23 @@ accepts and is silent. Here a server that is gone is an error at once, and a wai
 Theory of operation
 -------------------
 A client sets values and gets values; a `get` waits until all its keys are there. That is enough for every member to
-learn the addresses of all others. Generation 2 of job-1, with the members 0 and 1 (the client adds the prefix):
+learn the addresses of all others. Generation 2 of job-1, with the members 0 and 1:
 
     member 0                                    member 1
-    set job-1/2/member/0  "10.0.0.4:4100"
-    get job-1/2/member/0, job-1/2/member/1      (waits)
-                                                set job-1/2/member/1  "10.0.0.5:4200"
-    -> "10.0.0.4:4100", "10.0.0.5:4200"         get job-1/2/member/0, job-1/2/member/1
+    set member/0  "10.0.0.4:4100"
+    get member/0, member/1                      (waits)
+                                                set member/1  "10.0.0.5:4200"
+    -> "10.0.0.4:4100", "10.0.0.5:4200"         get member/0, member/1
                                                 -> "10.0.0.4:4100", "10.0.0.5:4200", at once
     done                                        done
 
 Without `done` the server forgets the values of a connection when it ends: addresses of an attempt that failed must not
 mislead the next attempt of the same generation. After `done` they stay, for members that are slower.
 
-A frame is its length (4 bytes, big-endian) and its parts, each after its own length. `set a xy` is 22 bytes: 18, then
-3 "set", 1 "a" and 2 "xy". Requests are `set`, key, value (no answer); `get`, key… (answered with the values once all
-are there); `done` (no answer). There is one request at a time on a connection, and all values of a frame together have
-at most a megabyte: they are addresses.
+Only tasks of the job are served: a connection begins with `pliant.train.group.handshake`, which names the generation
+too, and a client reads and sets values of that generation alone. Requests are `set`, key, value (no answer); `get`,
+key… (answered with the values once all are there); `done` (no answer). There is one request at a time on a connection,
+and all values of a frame together have at most a megabyte: they are addresses.
 
 Knows nothing of torch. The client is in `pliant.train.group.rendezvous_client`.
 """
@@ -31,49 +31,19 @@ Knows nothing of torch. The client is in `pliant.train.group.rendezvous_client`.
 import contextlib
 import selectors
 import socket
-import struct
 import threading
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from errno import EADDRNOTAVAIL
 from typing import Final
 
 from pliant.train.errors import TrainingError
+from pliant.train.group.applicants import BACKLOG, Admitted, Applicant, Applicants
+from pliant.train.group.frames import take_frame
+from pliant.train.group.handshake import ServerHandshake, Session
 
-_LENGTH: Final = struct.Struct("!I")
-_MAX_BYTES: Final = 1 << 20
-
-
-def pack(parts: Sequence[bytes]) -> bytes:
-    """Return a frame."""
-    body = b"".join(_LENGTH.pack(len(part)) + part for part in parts)
-    return _LENGTH.pack(len(body)) + body
-
-
-def unpack(body: bytes) -> list[bytes]:
-    """Return the parts of a frame without its length."""
-    parts, at = [], 0
-    while at < len(body):
-        (length,) = _LENGTH.unpack_from(body, at)
-        at += _LENGTH.size + length
-        parts.append(body[at - length : at])
-    return parts
-
-
-def take_frame(buffer: bytearray) -> bytes | None:
-    """Take the first whole frame out of a buffer and return it without its length; None if there is none yet."""
-    if len(buffer) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack_from(buffer)
-    if length > _MAX_BYTES:
-        raise ValueError(f"a frame of {length} bytes")
-    end = _LENGTH.size + length
-    if len(buffer) < end:
-        return None
-    body = bytes(buffer[_LENGTH.size : end])
-    del buffer[:end]
-    return body
+PURPOSE: Final = "rendezvous"
+"""What both ends of a connection with a rendezvous say that it is for."""
 
 
 class RendezvousServer:
@@ -81,17 +51,19 @@ class RendezvousServer:
 
     Args:
         host: this task's own address, at which the other tasks reach it.
+        key: the job's; who does not prove that it holds it is told nothing.
 
     Raises:
         TrainingError: this machine has no such address.
     """
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, *, key: bytes) -> None:
+        assert key, "a task that others meet at has the key of its job"
         self.host = host
         listener = _listen(host)
         self.port: int = listener.getsockname()[1]
         closed, close = socket.socketpair()
-        server = _Server(listener, closed)
+        server = _Server(listener, closed, key)
         self._thread = threading.Thread(target=server.serve, name=f"pliant-rendezvous-{self.port}", daemon=True)
         self._thread.start()
         self._close = weakref.finalize(self, close.close)  # then the thread sees its end of the pair close
@@ -105,7 +77,7 @@ class RendezvousServer:
 def _listen(host: str) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
-        return socket.create_server((address[0], 0), family=family, backlog=128)
+        return socket.create_server((address[0], 0), family=family, backlog=BACKLOG)
     except OSError as error:
         why = "this machine has no such address" if error.errno == EADDRNOTAVAIL else error.strerror
         raise TrainingError(
@@ -117,48 +89,64 @@ def _listen(host: str) -> socket.socket:
 @dataclass(slots=True, eq=False)
 class _Client:
     connection: socket.socket
-    received: bytearray = field(default_factory=bytearray)
+    generation: str
+    session: Session
+    received: bytearray
     unsent: bytearray = field(default_factory=bytearray)
     waits_for: list[bytes] | None = None
+
+
+_Key = tuple[str, bytes]
+"""The generation, and the key that its members use."""
 
 
 class _Server:
     """One thread that serves all connections."""
 
-    def __init__(self, listener: socket.socket, closed: socket.socket) -> None:
+    def __init__(self, listener: socket.socket, closed: socket.socket, key: bytes) -> None:
         self._listener = listener
         self._closed = closed
-        self._values: dict[bytes, tuple[bytes, _Client | None]] = {}
+        self._key = key
+        self._values: dict[_Key, tuple[bytes, _Client | None]] = {}
         self._clients: set[_Client] = set()
         self._selector = selectors.DefaultSelector()
 
     def serve(self) -> None:
         self._listener.setblocking(False)
-        with self._selector as selector, self._listener, self._closed:
-            selector.register(self._listener, selectors.EVENT_READ)
+        with self._selector as selector, self._closed:
+            applicants = Applicants(selector, self._listener, self._handshake)
             selector.register(self._closed, selectors.EVENT_READ)
-            while True:
-                for key, events in selector.select():
-                    if key.fileobj is self._closed:
-                        for client in self._clients:
-                            client.connection.close()
-                        return
-                    if key.fileobj is self._listener:
-                        self._accept()
-                    elif not self._handle(key.data, events):
-                        selector.unregister(key.fileobj)
-                        self._forget(key.data)
+            while self._serve_once(applicants):
+                applicants.drop_late()
+            applicants.close()
+            for client in self._clients:
+                client.connection.close()
 
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:  # the client is gone again, or no file descriptor is left: later clients may have more luck
-            return
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client = _Client(connection)
+    def _handshake(self) -> ServerHandshake:
+        return ServerHandshake(key=self._key, purpose=PURPOSE)
+
+    def _serve_once(self, applicants: Applicants) -> bool:
+        """Serve whoever has something to say; return False once this was closed."""
+        for key, events in self._selector.select(applicants.wait_s()):
+            if key.fileobj is self._closed:
+                return False
+            if key.fileobj is self._listener:
+                applicants.accept()
+            elif isinstance(key.data, Applicant):
+                if (admitted := applicants.hear(key.data)) is not None:
+                    self._admit(admitted)
+            elif not self._handle(key.data, events):
+                self._forget(key.data)
+        return True
+
+    def _admit(self, admitted: Admitted) -> None:
+        client = _Client(admitted.connection, admitted.name.group, admitted.session, admitted.received)
         self._clients.add(client)
-        self._selector.register(connection, selectors.EVENT_READ, client)
+        self._selector.register(client.connection, selectors.EVENT_READ, client)
+        try:
+            self._execute_received(client)
+        except (OSError, ValueError):
+            self._forget(client)
 
     def _handle(self, client: _Client, events: int) -> bool:
         """Do what a client requests, send what it waits for; return False if it is gone or sends nonsense."""
@@ -166,7 +154,7 @@ class _Server:
             if events & selectors.EVENT_WRITE:
                 self._send(client)
             return not events & selectors.EVENT_READ or self._receive(client)
-        except (OSError, ValueError, struct.error):
+        except (OSError, ValueError):
             return False
 
     def _receive(self, client: _Client) -> bool:
@@ -175,14 +163,17 @@ class _Server:
         except BlockingIOError:
             return True
         client.received += data
-        while (body := take_frame(client.received)) is not None:
-            self._execute(client, unpack(body))
+        self._execute_received(client)
         return bool(data)
+
+    def _execute_received(self, client: _Client) -> None:
+        while (body := take_frame(client.received)) is not None:
+            self._execute(client, client.session.unseal(body))
 
     def _execute(self, client: _Client, request: list[bytes]) -> None:
         match request:
             case [b"set", key, value]:
-                self._values[key] = (value, client)
+                self._values[client.generation, key] = (value, client)
                 for other in self._clients:
                     with contextlib.suppress(OSError):  # one that is gone is forgotten when its end is read
                         self._answer(other)
@@ -195,10 +186,10 @@ class _Server:
                 raise ValueError(f"a request {request[:1]}")
 
     def _answer(self, client: _Client) -> None:
-        if client.waits_for is not None and all(key in self._values for key in client.waits_for):
-            values = [self._values[key][0] for key in client.waits_for]
+        wanted = [(client.generation, key) for key in client.waits_for or ()]
+        if client.waits_for is not None and all(key in self._values for key in wanted):
             client.waits_for = None
-            client.unsent += pack(values)
+            client.unsent += client.session.seal(*(self._values[key][0] for key in wanted))
             self._send(client)
 
     def _send(self, client: _Client) -> None:
@@ -209,6 +200,7 @@ class _Server:
         self._selector.modify(client.connection, selectors.EVENT_READ | more, client)
 
     def _forget(self, client: _Client) -> None:
+        self._selector.unregister(client.connection)
         client.connection.close()
         self._clients.discard(client)
         self._values = {key: held for key, held in self._values.items() if held[1] is not client}
