@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix check docs up sim bench soak
+.PHONY: help setup demo test lint fix check docs up sim bench soak attack
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
@@ -52,3 +52,6 @@ bench: setup ## run every benchmark; writes bench/results/
 
 soak: setup ## random faults and resizes for 30 minutes; ARGS="--minutes 3 --seed 7" for less
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+attack: setup ## play every attack on a real server, as root and as an ordinary user; ARGS="--only 'data plane'" for some
+	@$(BIN)/python -m tests.attack $(ARGS)

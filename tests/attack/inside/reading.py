@@ -1,0 +1,141 @@
+"""Reads what is not its own, by path, in every way there is to name a file."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from probe import Facts, first_of, play, probe
+
+OWN = Path(os.environ["RESULT_DIR"])
+
+
+def got(path: str) -> str:
+    return f"read {len(Path(path).read_bytes())} bytes"
+
+
+def home(*parts: str) -> Callable[[Facts], str]:
+    return lambda facts: got(os.path.join(facts["home"], *parts))
+
+
+for _name in ("token", "secret", "pliant.db"):
+    probe(f"the server's {_name}")(home(_name))
+
+
+@probe("another's result")
+def read_result(facts: Facts) -> str:
+    return got(facts["victim_folder"] + "/result/secret.txt")
+
+
+@probe("another's code")
+def read_code(facts: Facts) -> str:
+    return got(facts["victim_folder"] + "/code/victim.py")
+
+
+@probe("a list of the server's folder")
+def list_home(facts: Facts) -> str:
+    return f"{len(os.listdir(facts['home']))} names"
+
+
+@probe("a list of another's folder")
+def list_victim(facts: Facts) -> str:
+    return f"{len(os.listdir(facts['victim_folder'] + '/result'))} names"
+
+
+@probe("through a link of its own")
+def by_link(facts: Facts) -> str:
+    link = OWN / "link"
+    link.symlink_to(facts["home"] + "/token")
+    try:
+        return got(str(link))
+    finally:
+        link.unlink()
+
+
+@probe("through a hard link of its own")
+def by_hard_link(facts: Facts) -> str:
+    link = OWN / "hard"
+    os.link(facts["home"] + "/token", link)
+    try:
+        return got(str(link))
+    finally:
+        link.unlink()
+
+
+@probe("by moving it here")
+def by_rename(facts: Facts) -> str:
+    os.rename(facts["victim_folder"] + "/result/secret.txt", OWN / "moved")
+    return got(str(OWN / "moved"))
+
+
+@probe("upwards from its own folder")
+def upwards(facts: Facts) -> str:
+    return got(os.path.join(os.path.relpath(facts["home"], OWN.resolve()), "token"))
+
+
+@probe("by a descriptor without rights, opened again")
+def by_path_descriptor(facts: Facts) -> str:
+    descriptor = os.open(facts["home"] + "/token", os.O_PATH)
+    return got(f"/proc/self/fd/{descriptor}")
+
+
+@probe("through the server's root folder")
+def by_root(facts: Facts) -> str:
+    return got(f"/proc/{facts['server']}/root{facts['home']}/token")
+
+
+@probe("through another task's working folder")
+def by_cwd(facts: Facts) -> object:
+    return first_of([lambda pid=pid: got(f"/proc/{pid}/cwd/victim.py") for pid in facts["victims"]])
+
+
+def of_processes(name: str) -> Callable[[Facts], object]:
+    def read(facts: Facts) -> object:
+        pids = [facts["server"], *facts["zygote"], *facts["victims"]]
+        return first_of([lambda pid=pid: first_bytes(f"/proc/{pid}/{name}") for pid in pids])
+
+    return read
+
+
+def first_bytes(path: str) -> str:
+    with open(path, "rb") as file:
+        data = b"x" if path.endswith("/mem") else file.read(64)  # to open it is enough
+    if not data:
+        raise PermissionError
+    return f"read {path}"
+
+
+for _name in ("environ", "maps", "mem"):
+    probe(f"/proc/PID/{_name}")(of_processes(_name))
+
+
+@probe("/proc/PID/fd")
+def descriptors(facts: Facts) -> object:
+    pids = [facts["server"], *facts["zygote"], *facts["victims"]]
+    return first_of([lambda pid=pid: f"{len(os.listdir(f'/proc/{pid}/fd'))} of {pid}" for pid in pids])
+
+
+@probe("a file in the server's folder")
+def write_home(facts: Facts) -> str:
+    (Path(facts["home"]) / "planted").write_text("x")
+    return "written"
+
+
+@probe("a file in another's result")
+def write_victim(facts: Facts) -> str:
+    (Path(facts["victim_folder"]) / "result" / "planted").write_text("x")
+    return "written"
+
+
+@probe("other rights of the server's token")
+def change_mode(facts: Facts) -> str:
+    os.chmod(facts["home"] + "/token", 0o644)
+    return "changed"
+
+
+@probe("another time of the server's token")
+def change_time(facts: Facts) -> str:
+    os.utime(facts["home"] + "/token", (0, 0))
+    return "changed"
+
+
+play()

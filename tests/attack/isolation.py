@@ -1,0 +1,122 @@
+"""What a person's script must not reach: files, processes, variables, and life after its job."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tests.attack.attack import REFUSED, Attack, from_inside
+from tests.attack.target import Target
+
+from pliant.control.jobs.orders import job_token
+from pliant.core.job import JobId
+
+PLANTED_VARIABLE: Final = "ATTACK_CLOUD_KEY"
+"""In the environment that the server is started with; set before that."""
+
+READING: Final = (
+    "the server's token",
+    "the server's secret",
+    "the server's pliant.db",
+    "another's result",
+    "another's code",
+    "a list of the server's folder",
+    "a list of another's folder",
+    "through a link of its own",
+    "through a hard link of its own",
+    "by moving it here",
+    "upwards from its own folder",
+    "by a descriptor without rights, opened again",
+    "through the server's root folder",
+    "through another task's working folder",
+    "/proc/PID/environ",
+    "/proc/PID/maps",
+    "/proc/PID/mem",
+    "/proc/PID/fd",
+    "a file in the server's folder",
+    "a file in another's result",
+    "other rights of the server's token",
+    "another time of the server's token",
+)
+ACTS: Final = (
+    "a signal",
+    "a signal by descriptor",
+    "tracing",
+    "reading memory",
+    "another priority",
+    "other processors",
+    "other limits",
+)
+WHOSE: Final = ("the server", "the zygote", "another's task")
+MEMORY: Final = (
+    "variables of the server",
+    "variables of the server's start, as the kernel shows them",
+    "tokens of other jobs, and the server's key, in its memory",
+    "descriptors that it was left",
+)
+WAYS: Final = (
+    "a child",
+    "a session of its own",
+    "two forks",
+    "two forks and no environment",
+    "a process that stands still",
+    "a process that hears no signal",
+)
+
+
+def plant_variable() -> None:
+    """Put a key into this environment, as a person does who starts the server beside a cloud's tools."""
+    os.environ[PLANTED_VARIABLE] = secrets.token_hex(32)
+
+
+def _in_memory(name: str) -> Callable[[Target], str]:
+    def seen(target: Target) -> str:
+        secret = (target.home / "secret").read_bytes()
+        facts = {
+            "token_hash": _sha256(job_token(secret, JobId(target.victim))),
+            "key_hash": _sha256(os.environ[PLANTED_VARIABLE]),
+        }
+        return target.seen_inside("environment.py", name, facts)
+
+    return seen
+
+
+def _outlives(name: str, number: int) -> Callable[[Target], str]:
+    def seen(target: Target) -> str:
+        seconds = 5_000_000 + target.server_pid
+        begun = target.seen_inside("outliving.py", name, {"seconds": seconds})
+        if begun != "begun":
+            return begun
+        ended = target.becomes(lambda: not _sleepers(f"{seconds}.{number}"), timeout_s=10.0)
+        for pid in (left := _sleepers(f"{seconds}.{number}")):
+            os.kill(pid, 9)
+        return "has ended" if ended else f"lives on, as {left}"
+
+    return seen
+
+
+def _sleepers(argument: str) -> list[int]:
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if argument.encode() in line.read_bytes().split(b"\0"):
+                found.append(int(line.parent.name))
+    return found
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+ATTACKS: Final = (
+    *from_inside("read by path", "reading.py", dict.fromkeys(READING, REFUSED)),
+    *from_inside("processes", "processes.py", {f"{act}: {who}": REFUSED for act in ACTS for who in WHOSE}),
+    *(Attack(group="environment", name=name, expected="nothing", play=_in_memory(name)) for name in MEMORY),
+    *(
+        Attack(group="outlive", name=name, expected="has ended", play=_outlives(name, number))
+        for number, name in enumerate(WAYS, start=1)
+    ),
+)
