@@ -10,18 +10,23 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.contracts.cluster import ClusterContract
 from tests.contracts.process_stage import DEADLINE_S, PATHS, ProcessStage, until
+from tests.hostile import PLANTS
 
 from pliant.cluster import process
+from pliant.cluster.agent import tasks
+from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.local import LocalCluster
 from pliant.cluster.zygote import records
 from pliant.core.errors import Unavailable
 from pliant.core.job import TaskId
 from pliant.core.ports import ExitFacts, TaskExit
+from pliant.files import step_file
 
 BringUp = Callable[..., ProcessStage[LocalCluster]]
 Stage = ProcessStage[LocalCluster]
@@ -128,6 +133,60 @@ def test_an_interpreter_without_pliant_is_told_from_a_program_that_fails(tmp_pat
     reads = replace(order.confinement, reads=(str(bare),))
     stage.cluster.start(replace(order, python=str(bare), confinement=reads))
     assert f"{bare} -m pip install pliant" in stage.exit_of(order.task_id, exits).error
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_whatever_a_task_leaves_in_the_place_of_its_files_its_exit_is_told(stage: Stage, kind: str) -> None:
+    """It cannot hold up the agent or the zygote: other tasks start and end meanwhile."""
+    exits = stage.exits()
+    order = stage.order(TaskId("job-1.1"), (0,))
+    stage.cluster.start(order)
+    until(lambda: stage.running(order.task_id), "the program has begun")
+    log, secret = Path(order.log_dir), stage.root / "secret"
+    secret.write_bytes(b"the server's token")
+    for name in ("stderr", step_file.NAME, "../model/model.pt"):
+        (log / name).parent.mkdir(exist_ok=True)
+        (log / name).unlink(missing_ok=True)
+        PLANTS[kind](log / name, secret)
+    stage.cluster.kill(order.task_id)
+
+    ended = stage.exit_of(order.task_id, exits)
+    assert (ended.exit_code, ended.facts) == (-9, ExitFacts())
+    stage.pass_time()
+    assert stage.cluster.trouble() == ""
+
+
+def test_a_file_system_that_does_not_answer_costs_the_facts_and_nothing_else(
+    tmp_path: Path, bring_up: BringUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = [sys.executable, "-c", "import time; time.sleep(600)"]
+    monkeypatch.setattr(tasks, "Inspector", partial(Inspector, command=hangs, deadline_s=0.5))
+    stage = bring_up(tmp_path)
+    exits = stage.exits()
+    stage.leave_behind(TaskId("job-1.1"), ExitFacts(step=4))
+    stage.start("job-1.1", (0,))
+    stage.finish(TaskId("job-1.1"), 3)
+
+    assert stage.exit_of(TaskId("job-1.1"), exits) == TaskExit(task_id=TaskId("job-1.1"), exit_code=3)
+    stage.pass_time()
+
+
+def test_a_slot_is_free_when_what_its_task_left_was_looked_at_and_not_before(
+    tmp_path: Path, bring_up: BringUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = [sys.executable, "-c", "import time; time.sleep(600)"]
+    monkeypatch.setattr(tasks, "Inspector", partial(Inspector, command=hangs))
+    stage = bring_up(tmp_path)
+    task_id = stage.start("job-1.1", (0,))
+    pid = stage.pid_of(task_id)
+    stage.finish(task_id, 3)
+    until(lambda: process.stamp(pid) is None, "its process is gone")
+    assert [task.task_id for task in stage.cluster.observe().tasks] == [task_id]
+    stage.cluster.close()
+
+    monkeypatch.undo()
+    second = bring_up(tmp_path)
+    assert second.exit_of(task_id, second.exits()).exit_code == 3
 
 
 def test_a_task_id_that_cannot_name_a_file_is_refused(stage: Stage) -> None:

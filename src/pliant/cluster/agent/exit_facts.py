@@ -32,6 +32,15 @@ def collect(record: Record, *, out_of_memory: bool) -> ExitFacts:
     )
 
 
+def lacks_pliant(record: Record, exit_code: int | None, facts: ExitFacts) -> str:
+    """Return why a start with another interpreter came to nothing, if the reason is that this one has no Pliant."""
+    if record.python is None or exit_code != 1:
+        return ""
+    if "No module named 'pliant'" not in facts.stderr and "No module named pliant" not in facts.stderr:
+        return ""
+    return f"Pliant is not installed for {record.python}; install it there: {record.python} -m pip install pliant"
+
+
 def _read_end(result: Path, path: Path, num_bytes: int) -> tuple[bytes, float]:
     """Return the end of a file and when it was last written, seconds since the epoch; nothing and 0 if not there."""
     with suppress(OSError, ValueError):

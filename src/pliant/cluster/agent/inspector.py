@@ -43,7 +43,7 @@ class _Running:
 
 
 class Inspector:
-    """One process that looks, and the questions to it. It is started at the first question."""
+    """One process that looks, and the questions to it. It is started at the first question, or before."""
 
     def __init__(
         self,
@@ -70,6 +70,11 @@ class Inspector:
     def fileno(self) -> int:
         """Return a file that can be read when there is something to receive; it stays the same."""
         return self._selector.fileno()
+
+    def prepare(self) -> None:
+        """Start the process before the first question, so that it is there by then."""
+        if self._running is None:
+            self._start()
 
     def ask(self, record: Record) -> None:
         """Ask what a task left behind; `receive` has the answer."""

@@ -16,6 +16,7 @@ from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent.devices import Devices, thread_limits
+from pliant.cluster.agent.exit_facts import lacks_pliant
 from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
@@ -90,6 +91,7 @@ class Tasks:
         self._spaces = Spaces(self._state_dir, settings.memory_root)
         self._groups = ControlGroups(owner_of(self._state_dir))
         self._inspector = Inspector(base_env)
+        self._inspector.prepare()
         selector.register(self._inspector, selectors.EVENT_READ, self._take_facts)
         self._memory_check = MemoryCheck()
         self._adopt()
@@ -334,7 +336,7 @@ class Tasks:
         if task.record.group is not None:
             control_groups.remove(task.record.group)
         records.program_path(self._state_dir, task_id).unlink(missing_ok=True)
-        if lacks := _lacks_pliant(task.record, exit_code, facts):
+        if lacks := lacks_pliant(task.record, exit_code, facts):
             exit_code, error = None, lacks
         ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
         self._report(ended, replace(task.record, ended_at=self._clock.now(), exit_code=exit_code, error=error))
@@ -366,15 +368,6 @@ def _limits(record: Record) -> dict[str, str]:
     """Return what the control group of a task is limited to."""
     memory = {} if record.memory_bytes is None else {"memory.max": str(record.memory_bytes), "memory.oom.group": "1"}
     return {**memory, "pids.max": str(_MAX_PROCESSES), "cpu.weight": str(min(100 * len(record.slots), 10_000))}
-
-
-def _lacks_pliant(record: Record, exit_code: int | None, facts: ExitFacts) -> str:
-    """Return why a cold start came to nothing, if the reason is that the interpreter has no Pliant."""
-    if record.python is None or exit_code != 1:
-        return ""
-    if "No module named 'pliant'" not in facts.stderr and "No module named pliant" not in facts.stderr:
-        return ""
-    return f"Pliant is not installed for {record.python}; install it there: {record.python} -m pip install pliant"
 
 
 def _record_of(order: StartOrder) -> Record:
