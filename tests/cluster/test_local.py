@@ -19,7 +19,7 @@ from tests.contracts.process_stage import DEADLINE_S, PATHS, ProcessStage, until
 from tests.hostile import PLANTS
 
 from pliant.cluster import process
-from pliant.cluster.agent import tasks
+from pliant.cluster.agent import remains
 from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.local import LocalCluster
 from pliant.cluster.zygote import records
@@ -160,7 +160,7 @@ def test_a_file_system_that_does_not_answer_costs_the_facts_and_nothing_else(
     tmp_path: Path, bring_up: BringUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = [sys.executable, "-c", "import time; time.sleep(600)"]
-    monkeypatch.setattr(tasks, "Inspector", partial(Inspector, command=hangs, deadline_s=0.5))
+    monkeypatch.setattr(remains, "Inspector", partial(Inspector, command=hangs, deadline_s=0.5))
     stage = bring_up(tmp_path)
     exits = stage.exits()
     stage.leave_behind(TaskId("job-1.1"), ExitFacts(step=4))
@@ -175,7 +175,7 @@ def test_a_slot_is_free_when_what_its_task_left_was_looked_at_and_not_before(
     tmp_path: Path, bring_up: BringUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = [sys.executable, "-c", "import time; time.sleep(600)"]
-    monkeypatch.setattr(tasks, "Inspector", partial(Inspector, command=hangs))
+    monkeypatch.setattr(remains, "Inspector", partial(Inspector, command=hangs))
     stage = bring_up(tmp_path)
     task_id = stage.start("job-1.1", (0,))
     pid = stage.pid_of(task_id)

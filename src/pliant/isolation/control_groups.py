@@ -89,6 +89,14 @@ def kill(group: str) -> None:
         Path(group, "cgroup.kill").write_text("1")
 
 
+def members(group: str) -> tuple[int, ...]:
+    """Return the processes in a group; none if it is not there."""
+    try:
+        return tuple(map(int, Path(group, "cgroup.procs").read_text().split()))
+    except OSError:
+        return ()
+
+
 def is_empty(group: str | None) -> bool:
     """Tell whether nothing lives in a group; one that is not there is empty."""
     if group is None:

@@ -8,6 +8,7 @@ from pliant.cluster.process import session_members
 from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
 from pliant.core.size import size
+from pliant.isolation.control_groups import members
 
 CHECK_EVERY_S: Final = 0.25
 
@@ -26,7 +27,7 @@ class MemoryCheck:
         for task in tasks:
             if task.memory_bytes is None or task.pid is None:
                 continue
-            if (used := used_bytes(task.pid)) > task.memory_bytes:
+            if (used := used_bytes(task.pid, task.group)) > task.memory_bytes:
                 limit = size(task.memory_bytes)
                 yield (
                     task.task_id,
@@ -34,12 +35,15 @@ class MemoryCheck:
                 )
 
 
-def used_bytes(session_id: int) -> int:
-    """Return the proportional set size of all processes of a session, bytes; what ends meanwhile counts as nothing.
+def used_bytes(session_id: int, group: str | None = None) -> int:
+    """Return the proportional set size of a session and of a control group, bytes.
+
+    What ends meanwhile counts as nothing.
 
     Source: `smaps_rollup` in proc(5).
     """
-    return sum(_pss(pid) for pid in session_members(session_id))
+    inside = () if group is None else members(group)
+    return sum(_pss(pid) for pid in {*session_members(session_id), *inside})
 
 
 def _pss(pid: int) -> int:

@@ -15,12 +15,13 @@ from operator import itemgetter
 from typing import Final
 
 from pliant.cluster import process
+from pliant.cluster.agent import remains
 from pliant.cluster.agent.devices import Devices, thread_limits
 from pliant.cluster.agent.exit_facts import lacks_pliant
-from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
 from pliant.cluster.agent.orders import check, program_of
+from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.shared_memory import owner_of
 from pliant.cluster.agent.space import Spaces
@@ -34,8 +35,6 @@ from pliant.cluster.zygote.zygote import ZygoteSettings
 from pliant.core.job import JobId, TaskId
 from pliant.core.ports import Clock, ExitFacts, LiveTask, StartOrder, TaskExit
 from pliant.files.folder import write_whole
-from pliant.isolation import control_groups
-from pliant.isolation.control_groups import ControlGroups
 
 _log = logging.getLogger(__name__)
 
@@ -47,8 +46,6 @@ _POLL_S: Final = 0.005
 _FLUSH_S: Final = 2.0
 _ZYGOTE_END_S: Final = 8.0
 _SPENT_IDS_PER_MESSAGE: Final = 1000
-_MAX_PROCESSES: Final = 32_768
-"""Of one task, threads among them."""
 _NEVER_STARTED: Final = "the server ended before the task was started; a new task takes its place"
 
 
@@ -89,10 +86,8 @@ class Tasks:
         self._spent: set[TaskId] = set()
         self._unacknowledged: dict[TaskId, tuple[TaskExit, Record | None]] = {}
         self._spaces = Spaces(self._state_dir, settings.memory_root)
-        self._groups = ControlGroups(owner_of(self._state_dir))
-        self._inspector = Inspector(base_env)
-        self._inspector.prepare()
-        selector.register(self._inspector, selectors.EVENT_READ, self._take_facts)
+        self._remains = Remains(owner_of(self._state_dir), base_env)
+        selector.register(self._remains, selectors.EVENT_READ, self._take_facts)
         self._memory_check = MemoryCheck()
         self._adopt()
         self._zygote: ZygoteProcess | None = None
@@ -144,7 +139,7 @@ class Tasks:
         """Do all that can be done now: start what is noted, finish what is gone, end what uses too much memory."""
         self._send_launches()
         self._finish_gone()
-        self._inspect_ended()
+        self._remains.look(self._tasks.values())
         self._take_facts()
         self._enforce_memory_limits()
 
@@ -153,7 +148,7 @@ class Tasks:
         if any(task.gone_at is not None or (task.end and not task.is_inspected) for task in self._tasks.values()):
             return _POLL_S
         limited = CHECK_EVERY_S if any(task.record.memory_bytes for task in self._tasks.values()) else None
-        return min((wait for wait in (limited, self._inspector.wait_s()) if wait is not None), default=None)
+        return min((wait for wait in (limited, self._remains.wait_s()) if wait is not None), default=None)
 
     def close(self, *, newest: bool) -> None:
         """Send the last launches, unless a later agent has begun. The tasks go on, and a zygote that has children."""
@@ -168,10 +163,9 @@ class Tasks:
             zygote.end(_FLUSH_S if idle else 0.0, force=idle and zygote.warm is None)
         for task in self._tasks.values():
             self._unwatch(task)
-        self._selector.unregister(self._inspector)
-        self._inspector.close()
+        self._selector.unregister(self._remains)
+        self._remains.close()
         self._spaces.close()
-        self._groups.close()
 
     # the zygote
 
@@ -234,7 +228,7 @@ class Tasks:
         for task in [task for task in self._tasks.values() if task.program is not None]:
             program, task.program = task.program, None
             assert program is not None, "only tasks with a program are listed"
-            task.record = replace(task.record, group=self._groups.make(program.task_id, _limits(task.record)))
+            task.record = replace(task.record, group=self._remains.make_group(task.record))
             try:
                 if not records.begin(self._state_dir, task.record, term=self._term):
                     return
@@ -312,19 +306,11 @@ class Tasks:
         self._unwatch(task)
         task.gone_at = None
         task.end = (exit_code, error)
-        if task.record.group is not None:
-            control_groups.kill(task.record.group)
-        self._inspect_ended()
-
-    def _inspect_ended(self) -> None:
-        """Have somebody look at what those have left of which nothing lives any more."""
-        for task in self._tasks.values():
-            if task.end is not None and not task.is_inspected and control_groups.is_empty(task.record.group):
-                task.is_inspected = True
-                self._inspector.ask(task.record)
+        remains.end(task.record)
+        self._remains.look([task])
 
     def _take_facts(self) -> None:
-        for task_id, facts in self._inspector.receive():
+        for task_id, facts in self._remains.receive():
             if (task := self._tasks.get(task_id)) is not None and task.end is not None:
                 self._finish(task, task.end, replace(facts, out_of_memory=bool(task.cause)))
 
@@ -333,8 +319,7 @@ class Tasks:
         exit_code, error = end
         task_id = task.record.task_id
         del self._tasks[task_id]
-        if task.record.group is not None:
-            control_groups.remove(task.record.group)
+        remains.discard(task.record)
         records.program_path(self._state_dir, task_id).unlink(missing_ok=True)
         if lacks := lacks_pliant(task.record, exit_code, facts):
             exit_code, error = None, lacks
@@ -362,12 +347,6 @@ def _readiness(zygote: ZygoteProcess | None) -> Readiness:
     return Readiness(
         pid=zygote.pid, warm=True, warm_up_s=warm.seconds, missing=warm.missing, num_threads=warm.num_threads
     )
-
-
-def _limits(record: Record) -> dict[str, str]:
-    """Return what the control group of a task is limited to."""
-    memory = {} if record.memory_bytes is None else {"memory.max": str(record.memory_bytes), "memory.oom.group": "1"}
-    return {**memory, "pids.max": str(_MAX_PROCESSES), "cpu.weight": str(min(100 * len(record.slots), 10_000))}
 
 
 def _record_of(order: StartOrder) -> Record:

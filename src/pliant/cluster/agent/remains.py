@@ -1,0 +1,68 @@
+"""What is left of a task whose process is gone: processes that got away from it, and files.
+
+The processes are in its control group, if there are such groups, and are ended there; what the files say is read by a
+process of its own. Both take their time, and nobody waits for them here.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pliant.cluster.agent.inspector import Answers, Inspector
+from pliant.cluster.agent.task_process import TaskProcess
+from pliant.cluster.zygote.records import Record
+from pliant.isolation import control_groups
+from pliant.isolation.control_groups import ControlGroups
+
+_MAX_PROCESSES: Final = 32_768
+"""Of one task, threads among them."""
+
+
+class Remains:
+    """The control groups of a node's tasks, and who looks at their files.
+
+    Args:
+        owner: names the groups of this agent.
+        env: what the process that looks is started with.
+    """
+
+    def __init__(self, owner: str, env: Mapping[str, str]) -> None:
+        self._groups = ControlGroups(owner)
+        self._inspector = Inspector(env)
+        self._inspector.prepare()
+        self.fileno = self._inspector.fileno
+        self.wait_s = self._inspector.wait_s
+
+    def make_group(self, record: Record) -> str | None:
+        """Make the control group of a task that is to be started; None if there are none."""
+        memory = record.memory_bytes
+        limits = {} if memory is None else {"memory.max": str(memory), "memory.oom.group": "1"}
+        limits |= {"pids.max": str(_MAX_PROCESSES), "cpu.weight": str(min(100 * len(record.slots), 10_000))}
+        return self._groups.make(record.task_id, limits)
+
+    def look(self, tasks: Iterable[TaskProcess]) -> None:
+        """Have the files read of those that have ended and of which nothing lives any more."""
+        for task in tasks:
+            if task.end is not None and not task.is_inspected and control_groups.is_empty(task.record.group):
+                task.is_inspected = True
+                self._inspector.ask(task.record)
+
+    def receive(self) -> Answers:
+        """Return what was found."""
+        return self._inspector.receive()
+
+    def close(self) -> None:
+        """Let go; the groups of tasks that live stay."""
+        self._inspector.close()
+        self._groups.close()
+
+
+def end(record: Record) -> None:
+    """End all that is left of a task."""
+    if record.group is not None:
+        control_groups.kill(record.group)
+
+
+def discard(record: Record) -> None:
+    """Remove the control group of a task of which nothing lives."""
+    if record.group is not None:
+        control_groups.remove(record.group)
