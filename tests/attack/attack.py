@@ -19,6 +19,8 @@ class Attack:
     expected: str
     """What `play` must return."""
     play: Callable[[Target], str]
+    gap: str = ""
+    """What it returns instead where the server is an ordinary user's, whose walls do not reach so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +29,26 @@ class Outcome:
 
     attack: Attack
     seen: str
+    is_root: bool
 
     @property
     def is_expected(self) -> bool:
         return self.seen == self.attack.expected
 
+    @property
+    def is_known_gap(self) -> bool:
+        return not self.is_root and self.seen == self.attack.gap != ""
 
-def from_inside(group: str, script: str, expected: dict[str, str]) -> tuple[Attack, ...]:
+
+def from_inside(
+    group: str, script: str, expected: dict[str, str], gaps: dict[str, str] | None = None
+) -> tuple[Attack, ...]:
     """Return the attacks that a script of `tests/attack/inside` plays, each by its name there."""
 
     def seen(name: str) -> Callable[[Target], str]:
         return lambda target: target.seen_inside(script, name)
 
-    return tuple(Attack(group=group, name=name, expected=what, play=seen(name)) for name, what in expected.items())
+    return tuple(
+        Attack(group=group, name=name, expected=what, play=seen(name), gap=(gaps or {}).get(name, ""))
+        for name, what in expected.items()
+    )

@@ -23,7 +23,10 @@ READING: Final = (
     "the server's pliant.db",
     "another's result",
     "another's code",
+    "another's temporary file",
+    "another's shared memory",
     "a list of the server's folder",
+    "a list of the jobs",
     "a list of another's folder",
     "through a link of its own",
     "through a hard link of its own",
@@ -36,10 +39,18 @@ READING: Final = (
     "/proc/PID/maps",
     "/proc/PID/mem",
     "/proc/PID/fd",
-    "a file in the server's folder",
-    "a file in another's result",
-    "other rights of the server's token",
-    "another time of the server's token",
+)
+PLANTED_FILES: Final = {"a file in the server's folder": "home", "a file in another's folder": "victim_folder"}
+WORK: Final = (
+    "a file of its result",
+    "a file moved from its result to its log",
+    "a temporary file",
+    "a program",
+    "a connection with itself",
+    "a name looked up",
+    "a DataLoader with workers, by files",
+    "a DataLoader with workers, by descriptors",
+    "memory shared with a child",
 )
 ACTS: Final = (
     "a signal",
@@ -50,6 +61,8 @@ ACTS: Final = (
     "other processors",
     "other limits",
 )
+GAPS: Final = {"another priority": "slowed down", "other processors": "pinned", "other limits": "limited"}
+"""What Landlock does not refuse a process of the same user; root's server gives every person a user of their own."""
 WHOSE: Final = ("the server", "the zygote", "another's task")
 MEMORY: Final = (
     "variables of the server",
@@ -84,6 +97,17 @@ def _in_memory(name: str) -> Callable[[Target], str]:
     return seen
 
 
+def _left(name: str, place: str) -> Callable[[Target], str]:
+    """Return what lets the script write there, and says whether it is there: it may have written in a cover of it."""
+
+    def seen(target: Target) -> str:
+        said = target.seen_inside("reading.py", name)
+        there = (Path(target.facts()[place]) / "planted").exists()
+        return "it is there" if there else "nothing" if said in (REFUSED, "written") else said
+
+    return seen
+
+
 def _outlives(name: str, number: int) -> Callable[[Target], str]:
     def seen(target: Target) -> str:
         seconds = 5_000_000 + target.server_pid
@@ -113,7 +137,17 @@ def _sha256(text: str) -> str:
 
 ATTACKS: Final = (
     *from_inside("read by path", "reading.py", dict.fromkeys(READING, REFUSED)),
-    *from_inside("processes", "processes.py", {f"{act}: {who}": REFUSED for act in ACTS for who in WHOSE}),
+    *(
+        Attack(group="read by path", name=f"{name}, as the server sees it", expected="nothing", play=_left(name, place))
+        for name, place in PLANTED_FILES.items()
+    ),
+    *from_inside(
+        "processes",
+        "processes.py",
+        {f"{act}: {who}": REFUSED for act in ACTS for who in WHOSE},
+        gaps={f"{act}: {who}": seen for act, seen in GAPS.items() for who in WHOSE},
+    ),
+    *from_inside("must work", "working.py", dict.fromkeys(WORK, "works")),
     *(Attack(group="environment", name=name, expected="nothing", play=_in_memory(name)) for name in MEMORY),
     *(
         Attack(group="outlive", name=name, expected="has ended", play=_outlives(name, number))

@@ -50,6 +50,8 @@ class Target:
         for client in self._clients.values():
             client.close()
         self.pool.close()
+        for shared in ("/tmp/adas-secret", "/dev/shm/adas-secret"):  # a job without walls writes to everybody's
+            Path(shared).unlink(missing_ok=True)
         subprocess.run(["rm", "-rf", str(self.folder)], check=False)  # shutil.rmtree gives deep folders up
 
     def _client_of(self, name: str) -> Client:
@@ -61,6 +63,10 @@ class Target:
             return Client(url, stranger.people.log_on(name, password).token)
 
     # -- who and where -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_root(self) -> bool:
+        return os.geteuid() == 0
 
     @property
     def home(self) -> Path:

@@ -1,6 +1,7 @@
 """The table of attacks says what was seen, and takes nothing that was not played for a success."""
 
 from collections import Counter
+from dataclasses import replace
 
 from tests.attack.__main__ import ATTACKS, attempt, row
 from tests.attack.attack import Attack, Outcome
@@ -18,8 +19,8 @@ def attack(seen: str = "refused", *, fails: bool = False) -> Attack:
     return Attack(group="HTTP", name="made up", expected="refused", play=play)
 
 
-def outcome(made: Attack) -> Outcome:
-    return Outcome(attack=made, seen=attempt(made, NOBODY))
+def outcome(made: Attack, *, is_root: bool = True) -> Outcome:
+    return Outcome(attack=made, seen=attempt(made, NOBODY), is_root=is_root)
 
 
 def test_every_attack_has_a_name_of_its_own() -> None:
@@ -27,6 +28,15 @@ def test_every_attack_has_a_name_of_its_own() -> None:
 
     assert max(names.values()) == 1
     assert len(names) > 80
+
+
+def test_a_gap_is_known_for_an_ordinary_users_server_alone() -> None:
+    made = replace(attack("slowed down"), gap="slowed down")
+
+    rows = [row(outcome(made, is_root=True)), row(outcome(made, is_root=False))]
+
+    assert [one.split()[0] for one in rows] == ["UNEXPECTED", "known"]
+    assert not outcome(attack(), is_root=False).is_known_gap
 
 
 def test_only_what_was_seen_as_expected_counts() -> None:

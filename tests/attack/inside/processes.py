@@ -50,17 +50,17 @@ def send_by_descriptor(pid: int) -> str:
 
 def slow_down(pid: int) -> str:
     os.setpriority(os.PRIO_PROCESS, pid, 19)
-    return f"slowed down {pid}"
+    return "slowed down"
 
 
 def pin(pid: int) -> str:
     os.sched_setaffinity(pid, os.sched_getaffinity(pid))
-    return f"pinned {pid}"
+    return "pinned"
 
 
 def limit(pid: int) -> str:
     resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-    return f"limited {pid}"
+    return "limited"
 
 
 def of(who: str, action: Callable[[int], str]) -> Callable[[Facts], object]:

@@ -31,14 +31,36 @@ def read_code(facts: Facts) -> str:
     return got(facts["victim_folder"] + "/code/victim.py")
 
 
+@probe("another's temporary file")
+def read_temporary(_: Facts) -> object:
+    return first_of([lambda: got("/tmp/adas-secret"), lambda: got("/var/tmp/adas-secret")])
+
+
+@probe("another's shared memory")
+def read_shared(_: Facts) -> str:
+    return got("/dev/shm/adas-secret")
+
+
 @probe("a list of the server's folder")
 def list_home(facts: Facts) -> str:
-    return f"{len(os.listdir(facts['home']))} names"
+    return foreign(facts["home"], {"token", "secret", "pliant.db", "uploads"})
+
+
+@probe("a list of the jobs")
+def list_jobs(facts: Facts) -> str:
+    return foreign(facts["home"] + "/jobs", {facts["victim"]})
 
 
 @probe("a list of another's folder")
 def list_victim(facts: Facts) -> str:
-    return f"{len(os.listdir(facts['victim_folder'] + '/result'))} names"
+    return foreign(facts["victim_folder"] + "/result", {"secret.txt"})
+
+
+def foreign(folder: str, names: set[str]) -> str:
+    """Return which of these names a folder shows; a folder that was put over it shows none."""
+    if not (found := sorted(names.intersection(os.listdir(folder)))):
+        raise PermissionError
+    return f"shows {', '.join(found)}"
 
 
 @probe("through a link of its own")
@@ -111,7 +133,7 @@ for _name in ("environ", "maps", "mem"):
 @probe("/proc/PID/fd")
 def descriptors(facts: Facts) -> object:
     pids = [facts["server"], *facts["zygote"], *facts["victims"]]
-    return first_of([lambda pid=pid: f"{len(os.listdir(f'/proc/{pid}/fd'))} of {pid}" for pid in pids])
+    return first_of([lambda pid=pid: f"1 is {os.readlink(f'/proc/{pid}/fd/1')}" for pid in pids])
 
 
 @probe("a file in the server's folder")
@@ -120,9 +142,9 @@ def write_home(facts: Facts) -> str:
     return "written"
 
 
-@probe("a file in another's result")
+@probe("a file in another's folder")
 def write_victim(facts: Facts) -> str:
-    (Path(facts["victim_folder"]) / "result" / "planted").write_text("x")
+    (Path(facts["victim_folder"]) / "planted").write_text("x")
     return "written"
 
 
