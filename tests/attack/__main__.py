@@ -6,7 +6,6 @@ Ends with code 1 if anything was not as expected. Root plays twice: as root, and
 import argparse
 import os
 import pwd
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,19 +68,11 @@ def row(outcome: Outcome) -> str:
 
 def play_as(user: str, arguments: list[str]) -> bool:
     """Play all again in a process of an ordinary user; return whether any was not as expected."""
-    command = ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
-    if shutil.which("setpriv") is None:
-        print("not played as an ordinary user: there is no setpriv (util-linux)")
-        return True
-    if subprocess.run([*command, sys.executable, "-c", "import pliant, torch"], check=False).returncode:
-        print(
-            f"not played as {user}: that user cannot run {sys.executable}; put Python and the code where all can read"
-        )
-        return True
+    command = [sys.executable, "-m", "tests.attack.as_user", user, "tests.attack", *arguments]
     with tempfile.TemporaryDirectory(prefix="pliant-attack-home-") as home:
         os.chown(home, pwd.getpwnam(user).pw_uid, -1)
         env = {**os.environ, "HOME": home, "USER": user, "LOGNAME": user, "PYTHONDONTWRITEBYTECODE": "1"}
-        return bool(subprocess.run([*command, sys.executable, "-m", "tests.attack", *arguments], env=env).returncode)
+        return bool(subprocess.run(command, env=env, check=False).returncode)
 
 
 if __name__ == "__main__":

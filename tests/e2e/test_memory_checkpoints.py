@@ -30,12 +30,12 @@ def test_all_tasks_killed_in_the_middle_of_an_epoch_cost_seconds_and_nothing_sta
     folder = folder_of(pool, job_id)
     with pool.client() as client:
         pool.until(lambda: len(pool.training(client, job_id)) == 2, "two tasks train")
-        pool.until(lambda: list(folder.glob("step-*.ckpt")), "a checkpoint is in shared memory")
+        pool.until(lambda: list((folder / "checkpoints").glob("step-*.ckpt")), "a checkpoint is in shared memory")
         killed = [task.pid for task in pool.training(client, job_id)]
         for pid in killed:
             assert pid is not None
             os.kill(pid, signal.SIGSTOP)  # so that the newest checkpoint stays the newest until all are dead
-        newest = checkpoint.newest(folder)
+        newest = checkpoint.newest(folder / "checkpoints")
         for pid in killed:
             with suppress(ProcessLookupError):  # the server kills them, too, when their silence is as long as a lease
                 os.kill(pid or 0, signal.SIGKILL)

@@ -82,8 +82,9 @@ def test_everything_that_is_wrong_is_told_at_once(world: World, tmp_path: Path) 
     }
 
 
-def test_a_task_gets_the_documented_environment(world: World, tmp_path: Path) -> None:
-    submit(world, {"train.py": ""}, data_dir=str(tmp_path), env={"MINE": "1", "TASK_JOB_ID": "no"}, audit=True)
+def test_a_task_gets_the_documented_environment(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
+    data = tmp_path_factory.mktemp("data")
+    submit(world, {"train.py": ""}, data_dir=str(data), env={"MINE": "1", "TASK_JOB_ID": "no"}, audit=True)
     world.settle(0.1)
     order = world.cluster.orders[0]
     root = world.home / "jobs" / "job-1"
@@ -92,7 +93,7 @@ def test_a_task_gets_the_documented_environment(world: World, tmp_path: Path) ->
     assert order.cwd == str(root / "code")
     assert order.env["LOG_DIR"] == order.log_dir == str(root / "result/log/job-1.1.local")
     assert order.env["SAVED_MODEL_DIR"] == str(root / "result/model")
-    assert order.env["DATA_DIR"] == str(tmp_path)
+    assert order.env["DATA_DIR"] == str(data)
     assert order.env["PLIANT_AUDIT"] == "1"
     assert (order.env["MINE"], order.env["TASK_JOB_ID"]) == ("1", "job-1")
     assert world.control.verify_task("job-1.1", token)
@@ -102,7 +103,7 @@ def test_a_task_gets_the_documented_environment(world: World, tmp_path: Path) ->
     assert not world.control.verify_task("", "")
 
 
-def test_modes_and_origins_are_in_the_environment(world: World, tmp_path: Path) -> None:
+def test_modes_and_origins_are_in_the_environment(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
     submit(world, {"train.py": ""}, mode="fast", checkpoint_every_s=1.5)
     world.settle(0.1)
     plain = world.cluster.orders[0].env
@@ -114,7 +115,7 @@ def test_modes_and_origins_are_in_the_environment(world: World, tmp_path: Path) 
     checkpoints = Path(str(first.checkpoints))
     checkpoints.mkdir()
     (checkpoints / "step-000000000010.ckpt").write_bytes(b"c")
-    mine = tmp_path / "mine.pt"
+    mine = tmp_path_factory.mktemp("weights") / "mine.pt"
     mine.write_bytes(b"w")
     for wanted, path in (("job-1", first.weights), (str(mine), mine)):
         job = submit(world, {"train.py": ""}, weights=wanted)

@@ -83,7 +83,8 @@ class Reach:
                     job, _, inside = os.path.relpath(whole, jobs).partition(os.sep)
                     return UntrustedPath(jobs / job, inside) if inside and self.sees(job) else None
         real = Path(os.path.realpath(path))
-        if any(real.is_relative_to(folder.resolve()) for folder in self.open_folders):
-            return Path(path)
-        is_ours = real.is_relative_to(self.jobs.parent.resolve())  # secrets, which no task of anybody is given
-        return Path(path) if self.sees_all and not is_ours else None
+        home = self.jobs.parent.resolve()
+        opened = (folder.resolve() for folder in self.open_folders if real.is_relative_to(folder.resolve()))
+        if real.is_relative_to(home):  # it holds secrets, which no task of anybody is given
+            return Path(path) if any(folder.is_relative_to(home) for folder in opened) else None
+        return Path(path) if self.sees_all or any(opened) else None
