@@ -1,7 +1,6 @@
 """Where the server listens, what it shows for a certificate, and uvicorn behind it. Knows no rooms."""
 
 import errno
-import resource
 import signal
 import socket
 import ssl
@@ -17,7 +16,7 @@ import uvicorn
 from pliant.api.trust import Trust
 from pliant.core.errors import Conflict, Unavailable
 from pliant.entry.server.http.connections import ConnectionCounts
-from pliant.entry.server.http.limits import HttpLimits, limits_for
+from pliant.entry.server.http.limits import HttpLimits, allow_open_files, limits_for
 from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.entry.server.settings import DEFAULT_PORT, ServerSettings
@@ -118,7 +117,7 @@ def open_listener(settings: ServerSettings, *, now: float, limits: HttpLimits | 
     """
     tls = None if settings.tls is None else prepare(settings.tls, settings.home, now=now)
     sock = _open_socket(settings)
-    sock.counts = ConnectionCounts(limits or limits_for(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    sock.counts = ConnectionCounts(limits or limits_for(allow_open_files()))
     return Listener(sock=sock, tls=tls)
 
 

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -314,3 +316,14 @@ def test_where_all_are_at_work_a_new_one_is_refused_and_one_that_ends_makes_room
 def test_connections_leave_half_of_the_open_files_to_the_rest(open_files: int) -> None:
     limits = limits_for(open_files)
     assert limits.per_address <= limits.per_loopback <= limits.total <= max(32, open_files // 2)
+
+
+@pytest.mark.parametrize(("soft", "allowed"), [(256, 4096), (4096, 4096)])
+def test_a_server_lets_itself_open_as_many_files_as_the_system_does(soft: int, allowed: int) -> None:
+    program = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, 4096));"
+        "from pliant.entry.server.http.limits import allow_open_files;"
+        "print(allow_open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == [str(allowed), str(allowed)]

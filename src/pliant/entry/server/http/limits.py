@@ -1,10 +1,13 @@
-"""How long and how many: the limits of connections. Plain values."""
+"""How long and how many: the limits of connections, and how many files the process may open for them."""
 
+import resource
 from dataclasses import dataclass
 from typing import Final
 
 _MOST: Final = 4096
 """Connections at once where the system would allow more."""
+_OPEN_FILES: Final = 4 * _MOST
+"""More than the usual soft limit of 1,024, which is one for programs that are older than `poll`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +16,7 @@ class HttpLimits:
 
     total: int = _MOST
     """Connections at once, links of tasks included."""
-    per_address: int = _MOST // 16
+    per_address: int = _MOST // 8
     """Of these from one address (IPv6: one /64), links of tasks not included."""
     per_loopback: int = _MOST // 2
     """The same from this machine: all of its people and tasks share one address."""
@@ -35,7 +38,17 @@ def limits_for(open_files: int) -> HttpLimits:
     """Return the limits of a process that may have so many files open: half of them are for connections.
 
     >>> limits_for(1024).total, limits_for(1024).per_loopback, limits_for(1024).per_address
-    (512, 256, 32)
+    (512, 256, 64)
     """
     total = max(32, min(_MOST, open_files // 2))
-    return HttpLimits(total=total, per_loopback=total // 2, per_address=max(16, total // 16))
+    return HttpLimits(total=total, per_loopback=total // 2, per_address=max(16, total // 8))
+
+
+def allow_open_files() -> int:
+    """Let this process open as many files as it needs, if the system's hard limit does; return how many it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return _OPEN_FILES if soft == resource.RLIM_INFINITY else soft
