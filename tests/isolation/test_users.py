@@ -18,7 +18,7 @@ from tests.privileges import may_mount
 from pliant.cluster.local import LocalCluster
 from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import TaskId
-from pliant.isolation.users import access_group, refusal
+from pliant.isolation.users import Account, access_group, grant_access, refusal
 
 Stage = ProcessStage[LocalCluster]
 
@@ -172,3 +172,15 @@ def test_a_server_that_is_not_root_refuses(closed: Path) -> None:
 
 def test_the_gate_is_a_group_that_nobody_has() -> None:
     assert access_group() not in {group.gr_gid for group in grp.getgrall()}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give access")
+def test_a_second_name_of_a_file_of_ours_in_a_folder_of_somebody_elses_opens_nothing(tmp_path: Path) -> None:
+    home, theirs = tmp_path / "home", tmp_path / "home" / "environment"
+    theirs.mkdir(parents=True)
+    (home / "token").touch(0o600)
+    (theirs / "second-name").hardlink_to(home / "token")
+    os.chown(theirs, 60_902, 60_902)
+    grant_access(Confinement(reads=(str(theirs),), hides=(str(home),)), Account(uid=60_902, gid=60_902, name="ada"))
+    facts = (home / "token").stat()
+    assert (stat.S_IMODE(facts.st_mode), facts.st_gid) == (0o600, 0)

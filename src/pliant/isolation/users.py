@@ -168,7 +168,8 @@ def _let_read(path: Path, home: Path, group: int) -> None:
         return
     for folder in reversed([parent for parent in real.parents if parent.is_relative_to(home.resolve())]):
         _let_pass(folder, group)
-    if real.stat().st_gid == group:
+    facts = real.stat()
+    if facts.st_gid == group or facts.st_uid != os.geteuid():  # somebody else's may hold second names of files of ours
         return
     if real.is_dir():
         for _, folders, files, at in os.fwalk(real, topdown=False, follow_symlinks=False):

@@ -293,6 +293,12 @@ def test_what_is_left_of_a_build_is_removed_without_following_links(attacked: At
     (venv / "link").symlink_to(place / "precious")
     shutil.rmtree(venv / "lib")
     (venv / "lib").symlink_to(place / "precious")
+    deep = os.open(venv, os.O_PATH)
+    for _ in range(3000):  # deeper than a path can be, and than functions can call each other
+        os.mkdir("d", dir_fd=deep)
+        above, deep = deep, os.open("d", os.O_PATH, dir_fd=deep)
+        os.close(above)
+    os.close(deep)
     attacked.builds.forget(venv.parent.name)
     assert attacked.folders() == []
     assert (place / "precious" / "file").exists()

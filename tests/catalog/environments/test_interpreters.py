@@ -33,8 +33,8 @@ def test_what_a_string_means() -> None:
         assert isinstance(parse_source(wrong), Problem), wrong
 
 
-def sight(python: Path) -> Sight:
-    return Sight(prefix=str(python.parents[1]), python=str(python), problem="")
+def sight(python: Path, *base: Path) -> Sight:
+    return Sight(prefix=str(python.parents[1]), python=str(python), base=[str(path) for path in base], problem="")
 
 
 def test_a_virtual_environment_is_named_by_its_folder_or_its_python(tmp_path: Path) -> None:
@@ -43,6 +43,23 @@ def test_a_virtual_environment_is_named_by_its_folder_or_its_python(tmp_path: Pa
     (tmp_path / "link").symlink_to(tmp_path / "venv")
     for path in ("venv", "venv/bin/python", "link", "link/bin/python"):
         assert look(Place(kind="venv", path=str(tmp_path / path))) == sight(python)
+
+
+def test_what_the_interpreter_leads_to_counts_if_it_is_a_python_with_its_libraries(tmp_path: Path) -> None:
+    base = interpreter(tmp_path / "base")
+    (tmp_path / "base" / "bin" / "python3.11").hardlink_to(base)
+    (tmp_path / "secret").touch(0o700)
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "pyvenv.cfg").touch()
+    python = tmp_path / "venv" / "bin" / "python"
+    python.symlink_to(tmp_path / "base" / "bin" / "python3.11")
+    asked = Place(kind="venv", path=str(tmp_path / "venv"))
+    assert look(asked) == sight(python), "it has no libraries"
+    (tmp_path / "base" / "lib").mkdir()
+    assert look(asked) == sight(python, python.resolve(), tmp_path / "base" / "lib")
+    python.unlink()
+    python.symlink_to(tmp_path / "secret")
+    assert look(asked) == sight(python), "it is no Python"
 
 
 def problem(kind: str, path: Path) -> str:

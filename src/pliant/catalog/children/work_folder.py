@@ -1,14 +1,18 @@
 """A folder for one child process: its home, its place for temporary files. It is removed when the child has ended."""
 
-import shutil
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from pliant.catalog.children.reach import ChildIsolation, ChildUser
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.removal import remove
+
+log = logging.getLogger(__name__)
 
 PREFIX: Final = ".work-"
 """What a server before left under such names can be removed."""
@@ -35,6 +39,8 @@ def work_folder(
 
 
 def remove_strange(folder: Path) -> None:
-    """Remove a folder that strangers could write in, without following links; what cannot be removed stays."""
-    with suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder that strangers could write in; what cannot be removed is left in a folder of trash beside it."""
+    try:
+        remove(UntrustedPath(folder.parent, folder.name))
+    except OSError as error:
+        log.warning("%s is left over and cannot be removed: %s", folder, error)

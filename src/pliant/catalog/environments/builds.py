@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -25,12 +26,12 @@ from pliant.core.environment import EnvironmentKind
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry, iterate_nouns
+from pliant.files.untrusted.removal import empty_trash
 
 log = logging.getLogger(__name__)
 
 _STALE_S: Final = 60.0
 """What somebody else made is tried again for a new job if that was last done longer ago than this."""
-_PASS_THROUGH: Final = 0o711
 _OPEN_FOLDER: Final = 0o755
 _OPEN_FILE: Final = 0o644
 _LINE_S: Final = 2.0
@@ -75,8 +76,9 @@ class Builds:
 
     def start(self) -> None:
         """Go on with what a server before had begun, and remove what belongs to no build."""
-        self._folder.mkdir(mode=_PASS_THROUGH, parents=True, exist_ok=True)
-        self._folder.chmod(_PASS_THROUGH)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):
+            empty_trash(self._folder)
         known = set()
         for kept in tuple(iterate_nouns(self._registry, Build)):
             build = kept.noun

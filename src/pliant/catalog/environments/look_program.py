@@ -7,10 +7,12 @@ executes nothing of what it finds. Standard library only: it runs as a file, wit
 
 import json
 import os
+import re
 import sys
 from typing import Final, TypedDict
 
 _MAX_LINE: Final = 1 << 16
+_PYTHON: Final = re.compile(r"python[\d.]*t?")
 _MARKS: Final = {"venv": ("pyvenv.cfg", "conda-meta"), "conda": ("conda-meta",)}
 
 
@@ -30,6 +32,8 @@ class Sight(TypedDict):
     """The environment's folder, with no link on the way to it; empty if it is none."""
     python: str
     """The interpreter in it; this may be a link."""
+    base: list[str]
+    """What that link leads to, outside of the environment: a program and its libraries."""
     problem: str
     """Why it cannot be used; empty if it can."""
 
@@ -61,11 +65,22 @@ def look(place: Place) -> Sight:
     found = os.path.join(programs, os.path.basename(python))
     if not (os.path.isfile(found) and os.access(found, os.X_OK)):
         return _refuse(f"{found!r} is not a program here; install Python in this environment")
-    return Sight(prefix=prefix, python=found, problem="")
+    return Sight(prefix=prefix, python=found, base=_base_of(found, prefix), problem="")
+
+
+def _base_of(python: str, prefix: str) -> list[str]:
+    """Return what a virtual environment's interpreter leads to, if that is another Python with its libraries."""
+    real = os.path.realpath(python)
+    folder, name = os.path.split(real)
+    libraries = os.path.join(os.path.dirname(folder), "lib")
+    outside = not real.startswith(f"{prefix}/")
+    if outside and os.path.basename(folder) == "bin" and _PYTHON.fullmatch(name) and os.path.isdir(libraries):
+        return [real, libraries]
+    return []
 
 
 def _refuse(problem: str) -> Sight:
-    return Sight(prefix="", python="", problem=problem)
+    return Sight(prefix="", python="", base=[], problem=problem)
 
 
 if __name__ == "__main__":

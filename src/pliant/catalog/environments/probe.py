@@ -59,7 +59,7 @@ class EnvironmentProber:
             sight = self.look(child, place, AsPerson(person), is_offered=is_offered)
         except EnvironmentNotFound as error:
             return BuildOutcome(reason=str(error))
-        return self.probe(child, sight["python"], (sight["prefix"],), person)
+        return self.probe(child, sight["python"], (sight["prefix"], *sight["base"]), person)
 
     def look(self, child: Child, place: Place, user: ChildUser, *, is_offered: bool = False) -> Sight:
         """Return what lies where somebody says.
@@ -92,7 +92,8 @@ class EnvironmentProber:
             raise EnvironmentNotFound(f"{path!r} could not be looked at; give the path of an environment on this disk")
         if sight["problem"]:
             raise EnvironmentNotFound(sight["problem"])
-        require_outside(sight["prefix"], self.closed)
+        for found in (sight["prefix"], *sight["base"]):
+            require_outside(found, self.closed)
         return sight
 
     def probe(self, child: Child, python: str, reads: tuple[str, ...], person: str) -> BuildOutcome:
@@ -137,7 +138,12 @@ def _parse_sight(answer: str) -> Sight | None:
     """Return what the program that looks has said; None if it said nothing."""
     try:
         found = json.loads(last_lines(answer, 1)[0])
-        return Sight(prefix=str(found["prefix"]), python=str(found["python"]), problem=str(found["problem"]))
+        return Sight(
+            prefix=str(found["prefix"]),
+            python=str(found["python"]),
+            base=[str(path) for path in found["base"]],
+            problem=str(found["problem"]),
+        )
     except (IndexError, KeyError, TypeError, ValueError):
         return None
 
