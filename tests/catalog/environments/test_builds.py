@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +14,12 @@ from pathlib import Path
 import pytest
 from tests.catalog.environments.wheels import tiny_wheel
 from tests.catalog.environments.world import ADA, BOB, PATIENCE_S, World, a_builder
+from tests.catalog.unconfined import Unconfined
 from tests.catalog.waiting import until
 
 from pliant import __version__
-from pliant.catalog.children.child import Child
+from pliant.catalog.children.child import Child, ChildProgram
+from pliant.catalog.children.reach import ChildReach
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildSpec, MaskedLog, note_installed, secrets_of
 from pliant.catalog.environments.builds import BuildRequest
@@ -25,7 +28,7 @@ from pliant.catalog.environments.package_index import index_files, index_places,
 from pliant.cluster import process
 from pliant.core.access import VisibleJobs
 from pliant.core.environment import Environment, EnvironmentKind
-from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale, Unavailable
 from pliant.core.job import JobId
 from pliant.core.preparation import Prepared, Preparing, Unpreparable
 
@@ -93,6 +96,9 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
         [ready.python, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True, cwd="/"
     )
     assert ran.stdout.split() == ["1.0", "1.0", str(world.folders()[0] / "venv")]
+
+    compiled = {path.name.partition(".")[0] for path in world.folders()[0].rglob("*.pyc")}
+    assert compiled >= {"tinything", "prething"}, "tasks cannot write there"
 
     third = world.job(world.requirements("torch\n\ntinything>=1.0\nprething", "again.txt"))
     assert world.until_begun(third) == ready, "what means the same is the same"
@@ -332,6 +338,34 @@ def test_a_server_without_uv_says_so(tmp_path: Path) -> None:
     outcome = builder.build(Child(), "k", "ada")
     assert "error: uv cannot be run" in outcome.reason
     assert "pip install uv" in outcome.reason
+
+
+class Unenterable(Unconfined):
+    """Walls that no process can get into."""
+
+    def confine(self, program: ChildProgram, reach: ChildReach) -> ChildProgram:
+        failing = ["sh", "-c", "echo 'cannot be isolated: a wall is missing' >&2; exit 126"]
+        return super().confine(replace(program, command=failing), reach)
+
+
+def test_what_cannot_be_kept_within_walls_is_neither_built_nor_tried(tmp_path: Path) -> None:
+    builder = a_builder(tmp_path, os.environ, isolation=Unenterable())
+    folder = builder.folder / "k"
+    folder.mkdir()
+    (folder / "requirements.txt").write_text("")
+    built = builder.build(Child(), "k", "ada")
+    assert built.reason == (
+        "it could not be built: cannot be isolated: a wall is missing; tell the server's administrator"
+    )
+    tried = builder.prober.probe(Child(), "/usr/bin/python3", (), "ada")
+    assert tried.reason.startswith("/usr/bin/python3 cannot be run (cannot be isolated: a wall is missing)")
+
+
+def test_a_look_for_which_there_is_no_room_can_be_tried_again(make_world: Callable[..., World]) -> None:
+    world = make_world()
+    shutil.rmtree(world.home / "environments")
+    with pytest.raises(Unavailable, match="could not be looked at"):
+        world.environments.problems(world.job("/nowhere").spec, "")
 
 
 def test_secrets_of_the_servers_environment_never_reach_a_log() -> None:

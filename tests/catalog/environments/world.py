@@ -10,6 +10,7 @@ from tests.catalog.environments.wheels import offline, tiny_wheel
 from tests.databases import new_sqlite
 from uv import find_uv_bin
 
+from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.environments.builder import BuildLimits, EnvironmentBuilder
 from pliant.catalog.environments.builds import Builds
 from pliant.catalog.environments.use_cases import EnvironmentCatalog
@@ -121,6 +122,7 @@ def a_builder(
     uv: str | None = None,
     user_of: UserOf = lambda _: None,
     walls: bool = True,
+    isolation: ChildIsolation | None = None,
     **limits: float,
 ) -> EnvironmentBuilder:
     """Return a builder that builds in a folder of the home in this one."""
@@ -132,6 +134,6 @@ def a_builder(
         base=base_environment(),
         limits=BuildLimits(**limits),  # type: ignore[arg-type]
         uv=find_uv_bin() if uv is None else uv,
-        isolation=ConfinedChildren(home=home, env=allowed(env), user_of=user_of, is_off=not walls),
+        isolation=isolation or ConfinedChildren(home=home, env=allowed(env), user_of=user_of, is_off=not walls),
         closed=home,
     )

@@ -7,7 +7,7 @@ server that was killed leaves no builder behind. Standard library only: it runs 
 imported.
 
 Its environment may hold passwords of an index, so it executes nothing of what it has installed: uv asks the
-environment's Python what it is before it installs, and compiles nothing afterwards.
+environment's Python what it is before it installs, and the server's own Python compiles the packages afterwards.
 
 The environment sees what the server's own interpreter sees (torch, Pliant and all), after its own packages: a `.pth`
 file adds those folders to the end of the path. `--system-site-packages` would add those of the base interpreter only,
@@ -88,6 +88,7 @@ def main() -> int:
         if (code := log.run(_install_command(spec, folder, venv), folder)) != 0:
             log.say(f"pliant: {builder} ended with exit code {code}")
             return 1
+        compile_packages(packages)
     log.say("pliant: the environment is built")
     print(json.dumps(BuildResult(builder=builder, num_bytes=_num_bytes(venv))), flush=True)
     return 0
@@ -192,6 +193,17 @@ def note_installed(packages: Path, site: Sequence[str]) -> None:
                         shutil.copyfile(info / name, note / name)
                         names.append(name)
                 (note / "RECORD").write_text("".join(f"{info.name}/{name},,\n" for name in names))
+
+
+def compile_packages(packages: Path) -> None:
+    """Compile what was installed, since those who use it cannot write there; nothing of it is run.
+
+    The server's own interpreter does it, without the passwords of an index, and what cannot be compiled stays as it is.
+    """
+    command = [sys.executable, "-I", "-m", "compileall", "-qq", str(packages)]
+    subprocess.run(
+        command, env={}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+    )
 
 
 def _num_bytes(folder: Path) -> int:

@@ -25,6 +25,7 @@ from pliant.catalog.environments.environment import BaseEnvironment, BuildOutcom
 from pliant.catalog.environments.package_index import index_files, index_places, index_variables
 from pliant.catalog.environments.probe import EnvironmentProber
 from pliant.catalog.environments.requirements import are_personal
+from pliant.isolation.launcher import CANNOT_ENTER
 
 LOG_FILE: Final = "build.log"
 CACHE: Final = ".cache"
@@ -91,6 +92,8 @@ class EnvironmentBuilder:
         if code is None:
             limit = f"the builder was not done after {self.limits.build_s:g} s and was ended"
             return BuildOutcome(reason=f"it could not be built: {limit}; ask for fewer packages", output=output)
+        if code == CANNOT_ENTER:
+            return BuildOutcome(reason=f"it could not be built: {_headline(output)}; tell the server's administrator")
         found = _parse_result(out.text)
         if code != 0 or found is None:
             return BuildOutcome(

@@ -14,15 +14,16 @@ from pliant import __version__
 from pliant.catalog.children.child import Child, ChildProgram
 from pliant.catalog.children.reach import AsPerson, ChildIsolation, ChildReach, ChildUser
 from pliant.catalog.children.sinks import TailSink
+from pliant.catalog.children.supervisor import CANNOT_RUN
 from pliant.catalog.children.work_folder import work_folder
 from pliant.catalog.environments import look_program
 from pliant.catalog.environments.environment import BuildOutcome, last_lines
 from pliant.catalog.environments.interpreters import EnvironmentNotFound, require_outside
 from pliant.catalog.environments.look_program import Place, Sight
+from pliant.isolation.launcher import CANNOT_ENTER
 
 _LOOK_S: Final = 20.0
-_NOT_RUN: Final = (126, 127)
-"""Exit codes of a program that could not be executed, as all shells have them."""
+_NOT_RUN: Final = (CANNOT_ENTER, CANNOT_RUN)
 _PROBE: Final = """
 import json
 import torch
@@ -92,7 +93,7 @@ class EnvironmentProber:
             raise EnvironmentNotFound(f"{path!r} could not be looked at; give the path of an environment on this disk")
         if sight["problem"]:
             raise EnvironmentNotFound(sight["problem"])
-        for found in (sight["prefix"], *sight["base"]):
+        for found in (sight["prefix"], sight["python"], *sight["base"]):
             require_outside(found, self.closed)
         return sight
 

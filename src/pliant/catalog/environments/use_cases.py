@@ -84,12 +84,20 @@ class EnvironmentCatalog:
             message = f"there is no environment {source.name!r}; `GET /v1/environments` lists those that you can use"
             return (Problem(field="environment", message=message),)
         try:
-            self._builds.look(self._resolver.resolve(source, code, "" if visible is None else visible.owner))
+            self._look(self._resolver.resolve(source, code, "" if visible is None else visible.owner))
         except EnvironmentNotFound as error:
             return (Problem(field="environment", message=str(error)),)
         except InvalidInput as error:
             return error.problems
         return ()
+
+    def _look(self, work: BuildRequest) -> None:
+        try:
+            self._builds.look(work)
+        except OSError as error:
+            raise Unavailable(
+                f"{work.source!r:.200} could not be looked at: {error.strerror}; try again later"
+            ) from error
 
     def status(self, job: Job, code: str) -> Preparation:
         """Return how far the environment of a job is; begin with it if nobody has."""
@@ -184,7 +192,7 @@ class EnvironmentCatalog:
         problems = list(problems_of_shares(asked.shared_with, caller.name, self._unknown_users))
         try:
             work = self._resolver.resolve_new(asked.kind, asked.source, caller.name)
-            self._builds.look(work)
+            self._look(work)
         except EnvironmentNotFound as error:
             problems.append(Problem(field=asked.kind.value, message=str(error)))
         except InvalidInput as error:
