@@ -4,6 +4,7 @@ import io
 import json
 import os
 import tarfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.server.test_upkeep import ended
 from pliant.core.job import TaskId
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import remove
+from pliant.ibm.rest.translate.execution import Execution
 
 SECRET = b"the server's token"
 pytestmark = pytest.mark.timeout(30)
@@ -253,3 +255,34 @@ def test_whole_paths_that_everybody_can_read_are_taken(server: Served) -> None:
 
     with server.client_of("bob") as bob:
         assert bob.post("/jobs", files=files).status_code == 201
+
+
+def test_ibms_routes_send_no_more(server: Served, log: Path, secret: Path) -> None:
+    for kind in STRANGE:
+        PLANTS[kind](log.parents[1] / f"strange {kind}", secret)
+    (log / "stdout").write_text("one\n")
+    (log.parents[1] / "turned \u202e round").write_bytes(b"text")
+    (log.parents[1] / os.fsdecode(b"\xff\n")).write_bytes(b"bytes")
+    server.store.registry.add(Execution(name="job-1", owner="admin"), at=1.0)
+    base = f"http://{server.address}/platform/rest/deeplearning/v1/execs/wmla-1"
+    sent = server.http.get(f"{base}/result")
+    with zipfile.ZipFile(io.BytesIO(sent.content)) as archive:
+        assert not [name for name in archive.namelist() if name.startswith("strange")]
+        assert {"turned \\u202e round", "\\udcff\\x0a", "left-out.txt"} <= set(archive.namelist())
+        assert SECRET not in b"".join(archive.read(name) for name in archive.namelist())
+    for _ in planted(log / "stdout", secret):
+        answer = server.http.get(f"{base}/log", params={"logType": "outlog", "lastlines": 5})
+        assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_ibms_list_of_weight_files_names_what_is_there(server: Served, weights: Path, secret: Path) -> None:
+    for kind in STRANGE:
+        PLANTS[kind](weights.with_name(f"{kind}.pt"), secret)
+    weights.with_name("line\nbreak.pt").write_bytes(b"")
+    deep_tree(weights.with_name("deep"), 120)
+    url = f"http://{server.address}/platform/rest/deeplearning/v1/models/digits/trainings/training-1/weightfile"
+
+    assert set(server.http.get(url).json()) - {"second name.pt"} == {"line\\x0abreak.pt"}
+    weights.parent.rename(weights.parents[1] / "moved")
+    weights.parent.symlink_to(secret.parent)
+    assert server.http.get(url).json() == []
