@@ -184,13 +184,17 @@ def test_what_a_member_was_heard_to_say_opens_nothing(user: str, rendezvous: Ren
 
 
 def test_a_flood_keeps_no_member_out_and_nothing_of_it_stays(user: str, rendezvous: RendezvousServer) -> None:
-    first = form(rendezvous, 1)
+    first, second = form(rendezvous, 1), form(rendezvous, 2)
+    assert compute(first) == compute(second) == [10.0, 10.0]
+    num_before = len(os.listdir("/proc/self/fd"))
+    for group in second:
+        group.drop()
     ports = [rendezvous.port, *transfer_ports(first)]
     with ExitStack() as stack:
         process = stack.enter_context(stranger(user, "flood", ports))
         assert told(process) == "flooding"
         began = time.monotonic()
-        second = form(rendezvous, 2)
+        second = form(rendezvous, 3)
         took_s = time.monotonic() - began
         assert compute(first) == compute(second) == [10.0, 10.0]
         num_open = len(os.listdir("/proc/self/fd"))
@@ -202,5 +206,6 @@ def test_a_flood_keeps_no_member_out_and_nothing_of_it_stays(user: str, rendezvo
     print(f"{num} connections in {time.monotonic() - began:.2f} s; the generation took {took_s:.3f} s")
     assert took_s < PROMPT_S
     assert num_open < 3 * MAX_APPLICANTS + 200
+    wait_until(lambda: len(os.listdir("/proc/self/fd")) <= num_before, "nothing of the flood stays open")
     for group in (*first, *second):
         group.drop()
