@@ -83,7 +83,7 @@ def _locked_out(target: Target) -> str:
 def _oracle(target: Target) -> str:
     """Say whether Bob is told of a file of the server's that it exists."""
     words = []
-    for path in ("/etc/passwd", "/etc/no-such-file"):
+    for path in (f"{target.home}/token", f"{target.home}/no-such-file"):
         try:
             target.submit("bob", "nothing.py", {}, weights=path)
             words.append("taken")

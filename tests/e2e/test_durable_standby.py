@@ -129,7 +129,7 @@ def test_a_standby_of_another_folder_shows_the_certificate_that_others_trust(
         first.up()
         job_id, pids = begin_training(first, pace)
         pinned = tmp_path / "server.pem"
-        pinned.write_bytes((first.home / "tls/server.pem").read_bytes())
+        pinned.write_bytes((first.home / "address/server.pem").read_bytes())
         second.up()
         first.signal(signal.SIGKILL)
         until_leading(second, job_id, pids)

@@ -93,7 +93,11 @@ class EnvironmentProber:
             raise EnvironmentNotFound(f"{path!r} could not be looked at; give the path of an environment on this disk")
         if sight["problem"]:
             raise EnvironmentNotFound(sight["problem"])
+<<<<<<< HEAD
         for found in (sight["prefix"], sight["python"], *sight["base"]):
+=======
+        for found in (sight["prefix"], *sight["base"]):
+>>>>>>> 04c5e7f (Code folders and what builds leave are read and removed by the one room for that; a venv's base interpreter is tried with it)
             require_outside(found, self.closed)
         return sight
 

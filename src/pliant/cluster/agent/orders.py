@@ -54,9 +54,8 @@ def program_of(
         **node.to_env(),
         **confine(devices, order.slots, order.sees),
     }
-    paths = [path for path in (order.env.get("PYTHONPATH"), base_env.get("PYTHONPATH")) if path]
-    if paths:
-        env["PYTHONPATH"] = os.pathsep.join(paths)
+    ours = base_env.get("PYTHONPATH") if order.python is None else None  # another interpreter has packages of its own
+    env["PYTHONPATH"] = os.pathsep.join(path for path in (order.env.get("PYTHONPATH"), ours) if path)
     return TaskProgram(
         task_id=order.task_id,
         argv=order.argv,

@@ -3,8 +3,10 @@
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from pliant.control.jobs.kind import TaskStart
 from pliant.control.jobs.live import job_of
@@ -13,6 +15,8 @@ from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import Job, JobId, Task
 from pliant.core.ports import StartOrder
 from pliant.core.task_environment import TaskData, TaskEnvironment, TaskFolders
+
+_PYTHON: Final = re.compile(r"python[0-9.]*")
 
 
 def job_token(secret: bytes, job_id: JobId) -> str:
@@ -79,11 +83,19 @@ def _confinement(
 
 
 def _interpreter(python: str | None) -> Iterator[str]:
-    """Yield what it takes to run another interpreter: it and what its links lead to, each with its packages."""
-    for program in dict.fromkeys((python, os.path.realpath(python))) if python else ():
-        folder = Path(program).parent
-        has_packages = any((folder.parent / name).exists() for name in ("pyvenv.cfg", "conda-meta", "lib"))
-        yield str(folder.parent if folder.name == "bin" and has_packages and folder.parent.name else program)
+    """Yield what it takes to run another interpreter: its environment, and the Python that this is made from.
+
+    What lies behind a link counts only if it looks like a Python: somebody may have changed the link since it was tried.
+    """
+    if python is None:
+        return
+    folder = Path(python).parent
+    is_environment = any((folder.parent / name).exists() for name in ("pyvenv.cfg", "conda-meta"))
+    yield str(folder.parent) if folder.name == "bin" and is_environment else python
+    real = Path(os.path.realpath(python))
+    if _PYTHON.fullmatch(real.name) and real.parent.name == "bin":
+        yield str(real)
+        yield from (str(path) for name in ("lib", "lib64") if (path := real.parent.parent / name).is_dir())
 
 
 def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskStart) -> dict[str, str]:
