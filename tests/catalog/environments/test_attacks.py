@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -192,6 +193,8 @@ def pth(world: Attacked) -> dict[str, str]:
 
 
 def sitecustomize(world: Attacked) -> dict[str, str]:
+    if Path(sysconfig.get_path("stdlib"), "sitecustomize.py").exists():
+        pytest.skip("this Python has one of its own, which comes first")
     return {"sitecustomize.py": f"{world.line}\n"}
 
 

@@ -348,6 +348,15 @@ class Unenterable(Unconfined):
         return super().confine(replace(program, command=failing), reach)
 
 
+def test_the_servers_own_path_does_not_come_before_an_environments(tmp_path: Path) -> None:
+    """Or the interpreter that is tried would be another one than its own packages make it."""
+    (tmp_path / "python").write_text('#!/bin/sh\necho "path $PYTHONPATH$PYTHONHOME." >&2; exit 1\n')
+    (tmp_path / "python").chmod(0o755)
+    builder = a_builder(tmp_path, {**os.environ, "PYTHONPATH": "/servers", "PYTHONHOME": "/servers"})
+    outcome = builder.prober.probe(Child(), str(tmp_path / "python"), (str(tmp_path / "python"),), "ada")
+    assert outcome.output == ("path .",)
+
+
 def test_what_cannot_be_kept_within_walls_is_neither_built_nor_tried(tmp_path: Path) -> None:
     builder = a_builder(tmp_path, os.environ, isolation=Unenterable())
     folder = builder.folder / "k"

@@ -24,6 +24,8 @@ from pliant.isolation.launcher import CANNOT_ENTER
 
 _LOOK_S: Final = 20.0
 _NOT_RUN: Final = (CANNOT_ENTER, CANNOT_RUN)
+_ITS_OWN: Final = {"PYTHONPATH": "", "PYTHONHOME": ""}
+"""Empty, they count as not there: an environment's own packages come first, whatever the server was started with."""
 _PROBE: Final = """
 import json
 import torch
@@ -93,11 +95,7 @@ class EnvironmentProber:
             raise EnvironmentNotFound(f"{path!r} could not be looked at; give the path of an environment on this disk")
         if sight["problem"]:
             raise EnvironmentNotFound(sight["problem"])
-<<<<<<< HEAD
         for found in (sight["prefix"], sight["python"], *sight["base"]):
-=======
-        for found in (sight["prefix"], *sight["base"]):
->>>>>>> 04c5e7f (Code folders and what builds leave are read and removed by the one room for that; a venv's base interpreter is tried with it)
             require_outside(found, self.closed)
         return sight
 
@@ -111,7 +109,7 @@ class EnvironmentProber:
         out, err = TailSink(), TailSink()
         with work_folder(self._folder, self._isolation, AsPerson(person)) as home:
             # not niced: a pool whose tasks keep all cores busy would let every try run into its limit
-            program = ChildProgram(command=[python, "-c", _PROBE], limit_s=self._limit_s, niceness=0)
+            program = ChildProgram(command=[python, "-c", _PROBE], env=_ITS_OWN, limit_s=self._limit_s, niceness=0)
             reach = ChildReach(user=AsPerson(person), home=home, reads=reads)
             try:
                 code = child.run(self._isolation.confine(program, reach), out, err)
