@@ -105,6 +105,17 @@ def test_a_rendezvous_that_nobody_listens_at_is_an_error_at_once() -> None:
     assert took_s < PROMPT_S
 
 
+def test_a_rendezvous_of_another_job_is_told_from_ones_own(rendezvous: RendezvousServer) -> None:
+    address = (rendezvous.host, rendezvous.port)
+
+    message, took_s = lost_in(
+        lambda: RendezvousClient(address, key=b"of job-2", name=NAME, timeout_s=30, is_cancelled=lambda: False)
+    )
+
+    assert f"what listens at 127.0.0.1:{rendezvous.port} is not the rendezvous of this job" in message
+    assert took_s < PROMPT_S
+
+
 def test_who_waits_notices_that_the_rendezvous_ends(rendezvous: RendezvousServer) -> None:
     with connect(rendezvous) as client:
         client.set("a", b"1")

@@ -3,7 +3,9 @@
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 import torch
@@ -131,3 +133,45 @@ def test_a_stranger_can_put_nothing_into_a_training(pair: tuple[Channels, Channe
 
     assert arrived.tolist() == [1.0, 1.0, 1.0]
     assert told == []
+
+
+def test_strangers_that_stay_and_say_nothing_hold_no_transfer_up(pair: tuple[Channels, Channels]) -> None:
+    host, port, _ = json.loads(pair[1].address)
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(socket.create_connection((host, port)))
+        began = time.monotonic()
+        thread, told = start(lambda: pair[0].send(torch.ones(3), 1))
+        pair[1].receive(arrived := torch.zeros(3), 0)
+        took_s = time.monotonic() - began
+        thread.join(PATIENCE_S)
+
+    assert (arrived.tolist(), told) == ([1.0, 1.0, 1.0], [])
+    assert took_s < 5.0, "a stranger is not waited for"
+
+
+def test_a_task_of_another_job_sends_nothing_and_holds_nobody_up(pair: tuple[Channels, Channels]) -> None:
+    other = Channels(rank=0, host="127.0.0.1", key=b"the key of job-2")
+    other.set_peers([pair[0].address, pair[1].address])
+
+    thread, told = start(lambda: other.send(torch.full((3,), 9.0), 1))
+    thread.join(PATIENCE_S)
+    sending, _ = start(lambda: pair[0].send(torch.ones(3), 1))
+    pair[1].receive(arrived := torch.zeros(3), 0)
+    sending.join(PATIENCE_S)
+    other.close()
+
+    assert told == ["member 1 is gone: it does not prove the job's key"]
+    assert arrived.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_sender_that_means_an_earlier_attempt_is_refused(pair: tuple[Channels, Channels]) -> None:
+    host, port, _ = json.loads(pair[1].address)
+    late = Channels(rank=0, host="127.0.0.1", key=KEY)
+    late.set_peers([pair[0].address, json.dumps([host, port, "of an earlier attempt"])])
+
+    thread, told = start(lambda: late.send(torch.ones(3), 1))
+    thread.join(PATIENCE_S)
+    late.close()
+
+    assert told == ["member 1 is gone: it closed the connection"]
