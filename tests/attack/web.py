@@ -81,15 +81,15 @@ def _locked_out(target: Target) -> str:
 
 
 def _oracle(target: Target) -> str:
-    """Say whether Bob is told of a file of the server's that it exists."""
+    """Say whether Bob is told of files that only the server may read that they exist."""
     words = []
-    for path in (f"{target.home}/token", f"{target.home}/no-such-file"):
+    for path in (target.home / "token", target.home / "no-such-file"):
         try:
-            target.submit("bob", "nothing.py", {}, weights=path)
+            target.submit("bob", "nothing.py", {}, weights=str(path))
             words.append("taken")
         except PliantError as error:
-            words.append(str(error).replace(path, "PATH"))
-    return "the same" if words[0] == words[1] else "differs"
+            words.append(str(error).replace(str(path), "FILE").replace(path.name, "FILE"))
+    return "the same" if words[0] == words[1] else f"differs: {words}"
 
 
 def _attack(name: str, expected: str, play: Callable[[Target], str]) -> Attack:
