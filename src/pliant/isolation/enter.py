@@ -22,7 +22,12 @@ from pliant.core.confinement import Confinement
 from pliant.isolation import landlock, mounts, system_paths
 from pliant.isolation.landlock import LandlockRule
 from pliant.isolation.mounts import MountView
-from pliant.isolation.system_calls import drop_capabilities, effective_capabilities, refuse_new_privileges
+from pliant.isolation.system_calls import (
+    bound_capabilities,
+    drop_capabilities,
+    effective_capabilities,
+    refuse_new_privileges,
+)
 from pliant.isolation.users import Account, account_of, become, closed_folders, grant_access
 
 _TEMPORARY: Final = ("/tmp", "/var/tmp")
@@ -52,6 +57,7 @@ def enter(confinement: Confinement) -> Entered:
     if account is not None:
         grant_access(confinement, account)
     has_mounts = _mount(confinement, account)
+    bound_capabilities()
     if account is not None:
         become(account)
     if effective_capabilities():

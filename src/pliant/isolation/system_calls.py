@@ -74,15 +74,19 @@ def refuse_new_privileges() -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
+def bound_capabilities() -> None:
+    """Give up what a program of root's would get back; does nothing for who may not, and has none to give up."""
+    for number in range(_NUM_CAPABILITIES):
+        if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
+            return  # this kernel has no more of them
+
+
 def drop_capabilities() -> None:
-    """Give up all capabilities, those that a program of root's would get back, too.
+    """Give up all capabilities.
 
     Raises:
         OSError: they cannot be given up.
     """
-    for number in range(_NUM_CAPABILITIES):
-        if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
-            break  # this kernel has no more, or we have none to drop
     _libc.prctl(_PR_INHERITED, _PR_INHERITED_DROP_ALL, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()

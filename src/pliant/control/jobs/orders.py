@@ -85,7 +85,7 @@ def _confinement(
 def _interpreter(python: str | None) -> Iterator[str]:
     """Yield what it takes to run another interpreter: its environment, and the Python that this is made from.
 
-    What lies behind a link counts only if it looks like a Python: somebody may have changed the link since it was tried.
+    What lies behind a link counts only if it looks like a Python: the link may be another than the one that was tried.
     """
     if python is None:
         return

@@ -1,0 +1,185 @@
+"""What a process within walls can do, and what it cannot; each attack is seen to succeed without them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.privileges import may_mount
+
+from pliant.core.confinement import Confinement, RunAs
+from pliant.isolation.landlock import abi, scopes_signals
+from pliant.isolation.launcher import CANNOT_ENTER, confined
+from pliant.isolation.report import report
+from pliant.isolation.users import FIRST_UID
+
+IS_ROOT: Final = os.geteuid() == 0
+TRIES: Final = """
+import ctypes, json, multiprocessing, os, signal, socket, subprocess, sys
+home, own, data, victim = sys.argv[1:]
+libc = ctypes.CDLL(None, use_errno=True)
+
+def tried(act):
+    try:
+        act()
+    except OSError as error:
+        return "refused"
+    return "done"
+
+def traced():
+    if libc.ptrace(16, int(victim), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+    libc.ptrace(17, int(victim), 0, 0)
+
+def moved():
+    os.rename(home + "/token", own + "/token")
+
+print(json.dumps({
+    "token": tried(lambda: open(home + "/token").read()),
+    "token by link": tried(lambda: (os.symlink(home + "/token", own + "/link"), open(own + "/link").read())),
+    "token by hard link": tried(lambda: os.link(home + "/token", own + "/hard")),
+    "token upwards": tried(lambda: open(own + "/../../../token").read()),
+    "mode of the home": tried(lambda: os.chmod(home, 0o777)) if os.path.isdir(home + "/secret") else "refused",
+    "moving the token": tried(moved),
+    "the data, changed": tried(lambda: open(data + "/numbers", "a")),
+    "memory": tried(lambda: open(f"/proc/{victim}/mem", "rb").read(1)),
+    "environment": tried(lambda: open(f"/proc/{victim}/environ").read()),
+    "a signal": tried(lambda: os.kill(int(victim), 0)),
+    "tracing": tried(traced),
+    "own": tried(lambda: open(own + "/mine", "w").write("x")),
+    "the data": tried(lambda: open(data + "/numbers").read()),
+    "temporary": tried(lambda: open("/tmp/mine", "w").write("x")),
+    "shared memory": tried(lambda: open("/dev/shm/mine", "w").write("x")),
+    "a semaphore": tried(lambda: multiprocessing.Lock()),
+    "between own folders": tried(lambda: (open("/tmp/a", "w").close(), os.rename(own + "/mine", own + "/other"))),
+    "a program": tried(lambda: subprocess.run(["/bin/true"], check=True)),
+    "capabilities": [line.split()[1] for line in open("/proc/self/status") if line.startswith("Cap")],
+    "no new privileges": [line.split()[1] for line in open("/proc/self/status") if line.startswith("NoNewPrivs")],
+    "ids": [*os.getresuid(), *os.getresgid()],
+}))
+"""
+FORBIDDEN: Final = (
+    *("token", "token by link", "token by hard link", "token upwards", "moving the token", "the data, changed"),
+    *("memory", "environment", "a signal", "tracing", "mode of the home"),
+)
+ALLOWED: Final = (
+    *("own", "the data", "temporary", "shared memory", "a semaphore", "between own folders", "a program"),
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """A server's folder with a secret, a process of the server's, and what one job may reach."""
+
+    home: Path
+    victim: int
+    confinement: Confinement
+
+    def run(self, confinement: Confinement | None, *command: str) -> "subprocess.CompletedProcess[str]":
+        whole: Sequence[str] = command if confinement is None else confined(command, confinement)
+        env = {"PATH": os.environ["PATH"]}
+        return subprocess.run(whole, capture_output=True, text=True, env=env, cwd="/", timeout=60, check=False)
+
+    def tries(self, confinement: Confinement | None) -> dict[str, Any]:
+        (own,), (data,) = self.confinement.writes, self.confinement.reads
+        ran = self.run(confinement, sys.executable, "-c", TRIES, str(self.home), own, data, str(self.victim))
+        assert ran.returncode == 0, ran.stderr
+        found: dict[str, Any] = json.loads(ran.stdout)
+        return found
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with tempfile.TemporaryDirectory(prefix="pliant-enter-", dir="/var/tmp") as name:
+        home = Path(name) / "home"
+        folders = {part: home / "jobs" / "job-1" / part for part in ("code", "tmp", "shm")}
+        data = home / "datasets" / "digits"
+        for folder in (*folders.values(), data, home / "secret"):
+            folder.mkdir(mode=0o700, parents=True)
+        home.chmod(0o700)
+        (home / "token").write_text("secret")
+        (home / "token").chmod(0o600)
+        (data / "numbers").write_text("1 2 3")
+        victim = subprocess.Popen([sys.executable, "-c", "import signal; print(flush=True); signal.pause()"], stdout=-1)
+        assert victim.stdout is not None
+        victim.stdout.readline()
+        yield World(
+            home=home,
+            victim=victim.pid,
+            confinement=Confinement(
+                writes=(str(folders["code"]),),
+                reads=(str(data),),
+                hides=(str(home),),
+                temporary=str(folders["tmp"]),
+                memory=str(folders["shm"]),
+            ),
+        )
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.wait()
+        victim.stdout.close()
+
+
+def users() -> list[RunAs | None]:
+    return [RunAs(uid=FIRST_UID)] if IS_ROOT else [None]
+
+
+@pytest.mark.parametrize("user", users(), ids=str)
+def test_what_is_its_own_works_and_nothing_else_can_be_reached(world: World, user: RunAs | None) -> None:
+    if not (may_mount() or report(None).missing == ()):
+        pytest.skip(f"this machine lacks walls: {report(None).missing}")
+    found = world.tries(replace(world.confinement, user=user))
+
+    assert {name: found[name] for name in ALLOWED} == dict.fromkeys(ALLOWED, "done")
+    assert {name: found[name] for name in FORBIDDEN} == dict.fromkeys(FORBIDDEN, "refused")
+    assert set(found["capabilities"]) == {"0000000000000000"}
+    assert found["no new privileges"] == ["1"]
+    assert found["ids"] == [FIRST_UID if user is not None else os.getuid()] * 6
+
+
+def test_without_walls_the_same_attacks_succeed(world: World) -> None:
+    found = world.tries(None)
+
+    assert {name for name in FORBIDDEN if found[name] == "done"} >= {
+        "token",
+        "token by link",
+        "a signal",
+        "environment",
+    }
+
+
+def test_a_process_of_the_same_user_is_kept_in_by_landlock_alone(world: World) -> None:
+    if not scopes_signals(abi()):
+        pytest.skip("this kernel's Landlock is too old for it")
+    found = world.tries(world.confinement)
+
+    for name in ("token", "token by link", "token upwards", "moving the token", "memory", "a signal", "tracing"):
+        assert found[name] == "refused", name
+
+
+def test_a_link_that_an_earlier_process_of_the_job_left_leads_the_next_one_nowhere(world: World) -> None:
+    if not may_mount():
+        pytest.skip("this process may not mount")
+    temporary = Path(world.confinement.temporary or "")
+    top = temporary.parts[1:3]  # /var/tmp/…: the folders on the way are made in the job's own /tmp
+    (temporary / world.home.parent.name).symlink_to("/etc")
+    before = sorted(os.listdir("/etc"))
+
+    ran = world.run(replace(world.confinement, user=users()[0]), "/bin/true")
+
+    assert ran.returncode == CANNOT_ENTER
+    assert "a link called" in ran.stderr, (ran.stderr, top)
+    assert sorted(os.listdir("/etc")) == before
+
+
+def test_what_cannot_be_entered_is_not_run(world: World) -> None:
+    ran = world.run(replace(world.confinement, user=RunAs(name="no-such-user")), "/bin/echo", "it ran")
+
+    assert (ran.returncode, ran.stdout) == (CANNOT_ENTER, "")
+    assert "no user 'no-such-user'" in ran.stderr
