@@ -92,7 +92,8 @@ def test_a_task_reads_its_data_and_cannot_change_them_while_others_can(
 ) -> None:
     needs_mounts()
     exits = stage.exits()
-    order = replace(order_of(stage, data), python=python)
+    order = order_of(stage, data)
+    order = replace(order, python=python, env={**order.env, "PYTHONPATH": PATHS})
     mounted = Path("/proc/self/mountinfo").read_text()
 
     stage.cluster.start(order)

@@ -61,7 +61,9 @@ def test_a_cold_task_finds_the_same_as_a_forked_one(stage: Stage) -> None:
     stage.cluster.start(replace(first, env={**first.env, "PLIANT_JOB_ID": "job-1"}))
     warm = stage.read(first.task_id)
     order = stage.order(TaskId("job-1.2"), (1,), REPORT)
-    stage.cluster.start(replace(order, env={**order.env, "PLIANT_JOB_ID": "job-1"}, python=sys.executable))
+    stage.cluster.start(
+        replace(order, env={**order.env, "PLIANT_JOB_ID": "job-1", "PYTHONPATH": PATHS}, python=sys.executable)
+    )
     cold = stage.read(order.task_id)
 
     for same in ("files", "stdin", "signals", "parent"):
@@ -114,7 +116,7 @@ def test_an_order_larger_than_a_sockets_buffer_arrives_whole(stage: Stage) -> No
 
 def test_secrets_stand_on_no_command_line_and_in_no_log_of_the_zygote(stage: Stage) -> None:
     order = stage.order(TaskId("job-1.1"), (0,))
-    stage.cluster.start(replace(order, env={"PLIANT_TASK_TOKEN": "s3cr3t"}, python=sys.executable))
+    stage.cluster.start(replace(order, env={"PLIANT_TASK_TOKEN": "s3cr3t", "PYTHONPATH": PATHS}, python=sys.executable))
     until(lambda: stage.running(order.task_id), "the program has begun")
 
     pids = (stage.pid_of(order.task_id), stage.cluster.readiness().pid)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
@@ -17,11 +18,11 @@ from pliant import __version__
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import print_json, print_outcome, say
-from pliant.cli.session import client_of, find_record, settings_of
+from pliant.cli.session import Settings, client_of, find_record, settings_of
 from pliant.client import Client
 from pliant.client.http.home import ServerRecord, read_record
 from pliant.core.errors import Conflict, PliantError, Unavailable
-from pliant.core.plan import PolicyName
+from pliant.core.plan import NodeView, PolicyName
 from pliant.entry.server.database import VARIABLE as DATABASE_VARIABLE
 from pliant.entry.server.database import refuse_secret
 from pliant.entry.server.home import STANDBY_FILE
@@ -183,9 +184,23 @@ def _say_started(record: ServerRecord, folder: Path) -> None:
         say(f"Its certificate is {record.certificate},")
         say(f"SHA-256 {record.fingerprint}.")
     say(f"Its state is in {folder}, its log in {folder / 'server.log'}.")
+    if runs == "runs":
+        _say_walls(folder)
     before = "" if folder == _default_home() else f"--home {folder} "
     say(f"Submit with `pliant {before}submit train.py`, watch with `pliant {before}top`,")
     say(f"end it with `pliant {before}down`.")
+
+
+def _say_walls(folder: Path) -> None:
+    """Say what keeps people's code apart, and loudly what does not."""
+    nodes: tuple[NodeView, ...] = ()
+    with suppress(PliantError), client_of(Settings(home=folder, url=None, token=None)) as client:  # a login has expired
+        nodes = client.cluster().nodes
+    for node in nodes:
+        if node.missing_walls:
+            say(f"Warning: scripts are not kept apart on {node.id}: {'; '.join(node.missing_walls)}.", stderr=True)
+        else:
+            say(f"Scripts on {node.id} run within walls: {'; '.join(node.walls)}.")
 
 
 def down(

@@ -1,7 +1,7 @@
 """Commands about jobs that exist: `ps`, `show`, `set`, `why`, `stop`."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -24,8 +24,9 @@ from pliant.cli.screen import (
     table,
 )
 from pliant.cli.session import all_jobs, job_id_of, open_client
-from pliant.core.job import Generation, Job, Task
+from pliant.core.job import Generation, Job, NodeId, Task
 from pliant.core.lifecycle import JobState
+from pliant.core.plan import NodeView
 
 _JOB_COLUMNS = (
     TableColumn(title="JOB"),
@@ -66,10 +67,11 @@ def show_job(context: typer.Context, job: JobArgument, as_json: JsonOption = Fal
     """Show a job, its tasks and how it grew and shrank."""
     with open_client(context) as client:
         detail = client.job(job_id_of(client, job))
+        nodes = {} if as_json else {node.id: node for node in client.cluster().nodes}
     if as_json:
         print_json(detail)
         return
-    show_facts(_facts(detail.job))
+    show_facts([*_facts(detail.job), *_isolation_of(detail, nodes)])
     if detail.tasks:
         say("\nTasks", style="bold")
         show(_task_table(detail))
@@ -77,6 +79,14 @@ def show_job(context: typer.Context, job: JobArgument, as_json: JsonOption = Fal
         older = len(detail.generations) - _NUM_GENERATIONS
         say("\nGenerations" + (f" (the newest {_NUM_GENERATIONS}, {older} older)" if older > 0 else ""), style="bold")
         show(_generation_table(detail.generations[-_NUM_GENERATIONS:]))
+
+
+def _isolation_of(detail: JobDetail, nodes: Mapping[NodeId, NodeView]) -> Iterator[tuple[str, str]]:
+    """Yield what keeps the tasks apart from others where they run, and what does not."""
+    for node_id in dict.fromkeys(task.node_id for task in detail.tasks if task.node_id in nodes):
+        node = nodes[node_id]
+        lacks = f"missing: {'; '.join(node.missing_walls)}" if node.missing_walls else ""
+        yield "isolation", "; ".join(filter(None, (*node.walls, lacks)))
 
 
 def set_job(
