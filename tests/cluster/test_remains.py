@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.contracts.process_stage import ProcessStage, until
 from pliant.cluster import process
 from pliant.cluster.agent import remains
 from pliant.cluster.local import LocalCluster
+from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
 from pliant.isolation import control_groups
 from pliant.isolation.control_groups import ControlGroups, find_parent
@@ -109,3 +111,13 @@ def test_after_a_task_its_control_group_is_gone(tmp_path: Path, bring_up: Callab
     stage.exit_of(task_id, exits)
 
     assert not os.path.exists(group)
+
+
+@pytest.mark.parametrize(("num_ended", "why"), [(0, ""), (2, "used more memory than its limit of 1.0 GiB")])
+def test_a_task_that_the_kernel_ended_for_its_memory_says_so(tmp_path: Path, num_ended: int, why: str) -> None:
+    (tmp_path / "memory.events").write_text(f"low 0\nhigh 0\nmax 12\noom 1\noom_kill {num_ended}\n")
+    record = Record(task_id=TaskId("job-1.1"), slots=(0,), memory_bytes=1 << 30, group=str(tmp_path))
+
+    assert remains.memory_cause(record).startswith(why)
+    assert bool(remains.memory_cause(record)) == bool(why)
+    assert remains.memory_cause(replace(record, group=str(tmp_path / "gone"))) == ""

@@ -97,6 +97,15 @@ def members(group: str) -> tuple[int, ...]:
         return ()
 
 
+def num_out_of_memory(group: str) -> int:
+    """Return how many processes of a group the kernel has ended since it used too much memory."""
+    try:
+        events = Path(group, "memory.events").read_text().split()
+    except OSError:  # the controller is missing
+        return 0
+    return int(dict(zip(events[::2], events[1::2], strict=False)).get("oom_kill", "0"))
+
+
 def is_empty(group: str | None) -> bool:
     """Tell whether nothing lives in a group; one that is not there is empty."""
     if group is None:

@@ -10,6 +10,7 @@ from typing import Final
 from pliant.cluster.agent.inspector import Answers, Inspector
 from pliant.cluster.agent.task_process import TaskProcess
 from pliant.cluster.zygote.records import Record
+from pliant.core.size import size
 from pliant.isolation import control_groups
 from pliant.isolation.control_groups import ControlGroups
 
@@ -60,6 +61,13 @@ def end(record: Record) -> None:
     """End all that is left of a task."""
     if record.group is not None:
         control_groups.kill(record.group)
+
+
+def memory_cause(record: Record) -> str:
+    """Return why the kernel ended a task, if it did so for its memory, in words that follow its name."""
+    if record.group is None or record.memory_bytes is None or not control_groups.num_out_of_memory(record.group):
+        return ""
+    return f"used more memory than its limit of {size(record.memory_bytes)}, and was ended for it"
 
 
 def discard(record: Record) -> None:

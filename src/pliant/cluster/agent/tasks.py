@@ -312,6 +312,7 @@ class Tasks:
     def _take_facts(self) -> None:
         for task_id, facts in self._remains.receive():
             if (task := self._tasks.get(task_id)) is not None and task.end is not None:
+                task.cause = task.cause or remains.memory_cause(task.record)
                 self._finish(task, task.end, replace(facts, out_of_memory=bool(task.cause)))
 
     def _finish(self, task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts) -> None:
