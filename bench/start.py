@@ -1,6 +1,6 @@
-"""How fast a task starts: forked by a warm zygote against an interpreter that imports torch itself.
+"""How fast a task starts: forked by a warm zygote, within walls and without, and by an interpreter that imports torch.
 
-Both are timed in the same run, alternating, by the machine's monotonic clock: from the order to the first line of the
+All are timed in the same run, alternating, by the machine's monotonic clock: from the order to the first line of the
 task's program with torch imported.
 
     python bench/start.py [--rounds 20] [--out bench/results/start.md]
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,11 +23,16 @@ import pliant
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
+from pliant.core.confinement import Confinement, IsolationMode, RunAs
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import StartOrder, TaskExit
+from pliant.isolation.users import FIRST_UID
 
 NODE = NodeId("bench")
 COLD = "import torch, time; print(time.monotonic())"
+WALLED = "forked by a warm zygote, within walls"
+BARE = "forked by a warm zygote, without (`--isolation off`)"
+PLAIN = f"`python -c '{COLD.split(';')[0]}'`"
 DEADLINE_S = 120.0
 
 
@@ -51,21 +57,54 @@ def until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.001)
 
 
-def warm_start_s(cluster: LocalCluster, exits: list[TaskExit], folder: Path, number: int) -> float:
+@dataclass(frozen=True)
+class Warm:
+    """A cluster whose zygote is warm, and a folder for what its tasks write."""
+
+    cluster: LocalCluster
+    folder: Path
+    exits: list[TaskExit] = field(default_factory=list)
+
+
+def bring_up(root: Path, isolation: IsolationMode) -> Warm:
+    """Start an agent and wait until its zygote is warm."""
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(pliant.__file__).parents[1])])
+    folder = root / isolation / "job"
+    folder.mkdir(parents=True)
+    agent = AgentSettings(
+        node_id=NODE,
+        state_dir=root / isolation / "agent",
+        num_slots=2,
+        memory_root=Path("/dev/shm") / f"pliant-bench-{os.getuid()}",
+        isolation=isolation,
+        preload=("torch", "start"),
+        entry="start:first_line",
+    )
+    base_env = {**os.environ, "PYTHONPATH": paths}
+    warm = Warm(LocalCluster(AgentThread(agent, clock=_WallClock(), base_env=base_env)), folder)
+    warm.cluster.watch(warm.exits.append)
+    until(lambda: warm.cluster.readiness().warm, "the zygote is warm")
+    return warm
+
+
+def warm_start_s(warm: Warm, number: int, user: RunAs | None) -> float:
+    """Start a task and return the time to its first line, seconds."""
+    folder = warm.folder
     task_id, report = TaskId(f"job-1.{number}"), folder / f"{number}.txt"
     began = time.monotonic()
-    cluster.start(
+    warm.cluster.start(
         StartOrder(
             task_id=task_id,
             node_id=NODE,
             slots=(0,),
             argv=(str(report),),
-            env={},
+            env={"PLIANT_JOB_ID": "job-1"},
             cwd=str(folder),
             log_dir=str(folder / "log"),
+            confinement=Confinement(user=user, writes=(str(folder),), hides=(str(folder.parent),)),
         )
     )
-    until(lambda: bool(exits) and exits[-1].task_id == task_id, f"task {task_id} has ended")
+    until(lambda: bool(warm.exits) and warm.exits[-1].task_id == task_id, f"task {task_id} has ended")
     return float(report.read_text().split()[0]) - began
 
 
@@ -76,39 +115,29 @@ def cold_start_s(folder: Path) -> float:
     return float(ended.stdout) - began
 
 
-def measure(rounds: int) -> tuple[list[float], list[float], float]:
-    """Return the warm and the cold times, and how long the zygote took to warm up, in seconds."""
-    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(pliant.__file__).parents[1])])
+def measure(rounds: int) -> tuple[dict[str, list[float]], float]:
+    """Return the times by what was started, and how long a zygote took to warm up, in seconds."""
+    user = RunAs(uid=FIRST_UID) if os.geteuid() == 0 else None
+    times: dict[str, list[float]] = {WALLED: [], BARE: [], PLAIN: []}
     with tempfile.TemporaryDirectory() as root:
-        folder = Path(root)
-        agent = AgentSettings(
-            node_id=NODE,
-            state_dir=folder / "agent",
-            num_slots=2,
-            preload=("torch", "start"),
-            entry="start:first_line",
-        )
-        base_env = {**os.environ, "PYTHONPATH": paths}
-        cluster = LocalCluster(AgentThread(agent, clock=_WallClock(), base_env=base_env))
+        walled, bare = bring_up(Path(root), "auto"), bring_up(Path(root), "off")
         try:
-            exits: list[TaskExit] = []
-            cluster.watch(exits.append)
-            until(lambda: cluster.readiness().warm, "the zygote is warm")
-            pairs = [
-                (warm_start_s(cluster, exits, folder, number), cold_start_s(folder)) for number in range(rounds + 1)
-            ]
-            warm_up_s = cluster.readiness().warm_up_s or 0.0
+            for number in range(rounds + 1):
+                times[WALLED].append(warm_start_s(walled, number, user))
+                times[BARE].append(warm_start_s(bare, number, None))
+                times[PLAIN].append(cold_start_s(Path(root)))
+            warm_up_s = bare.cluster.readiness().warm_up_s or 0.0
         finally:
-            cluster.close()
-    warm, cold = zip(*pairs[1:], strict=True)  # the first round fills the disk cache
-    return list(warm), list(cold), warm_up_s
+            walled.cluster.close()
+            bare.cluster.close()
+    return {name: taken[1:] for name, taken in times.items()}, warm_up_s  # the first round fills the disk cache
 
 
-def page(rounds: int, warm: list[float], cold: list[float], warm_up_s: float) -> str:
-    ratio = statistics.median(cold) / statistics.median(warm)
+def page(rounds: int, times: dict[str, list[float]], warm_up_s: float) -> str:
+    walled, bare, plain = (statistics.median(taken) for taken in times.values())
     rows = [
-        f"| {name} | {statistics.median(times) * 1e3:.1f} | {min(times) * 1e3:.1f} | {max(times) * 1e3:.1f} |"
-        for name, times in (("forked by a warm zygote", warm), (f"`python -c '{COLD.split(';')[0]}'`", cold))
+        f"| {name} | {statistics.median(taken) * 1e3:.1f} | {min(taken) * 1e3:.1f} | {max(taken) * 1e3:.1f} |"
+        for name, taken in times.items()
     ]
     lines = [
         "# How fast a task starts",
@@ -122,7 +151,8 @@ def page(rounds: int, warm: list[float], cold: list[float], warm_up_s: float) ->
         "|---|---|---|---|",
         *rows,
         "",
-        f"Ratio of the medians: {ratio:.0f}. The zygote imported torch once, in {warm_up_s:.1f} s.",
+        f"Ratio of the medians: {plain / walled:.0f}. The walls take {(walled - bare) * 1e3:.1f} ms. The zygote"
+        f" imported torch once, in {warm_up_s:.1f} s.",
         "",
     ]
     return "\n".join(lines)

@@ -83,6 +83,15 @@ class ControlGroups:
                     (folder / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
+def join(group: str, pid: int) -> None:
+    """Move a process into a group; do nothing if it or the group is gone. It has to be a child of this one.
+
+    Else its number could be somebody else's by now. The kernel waits 10 ms or more if nothing was moved lately.
+    """
+    with suppress(OSError):
+        Path(group, "cgroup.procs").write_text(str(pid))
+
+
 def kill(group: str) -> None:
     """Send SIGKILL to all that is in a group."""
     with suppress(OSError):

@@ -28,7 +28,7 @@ from pliant.isolation.system_calls import (
     effective_capabilities,
     refuse_new_privileges,
 )
-from pliant.isolation.users import Account, account_of, become, closed_folders, grant_access
+from pliant.isolation.users import Account, access_group, account_of, become, closed_folders, grant_access
 
 _TEMPORARY: Final = ("/tmp", "/var/tmp")
 _SHARED_MEMORY: Final = "/dev/shm"
@@ -73,6 +73,12 @@ def enter(confinement: Confinement) -> Entered:
     if confinement.required and (lacks := missing(entered)):
         raise PermissionError(f"{'; '.join(lacks)}, and isolation is required")
     return entered
+
+
+def prepare() -> None:
+    """Find out what is the same for all processes that are forked from this one and enter."""
+    system_paths.find_python()
+    access_group()
 
 
 def missing(entered: Entered) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -29,16 +29,20 @@ def readable(*, hidden: tuple[str, ...]) -> tuple[str, ...]:
 
     A folder of Python's path that one of the hidden lies in is left out: it would show that.
     """
-    prefix = os.path.dirname(os.path.dirname(sys.executable))  # sys.prefix is another one where site was not imported
-    python = (prefix, sys.prefix, sys.base_prefix, str(Path(pliant.__file__).parent), *_python_path())
-    own = (path for path in python if os.path.exists(path) and not _holds(path, hidden))
+    covered = [Path(os.path.realpath(path)) for path in hidden]
+    own = (path for path, real in _python() if not any(folder.is_relative_to(real) for folder in covered))
     return tuple(dict.fromkeys((*_SYSTEM, *_RESOLVERS, *own)))
 
 
-def _python_path() -> Iterator[str]:
-    return (os.path.abspath(path) for path in sys.path if path)
+def find_python() -> None:
+    """Find out where this Python is; who forks many processes that enter walls does it once for all of them."""
+    _python()
 
 
-def _holds(folder: str, hidden: tuple[str, ...]) -> bool:
-    real = Path(os.path.realpath(folder))
-    return any(Path(os.path.realpath(path)).is_relative_to(real) for path in hidden)
+@cache
+def _python() -> tuple[tuple[str, str], ...]:
+    """Return the folders that this Python imports from, each with where it leads."""
+    prefix = os.path.dirname(os.path.dirname(sys.executable))  # sys.prefix is another one where site was not imported
+    package = str(Path(pliant.__file__).parent)
+    paths = (prefix, sys.prefix, sys.base_prefix, package, *(os.path.abspath(path) for path in sys.path if path))
+    return tuple((path, os.path.realpath(path)) for path in dict.fromkeys(paths) if os.path.exists(path))

@@ -13,6 +13,7 @@ import pwd
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -90,6 +91,7 @@ def _name(uid: int) -> str:
         return str(uid)
 
 
+@cache
 def access_group() -> int:
     """Return the number of the group that opens the way to such tasks: one that no group of this machine has.
 

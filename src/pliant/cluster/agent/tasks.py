@@ -235,7 +235,7 @@ class Tasks:
                 zygote = self._zygote or self._start_zygote()
                 self._spaces.make(task.space)
                 path = records.program_path(self._state_dir, program.task_id)
-                write_whole(path, encode(replace(program, group=task.record.group)), durable=False)
+                write_whole(path, encode(program), durable=False)
                 zygote.order(Launch(task_id=program.task_id, slots=task.record.slots))
             except (OSError, ValueError) as error:
                 self._end(task, None, f"this machine cannot start a process: {error}")

@@ -48,7 +48,6 @@ def become(path: Path, entry: str, handshake: socket.socket, *, cold: bool) -> N
         os.setsid()
         adopt_orphans()  # whatever it starts stays below it, also what detaches itself
         program = _read(path)
-        _join(program.group)
         if handshake.recv(1):
             if cold and program.python is None:
                 program = replace(program, python=sys.executable)
@@ -61,13 +60,6 @@ def _read(path: Path) -> TaskProgram:
     line = path.read_bytes()
     path.unlink(missing_ok=True)
     return decode(line, PROGRAM)
-
-
-def _join(group: str | None) -> None:
-    """Move into the control group; before the record is written, since the kernel may take its time."""
-    if group is not None:
-        with suppress(OSError):  # it is gone, or the machine refuses: the subreapers remain
-            Path(group, "cgroup.procs").write_text("0")
 
 
 def _run_task(program: TaskProgram, entry: str, handshake: socket.socket) -> int:

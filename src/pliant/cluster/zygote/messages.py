@@ -32,8 +32,6 @@ class TaskProgram:
     """Another interpreter; the task is started cold."""
     confinement: Confinement | None = None
     """What it may reach; None: all that the agent may."""
-    group: str | None = None
-    """The control group to join: a folder."""
     kind: Literal["program"] = "program"
 
 

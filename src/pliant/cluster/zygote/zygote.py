@@ -51,6 +51,8 @@ from pliant.cluster.json_lines import LineSocket, decode, encode
 from pliant.cluster.zygote import child, records
 from pliant.cluster.zygote.messages import KINDS, Ended, Launch, Ping, Pong, Started, Warm, ZygoteMessage
 from pliant.core.ports import Clock
+from pliant.isolation import control_groups
+from pliant.isolation.enter import prepare
 from pliant.isolation.system_calls import adopt_orphans
 
 _log = logging.getLogger(__name__)
@@ -104,6 +106,7 @@ class Zygote:
         """Warm up, then serve until the agent is gone and the last child has ended."""
         began = time.monotonic()
         missing = warm_up(self._settings.preload)
+        prepare()
         seconds = time.monotonic() - began
         self._send(Warm(seconds=seconds, num_threads=process.num_threads(), missing=missing))
         while self._channel is not None or self._children or self._gone:
@@ -178,6 +181,8 @@ class Zygote:
         self._selector.register(pidfd, selectors.EVENT_READ)
         with suppress(BrokenPipeError):
             handshake.sendall(b"\n")
+        if record.group is not None:  # the kernel may take its time, so the child runs meanwhile; it stays below itself
+            control_groups.join(record.group, pid)
         return Started(task_id=launch.task_id, pid=pid, stamp=its_stamp)
 
     def _record_of(self, launch: Launch, pid: int, its_stamp: str | None) -> records.Record:
