@@ -178,6 +178,30 @@ def test_a_link_that_an_earlier_process_of_the_job_left_leads_the_next_one_nowhe
     assert sorted(os.listdir("/etc")) == before
 
 
+@pytest.mark.parametrize("user", users(), ids=str)
+def test_what_a_person_named_is_read_unless_they_put_a_link_there_meanwhile(world: World, user: RunAs | None) -> None:
+    (own,) = world.confinement.writes
+    result = world.home / "jobs" / "job-2" / "result"
+    result.mkdir(parents=True)
+    (result / "model.pt").write_text("weights")
+    if user is not None:
+        for path in (result, result / "model.pt"):
+            os.chown(path, user.uid or 0, user.uid or 0)
+    confinement = replace(world.confinement, user=user, named=(str(result / "model.pt"),))
+    assert world.run(confinement, "/bin/cat", str(result / "model.pt")).stdout == "weights"
+    secret = (world.home / "token").stat()
+
+    for plant in (os.symlink, os.link):
+        (result / "model.pt").unlink()
+        plant(world.home / "token", result / "model.pt")
+        for shown in (str(result / "model.pt"), str(world.home / "token")):
+            assert world.run(confinement, "/bin/cat", shown).stdout == ("" if user or plant is os.symlink else "secret")
+    (result / "model.pt").unlink()
+    found = (world.home / "token").stat()
+    assert (found.st_mode, found.st_uid, found.st_gid) == (secret.st_mode, secret.st_uid, secret.st_gid)
+    assert Path(own).is_dir()
+
+
 def test_what_cannot_be_entered_is_not_run(world: World) -> None:
     ran = world.run(replace(world.confinement, user=RunAs(name="no-such-user")), "/bin/echo", "it ran")
 

@@ -35,6 +35,8 @@ class Confinement:
     """Folders that it may write to as well as their modes let it; they stay whose they are."""
     reads: tuple[str, ...] = ()
     """Folders and files that it may read and execute, and not write."""
+    named: tuple[str, ...] = ()
+    """What a person named: read like `reads`, if no link is on the way. They may change it after it was checked."""
     hides: tuple[str, ...] = ()
     """Folders of which it sees nothing but what stands above; the first is the server's own."""
     temporary: str | None = None

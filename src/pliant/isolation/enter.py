@@ -99,7 +99,7 @@ def _mount(confinement: Confinement, account: Account | None) -> bool:
     """Change what the process sees; tell whether this machine lets it."""
     system = system_paths.readable(hidden=confinement.hides)
     shown = (*system, *confinement.writes, *confinement.shares)
-    closed = () if account is None else tuple(closed_folders((*shown, *confinement.reads), account))
+    closed = () if account is None else tuple(closed_folders((*shown, *confinement.reads, *confinement.named), account))
     replaced = [(place, confinement.temporary) for place in _TEMPORARY if confinement.temporary is not None]
     if confinement.memory is not None:
         replaced.append((_SHARED_MEMORY, confinement.memory))
@@ -110,6 +110,7 @@ def _mount(confinement: Confinement, account: Account | None) -> bool:
     view = MountView(
         shown=shown,
         read_only=confinement.reads,
+        plain=confinement.named,
         covered=(*map(os.path.realpath, confinement.hides), *closed, *_sockets()),
         replaced=tuple(replaced),
     )
@@ -147,6 +148,8 @@ def _limit(*, own_user: bool) -> None:
 def _rules(confinement: Confinement, *, has_mounts: bool) -> Iterator[LandlockRule]:
     for path in (*system_paths.readable(hidden=confinement.hides), *system_paths.KERNEL, *confinement.reads):
         yield LandlockRule(path=path, rights=landlock.READ)
+    for path in confinement.named:
+        yield LandlockRule(path=path, rights=landlock.READ, is_plain=True)
     yield LandlockRule(path=system_paths.PROCESSES, rights=landlock.LIST)
     for path in (*system_paths.DEVICES, *confinement.devices):
         yield LandlockRule(path=path, rights=landlock.DEVICE)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from pliant.isolation.opening import open_plain
 from pliant.isolation.system_calls import system_call
 
 _CREATE_RULESET: Final = 444  # the numbers are the same on every architecture
@@ -58,6 +59,8 @@ class LandlockRule:
 
     path: str
     rights: int
+    is_plain: bool = False
+    """A path with a link on its way counts as not there."""
 
 
 def abi() -> int:
@@ -107,9 +110,9 @@ def restrict(rules: Iterable[LandlockRule], version: int, *, reach_sockets: bool
 
 def _add(ruleset: int, rule: LandlockRule, known: int) -> None:
     try:
-        parent = os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
+        parent = open_plain(rule.path) if rule.is_plain else os.open(rule.path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP):
             return
         raise
     try:

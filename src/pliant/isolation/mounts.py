@@ -24,12 +24,13 @@ other processes than this one and those that it starts.
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pliant.isolation.opening import open_plain
 from pliant.isolation.system_calls import NEW_MOUNTS, NEW_USER, mount, unshare
 
 _READ_ONLY: Final = 1  # the numbers are those of <sys/mount.h>
@@ -54,6 +55,8 @@ class MountView:
     """Folders and files that stay visible, wherever they lie."""
     read_only: tuple[str, ...] = ()
     """The same, and nobody here can write to them."""
+    plain: tuple[str, ...] = ()
+    """The same, if no link is on the way."""
     covered: tuple[str, ...] = ()
     """Folders of which nothing else is seen."""
     replaced: tuple[tuple[str, str], ...] = ()
@@ -84,7 +87,9 @@ def show(view: MountView) -> None:
     Raises:
         OSError: the machine refuses, or a link stands where something is to be seen.
     """
-    steps = sorted(_steps(view), key=lambda step: (len(Path(step.path).parts), not step.is_cover))
+    steps = sorted(
+        (*_steps(view), *_plain_steps(view.plain)), key=lambda step: (len(Path(step.path).parts), not step.is_cover)
+    )
     links = {path: os.path.realpath(path) for path in (*view.shown, *view.read_only)}
     umask = os.umask(0)
     try:
@@ -136,6 +141,12 @@ def _steps(view: MountView) -> Iterator[_Step]:
         if is_read_only or any(_is_within(path, place) for place in over):
             with suppress(FileNotFoundError, NotADirectoryError):
                 yield _Step(path=path, source=os.open(path, os.O_PATH | os.O_CLOEXEC), is_read_only=is_read_only)
+
+
+def _plain_steps(paths: Iterable[str]) -> Iterator[_Step]:
+    for path in dict.fromkeys(paths):
+        with suppress(OSError):  # it is not there, or a link is on the way
+            yield _Step(path=path, source=open_plain(path), is_read_only=True)
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -119,7 +119,7 @@ def grant_access(confinement: Confinement, account: Account) -> None:
         inside = [Path(path) for path in confinement.writes if Path(path).is_relative_to(home)]
         for folder in dict.fromkeys(parent for path in inside for parent in _between(path, home)):
             _let_pass(folder, group)
-        for name in confinement.reads:
+        for name in (*confinement.reads, *confinement.named):
             _let_read(Path(name), home, group)
     for own in (*confinement.writes, *filter(None, (confinement.temporary, confinement.memory))):
         give_folder(Path(own), account)
@@ -164,20 +164,28 @@ def _let_pass(folder: Path, group: int) -> None:
 
 
 def _let_read(path: Path, home: Path, group: int) -> None:
-    """Let the tasks' group read a file or folder of ours inside `home`, and the way to it; leave anything else."""
-    real = path.resolve()
-    if not real.is_relative_to(home.resolve()) or real == home.resolve() or not real.exists():
+    """Let the tasks' group read a file or folder of ours inside `home`, and the way to it; leave anything else.
+
+    As soon as something on the way is not ours, its owner may have put a link there, or another name of a file of ours.
+    """
+    if not path.is_relative_to(home) or path == home:
         return
-    for folder in reversed([parent for parent in real.parents if parent.is_relative_to(home.resolve())]):
+    for folder in _between(path, home):
+        facts = folder.lstat()
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+            return
         _let_pass(folder, group)
-    facts = real.stat()
-    if facts.st_gid == group or facts.st_uid != os.geteuid():  # somebody else's may hold second names of files of ours
+    try:
+        facts = path.lstat()
+    except FileNotFoundError:
         return
-    if real.is_dir():
-        for _, folders, files, at in os.fwalk(real, topdown=False, follow_symlinks=False):
+    if stat.S_ISLNK(facts.st_mode) or facts.st_gid == group or facts.st_uid != os.geteuid():
+        return
+    if stat.S_ISDIR(facts.st_mode):
+        for _, folders, files, at in os.fwalk(path, topdown=False, follow_symlinks=False):
             for name in (*folders, *files):
                 _let_read_one(name, group, at)
-    _let_read_one(str(real), group, None)
+    _let_read_one(str(path), group, None)
 
 
 def _let_read_one(name: str, group: int, at: int | None) -> None:

@@ -84,4 +84,4 @@ def test_a_job_of_another_person_starts_from_its_copy(make_world: Callable[..., 
         assert Path(job.spec.weights).read_bytes() == b"weights"
     orders = {str(order.task_id): order.confinement for order in world.cluster.orders}
     assert [orders[task].user for task in ("job-2.1", "job-3.1")] == [RunAs(uid=60706), RunAs(uid=60707)]
-    assert job.spec.weights in orders["job-3.1"].reads
+    assert job.spec.weights in orders["job-3.1"].named

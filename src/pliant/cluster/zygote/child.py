@@ -100,12 +100,14 @@ def _prepare(program: TaskProgram, handshake: socket.socket) -> str:
 
 
 def _enter(program: TaskProgram) -> dict[str, str]:
-    """Enter the confinement; return the variables that say who the process is then."""
+    """Enter the confinement; return the variables that say who the process is then, and where its /tmp is."""
     if program.confinement is None:
         return {}
     entered = enter(program.confinement)
     name = entered.account.name if entered.account is not None else ""
-    return {"USER": name, "LOGNAME": name} if name else {}
+    temporary = None if entered.has_mounts else program.confinement.temporary
+    said = {"USER": name, "LOGNAME": name, "TMPDIR": temporary}
+    return {variable: value for variable, value in said.items() if value}
 
 
 def _run_other_python(program: TaskProgram, python: str, entry: str) -> str:

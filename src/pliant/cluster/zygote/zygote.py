@@ -219,6 +219,8 @@ class Zygote:
         self._selector.unregister(gone.pidfd)
         os.close(gone.pidfd)
         self._gone.append(gone)
+        if gone.record.group is not None:
+            control_groups.kill(gone.record.group)  # whatever goes on to fork ends at once; the rest is found below us
 
     def _report(self, gone: _Child) -> None:
         """Record and tell how a child ended of which nothing lives any more."""

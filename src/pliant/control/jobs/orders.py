@@ -72,12 +72,15 @@ def _confinement(
     address = None if settings.server_file is None else str(settings.server_file.parent)
     certificate = settings.trust.certificate
     holds_home = spec.data_dir is not None and settings.home.is_relative_to(os.path.realpath(spec.data_dir))
-    data = None if holds_home else spec.data_dir
-    reads = (*_interpreter(python), data, spec.weights, spec.resume_from, address, certificate)
+    data = () if holds_home or spec.data_dir is None else (spec.data_dir,)
+    ours = data if spec.dataset is not None else ()
+    reads = (*_interpreter(python), *ours, address, certificate)
+    named = (*(data if spec.dataset is None else ()), spec.weights, spec.resume_from)
     return Confinement(
         user=user,
         writes=tuple(map(str, (folders.code, folders.result, folders.state))),
         reads=tuple(dict.fromkeys(str(path) for path in reads if path is not None)),
+        named=tuple(path for path in named if path is not None),
         hides=(str(settings.home),),
     )
 

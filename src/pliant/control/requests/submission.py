@@ -4,6 +4,7 @@ It reads the unpacked code and the file system; it runs nothing of what was subm
 """
 
 import ast
+import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -30,7 +31,16 @@ def resolve_jobs(spec: JobSpec, settings: ControlSettings, sees: Callable[[str],
         weights = str(settings.folders(JobId(weights)).weights)
     if resume_from is not None and _JOB.fullmatch(resume_from) and sees(resume_from):
         resume_from = str(settings.folders(JobId(resume_from)).checkpoints)
-    return replace(spec, weights=weights, resume_from=resume_from)
+    jobs = settings.home / "jobs"
+    data = spec.data_dir if spec.dataset is not None else _resolved(spec.data_dir, jobs)
+    return replace(spec, weights=_resolved(weights, jobs), resume_from=_resolved(resume_from, jobs), data_dir=data)
+
+
+def _resolved(path: str | None, jobs: Path) -> str | None:
+    """Return a path with its links followed now, once and for all; in the folder of a job none is followed at all."""
+    if path is None or "\0" in path or not os.path.isabs(path) or Path(os.path.normpath(path)).is_relative_to(jobs):
+        return path
+    return os.path.realpath(path)
 
 
 def problems_of_spec(spec: JobSpec, kinds: Kinds, reach: Reach) -> tuple[Problem, ...]:
