@@ -80,7 +80,13 @@ class Served:
         self.num_shutdowns = 0
         self.trouble = ""
         cluster: Cluster = self.cluster
-        settings = ControlSettings(home=home, url="http://test", secret=SECRET, policy=Policy(cooldown_s=0.0))
+        settings = ControlSettings(
+            home=home,
+            url="http://test",
+            secret=SECRET,
+            policy=Policy(cooldown_s=0.0),
+            open_folders=(home / "trainings",),
+        )
         self.people = make_people(
             self.store.registry, self.clock, file_token=TOKEN, token_hex=secrets.token_hex, cost=CHEAP
         )

@@ -117,7 +117,7 @@ MAKES: Final = (
 def makes(server: Served) -> tuple[Make, ...]:
     """Return how every noun is made on a server; its home gets what they are made of."""
     (server.home / "data" / "digits").mkdir(exist_ok=True)
-    venv = _venv(server.home.with_name(f"{server.home.name}-venv"))
+    venv = _venv(server.home.with_name("venv"))
     return tuple(
         Make(kind=make.kind, path=make.path, body={**make.body, "venv": str(venv)}, change=make.change)
         if make.kind == "environment"
