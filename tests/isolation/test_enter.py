@@ -1,12 +1,13 @@
 """What a process within walls can do, and what it cannot; each attack is seen to succeed without them."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,10 @@ from typing import Any, Final
 import pytest
 from tests.privileges import may_mount
 
+import pliant
 from pliant.core.confinement import Confinement, RunAs
+from pliant.isolation import mounts
+from pliant.isolation.enter import enter
 from pliant.isolation.landlock import abi, scopes_signals
 from pliant.isolation.launcher import CANNOT_ENTER, confined
 from pliant.isolation.report import report
@@ -164,6 +168,52 @@ def test_a_process_of_the_same_user_is_kept_in_by_landlock_alone(world: World) -
 
     for name in ("token", "token by link", "token upwards", "moving the token", "memory", "a signal", "tracing"):
         assert found[name] == "refused", name
+
+
+def test_a_process_of_the_same_user_cannot_change_the_modes_of_its_packages(world: World) -> None:
+    if report(None).missing and not may_mount():
+        pytest.skip("this machine refuses a mount namespace")
+    change = "import os, sys; os.chmod(sys.argv[1], os.stat(sys.argv[1]).st_mode)"
+    command = (sys.executable, "-c", change, pliant.__file__)
+    assert world.run(None, *command).returncode == 0
+
+    ran = world.run(world.confinement, *command)
+
+    assert ran.returncode == 1
+    assert "Read-only file system" in ran.stderr
+
+
+def test_where_shared_memory_is_shared_names_of_others_stay_unknown(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if abi() < 2:
+        pytest.skip("this kernel has no Landlock to speak of")
+
+    def refuse(*, as_user: bool) -> None:
+        raise PermissionError(f"no namespace, as a user: {as_user}")
+
+    monkeypatch.setattr(mounts, "own_namespace", refuse)
+    read, write = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            entered = enter(world.confinement)
+            listed = "listed" if _tried(lambda: os.listdir("/dev/shm")) else "unknown"
+            made = "made" if _tried(lambda: multiprocessing.Lock()) else "refused"
+            os.write(write, f"{entered.has_mounts} {listed} {made}".encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(pid, 0)
+    with os.fdopen(read) as pipe:
+        assert pipe.read() == "False unknown made"
+
+
+def _tried(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except PermissionError:
+        return False
+    return True
 
 
 def test_a_link_that_an_earlier_process_of_the_job_left_leads_the_next_one_nowhere(world: World) -> None:

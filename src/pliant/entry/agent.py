@@ -15,6 +15,7 @@ from pliant.cluster.agent.channel import SocketChannel
 from pliant.cluster.agent.settings import ENTRY, AgentSettings
 from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
+from pliant.isolation.variables import allowed
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--num-slots", type=int, help="shares of the CPU; left out: the GPUs, or else the CPUs")
     parser.add_argument("--memory-root", type=Path, help="folder in shared memory")
     parser.add_argument("--preload", action="append", default=[], help="a module to import before the first task")
+    parser.add_argument("--pass-env", action="append", default=[], help="a variable that all tasks get")
     parser.add_argument("--entry", default=ENTRY, help="module:function of the tasks' program")
     options = parser.parse_args(argv)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         entry=options.entry,
     )
     channel = SocketChannel(socket.socket(fileno=options.channel))
-    Agent(settings, channel, clock=SystemClock(), base_env=os.environ).run()
+    Agent(settings, channel, clock=SystemClock(), base_env=allowed(os.environ, options.pass_env)).run()
 
 
 if __name__ == "__main__":

@@ -44,11 +44,6 @@ class ControlGroups:
         self._root = root
         self._enable(parent, root)
 
-    @property
-    def is_there(self) -> bool:
-        """Whether tasks get groups."""
-        return self._root is not None
-
     def make(self, name: str, limits: Mapping[str, str]) -> str | None:
         """Make a group; return its folder, None if there are no groups.
 

@@ -78,6 +78,7 @@ def enter(confinement: Confinement) -> Entered:
 def prepare() -> None:
     """Find out what is the same for all processes that are forked from this one and enter."""
     system_paths.find_python()
+    mounts.can_mount(as_user=os.geteuid() != 0)
     access_group()
 
 
@@ -103,33 +104,25 @@ def _mount(confinement: Confinement, account: Account | None) -> bool:
     replaced = [(place, confinement.temporary) for place in _TEMPORARY if confinement.temporary is not None]
     if confinement.memory is not None:
         replaced.append((_SHARED_MEMORY, confinement.memory))
-    has_namespace = False
-    with suppress(OSError):  # some machines refuse it, each in another way
-        mounts.own_namespace(as_user=os.geteuid() != 0)
-        has_namespace = True
+    as_user = os.geteuid() != 0
+    if not mounts.can_mount(as_user=as_user):
+        if account is not None and closed:
+            raise PermissionError(f"user {account.name} cannot pass through {closed[0]}; open it (chmod o+x)")
+        return False
+    # Landlock lets a user change the modes of their own files, and those may be this Python's
+    ours = () if account is not None else system_paths.python(hidden=confinement.hides)
     view = MountView(
         shown=shown,
-        read_only=confinement.reads,
+        read_only=(*confinement.reads, *ours),
         plain=confinement.named,
         covered=(*map(os.path.realpath, confinement.hides), *closed, *_sockets()),
         replaced=tuple(replaced),
     )
-    if not (has_namespace and _show(view)):
-        if account is not None and closed:
-            raise PermissionError(f"user {account.name} cannot pass through {closed[0]}; open it (chmod o+x)")
-        return False
+    mounts.own_namespace(as_user=as_user)
+    mounts.show(view)
     if account is not None:
         with suppress(OSError):  # an old kernel: the modes of /proc keep all but the command lines
             mounts.hide_processes()
-    return True
-
-
-def _show(view: MountView) -> bool:
-    """Change what the process sees; tell whether it may: a user namespace may be one without rights."""
-    try:
-        mounts.show(view)
-    except PermissionError:
-        return False
     return True
 
 
@@ -160,7 +153,7 @@ def _rules(confinement: Confinement, *, has_mounts: bool) -> Iterator[LandlockRu
             yield LandlockRule(path=place, rights=landlock.WRITE)
     elif confinement.temporary is not None:
         yield LandlockRule(path=confinement.temporary, rights=landlock.WRITE)
-    shared = _SHARED_MEMORY if has_mounts or confinement.memory is None else confinement.memory
-    yield LandlockRule(path=shared, rights=landlock.WRITE)
-    if not has_mounts:  # semaphores of multiprocessing are made there and nowhere else
-        yield LandlockRule(path=_SHARED_MEMORY, rights=landlock.WRITE & ~landlock.LIST | landlock.DEVICE)
+    if not has_mounts and confinement.memory is not None:
+        yield LandlockRule(path=confinement.memory, rights=landlock.WRITE)
+    # semaphores of multiprocessing are made there and nowhere else; where it is shared, names of others stay unknown
+    yield LandlockRule(path=_SHARED_MEMORY, rights=landlock.WRITE if has_mounts else landlock.WRITE_UNLISTED)

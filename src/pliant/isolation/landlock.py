@@ -39,6 +39,8 @@ _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
 READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 WRITE: Final = (_FIRST_13 & ~_MAKE_CHAR & ~_MAKE_BLOCK) | _REFER | _TRUNCATE | _IOCTL_DEV | _RESOLVE_UNIX
+WRITE_UNLISTED: Final = WRITE & ~_READ_DIR
+"""Everything but to see which names there are."""
 DEVICE: Final = _READ_FILE | _WRITE_FILE | _READ_DIR | _IOCTL_DEV
 LIST: Final = _READ_FILE | _READ_DIR | _WRITE_FILE
 """/proc: the modes of its files say the rest."""

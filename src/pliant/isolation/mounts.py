@@ -4,13 +4,13 @@ Theory of operation
 -------------------
 
 The process gets a mount namespace of its own. A folder that it shall not see is covered by an empty file system in
-memory; what it may see of it is mounted into that again, at its own place. An example, for a job of the home
-/root/.pliant under a root server, whose /root is closed to the job's user:
+memory; what it may see of it is mounted into that again, at its own place. An example, for a job of a server whose
+state folder is /srv/ml/state, in a folder /srv/ml that is closed to the job's user:
 
-    /root                         covered, since the user could not pass through it
-    /root/.pliant                 is covered with it
-    /root/.pliant/jobs/j/code     the job's own folder, mounted at its own place
-    /root/env/lib                 the packages of its interpreter, the same, read-only
+    /srv/ml                       covered, since the user could not pass through it
+    /srv/ml/state                 is covered with it
+    /srv/ml/state/jobs/j/code     the job's own folder, mounted at its own place
+    /srv/ml/env                   the packages of its interpreter, the same
     /tmp                          the job's own folder
 
 All folders are opened before anything is covered, and all is done from the outside in. Where the empty file system is a
@@ -27,6 +27,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +62,24 @@ class MountView:
     """Folders of which nothing else is seen."""
     replaced: tuple[tuple[str, str], ...] = ()
     """Pairs: at the first path the second folder is seen."""
+
+
+@cache
+def can_mount(*, as_user: bool) -> bool:
+    """Tell whether this process may have mounts of its own: tried in a child, since half of it is worse than nothing.
+
+    Some machines let a process have a user namespace and then give it no rights in there.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            own_namespace(as_user=as_user)
+            mount("tmpfs", "/proc/self/cwd", "tmpfs", _NO_SUID | _NO_DEVICES, _COVER)
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def own_namespace(*, as_user: bool) -> None:

@@ -29,9 +29,13 @@ def readable(*, hidden: tuple[str, ...]) -> tuple[str, ...]:
 
     A folder of Python's path that one of the hidden lies in is left out: it would show that.
     """
+    return tuple(dict.fromkeys((*_SYSTEM, *_RESOLVERS, *python(hidden=hidden))))
+
+
+def python(*, hidden: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of them that this Python imports from."""
     covered = [Path(os.path.realpath(path)) for path in hidden]
-    own = (path for path, real in _python() if not any(folder.is_relative_to(real) for folder in covered))
-    return tuple(dict.fromkeys((*_SYSTEM, *_RESOLVERS, *own)))
+    return tuple(path for path, real in _python() if not any(folder.is_relative_to(real) for folder in covered))
 
 
 def find_python() -> None:

@@ -42,6 +42,12 @@ def check(order: StartOrder, node_id: NodeId, num_slots: int, holders: Mapping[i
             raise ValueError(f"slot {slot} of node {order.node_id} is held by task {holders[slot]}; wait for its exit")
 
 
+def job_of(order: StartOrder) -> str:
+    """Return by what name the folders of an order's job are known on this node; one that cannot name a file is none."""
+    job_id = order.env.get("PLIANT_JOB_ID", "")
+    return job_id if _TASK_ID.fullmatch(job_id) else order.task_id
+
+
 def program_of(
     order: StartOrder, settings: AgentSettings, devices: Devices, base_env: Mapping[str, str], space: TaskSpace
 ) -> TaskProgram:

@@ -20,7 +20,7 @@ from pliant.cluster.agent.devices import Devices, thread_limits
 from pliant.cluster.agent.exit_facts import lacks_pliant
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
-from pliant.cluster.agent.orders import check, program_of
+from pliant.cluster.agent.orders import check, job_of, program_of
 from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.shared_memory import owner_of
@@ -107,7 +107,7 @@ class Tasks:
         except ValueError as error:
             self._report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
             return
-        space = self._spaces.of(order.env.get("PLIANT_JOB_ID") or order.task_id)
+        space = self._spaces.of(job_of(order))
         program = program_of(order, self._settings, self._devices, self._base_env, space)
         self._tasks[order.task_id] = TaskProcess(record=_record_of(order), program=program, space=space)
 
