@@ -6,7 +6,8 @@ since the same program can be some per cent faster or slower for the life of a p
 teaches, with `gradient_as_bucket_view=True`.
 
 Claims: `fast` at most 1.00 and `exact` (V = 4) at most 1.10 of DDP's step on the MLP and the transformer with 1, 2 and
-4 workers; alone, at most 1.01 of the plain loop's step.
+4 workers; alone, at most 1.01 of the plain loop's step. Within the walls that a server puts around tasks, `fast` takes
+at most 1.01 of what it takes without.
 """
 
 import argparse
@@ -23,12 +24,13 @@ from bench.fixed.models import TRAININGS
 DDP = Contender(name="DDP", how="ddp")
 PLAIN = Contender(name="plain loop", how="plain")
 FAST = Contender(name="fast", how="fast")
+WALLED = Contender(name="fast, within walls", how="fast", is_walled=True)
 EXACT = Contender(name="exact, V = 4", how="exact")
 EXACT_8 = Contender(name="exact, V = 8", how="exact", num_parts=8)
 EXACT_1 = Contender(name="exact, V = 1", how="exact", num_parts=1)
 CLAIMED = ("mlp", "transformer")
 SIZES = (1, 2, 4)
-MOST_FAST, MOST_EXACT, MOST_ALONE = 1.00, 1.10, 1.01
+MOST_FAST, MOST_EXACT, MOST_ALONE, MOST_WALLED = 1.00, 1.10, 1.01, 1.01
 
 Results = dict[tuple[str, int], dict[str, Paces]]
 
@@ -36,7 +38,7 @@ Results = dict[tuple[str, int], dict[str, Paces]]
 def contenders(training: str, size: int) -> list[Contender]:
     """Return who takes part with so many workers."""
     alone = [PLAIN, EXACT_1] if size == 1 else []
-    return [*alone, FAST] if training == "digits" else [DDP, FAST, EXACT, EXACT_8, *alone]
+    return [*alone, FAST, WALLED] if training == "digits" else [DDP, FAST, WALLED, EXACT, EXACT_8, *alone]
 
 
 def ratio(paces: Mapping[str, Paces], one: Contender, other: Contender) -> float:
@@ -65,6 +67,8 @@ def measure(names: list[str], sizes: list[int], num_rounds: int, num_blocks: int
 def claims(found: Results) -> Iterator[Claim]:
     """Yield every claim with what was found."""
     for (name, size), paces in found.items():
+        if name != "cnn":
+            yield _claim(name, size, paces, WALLED, FAST, MOST_WALLED)
         if name in CLAIMED:
             yield _claim(name, size, paces, FAST, DDP, MOST_FAST)
             yield _claim(name, size, paces, EXACT, DDP, MOST_EXACT)

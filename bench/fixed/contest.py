@@ -27,6 +27,8 @@ class Contender:
     name: str
     how: Any
     num_parts: int = 4
+    is_walled: bool = False
+    """Its workers enter the walls that the tasks of a server are within."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +53,13 @@ class Team:
     def start(self, training: str, size: int, folder: Path) -> None:
         """Start them, let them meet, and wait until all are at the gate."""
         context = multiprocessing.get_context("spawn")
-        how, parts = self.contender.how, self.contender.num_parts
+        how, parts, is_walled = self.contender.how, self.contender.num_parts, self.contender.is_walled
         store = str(folder / f"{self.contender.name}.store")
         for rank in range(size):
             mine, theirs = context.Pipe()
-            seat = Seat(how=how, training=training, rank=rank, size=size, num_parts=parts, store=store)
+            seat = Seat(
+                how=how, training=training, rank=rank, size=size, num_parts=parts, store=store, is_walled=is_walled
+            )
             process = context.Process(target=work, args=(seat, theirs), daemon=True)
             process.start()
             theirs.close()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import chain, repeat
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -21,8 +22,11 @@ from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 from bench.fixed.models import TRAININGS, Training
+from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import Form, FromTask, Ready
+from pliant.isolation.enter import enter
+from pliant.isolation.users import FIRST_UID
 from pliant.train import Run
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
 from pliant.train.group.membership import TaskMembership
@@ -43,6 +47,8 @@ class Seat:
     """V, for Pliant."""
     store: str = ""
     """A file at which DDP's workers meet."""
+    is_walled: bool = False
+    """It enters the walls that a task of a server enters."""
 
 
 class _Over(BaseException):
@@ -81,6 +87,8 @@ class Gate:
 
 def work(seat: Seat, pipe: Connection) -> None:
     """Be that worker until the pipe says that it is over."""
+    if seat.is_walled:
+        _enter(Path(seat.store).parent, seat.rank)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     training = TRAININGS[seat.training]
@@ -95,6 +103,14 @@ def work(seat: Seat, pipe: Connection) -> None:
     except _Over:
         pipe.send(None)
     os._exit(0)  # threads that close connections have nothing to save
+
+
+def _enter(folder: Path, rank: int) -> None:
+    """Enter walls as a person's task does, as a user of its own where that can be."""
+    user = RunAs(uid=FIRST_UID) if os.geteuid() == 0 else None
+    temporary = folder / f"tmp-{rank}"
+    temporary.mkdir()
+    enter(Confinement(user=user, reads=(os.getcwd(),), hides=(str(folder),), temporary=str(temporary)))
 
 
 def _plain(training: Training, gate: Gate) -> None:

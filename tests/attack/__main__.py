@@ -11,11 +11,18 @@ import sys
 import tempfile
 from typing import Final
 
-from tests.attack import generations, isolation, planted, web
+from tests.attack import generations, isolation, limits, planted, web
 from tests.attack.attack import Attack, Outcome
+from tests.attack.belongings import PLACES, places
 from tests.attack.target import Target
 
-ATTACKS: Final[tuple[Attack, ...]] = (*isolation.ATTACKS, *planted.ATTACKS, *web.ATTACKS, *generations.ATTACKS)
+ATTACKS: Final[tuple[Attack, ...]] = (
+    *isolation.ATTACKS,
+    *planted.ATTACKS,
+    *limits.ATTACKS,
+    *web.ATTACKS,
+    *generations.ATTACKS,
+)
 
 
 def main() -> int:
@@ -26,7 +33,12 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="play as the present user alone")
     given = parser.parse_args()
     chosen = [attack for attack in ATTACKS if given.only is None or attack.group in given.only]
-    failed = play(chosen)
+    if os.geteuid() == 0:
+        with places(os.geteuid()) as folders:
+            os.environ[PLACES] = folders
+            failed = play(chosen)
+    else:
+        failed = play(chosen)
     if os.geteuid() == 0 and not given.once:
         failed |= play_as(given.user or "nobody", sys.argv[1:])
     return int(failed)
@@ -46,9 +58,8 @@ def play(attacks: list[Attack]) -> bool:
     num_expected = sum(outcome.is_expected for outcome in outcomes)
     num_gaps = sum(outcome.is_known_gap for outcome in outcomes)
     num_wrong = len(outcomes) - num_expected - num_gaps
-    print(
-        f"{num_expected} as expected, {num_gaps} known gaps of an ordinary user's server, {num_wrong} not", flush=True
-    )
+    gaps = f"{num_gaps} known gaps of an ordinary user's server, " if num_gaps else ""
+    print(f"{num_expected} as expected, {gaps}{num_wrong} not", flush=True)
     return num_wrong > 0
 
 
@@ -69,9 +80,11 @@ def row(outcome: Outcome) -> str:
 def play_as(user: str, arguments: list[str]) -> bool:
     """Play all again in a process of an ordinary user; return whether any was not as expected."""
     command = [sys.executable, "-m", "tests.attack.as_user", user, "tests.attack", *arguments]
-    with tempfile.TemporaryDirectory(prefix="pliant-attack-home-") as home:
-        os.chown(home, pwd.getpwnam(user).pw_uid, -1)
-        env = {**os.environ, "HOME": home, "USER": user, "LOGNAME": user, "PYTHONDONTWRITEBYTECODE": "1"}
+    uid = pwd.getpwnam(user).pw_uid
+    with tempfile.TemporaryDirectory(prefix="pliant-attack-home-") as home, places(uid) as folders:
+        os.chown(home, uid, -1)
+        who = {"HOME": home, "USER": user, "LOGNAME": user, PLACES: folders}
+        env = {**os.environ, **who, "PYTHONDONTWRITEBYTECODE": "1"}
         return bool(subprocess.run(command, env=env, check=False).returncode)
 
 

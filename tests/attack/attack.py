@@ -40,15 +40,10 @@ class Outcome:
         return not self.is_root and self.seen == self.attack.gap != ""
 
 
-def from_inside(
-    group: str, script: str, expected: dict[str, str], gaps: dict[str, str] | None = None
-) -> tuple[Attack, ...]:
+def from_inside(group: str, script: str, expected: dict[str, str]) -> tuple[Attack, ...]:
     """Return the attacks that a script of `tests/attack/inside` plays, each by its name there."""
 
     def seen(name: str) -> Callable[[Target], str]:
         return lambda target: target.seen_inside(script, name)
 
-    return tuple(
-        Attack(group=group, name=name, expected=what, play=seen(name), gap=(gaps or {}).get(name, ""))
-        for name, what in expected.items()
-    )
+    return tuple(Attack(group=group, name=name, expected=what, play=seen(name)) for name, what in expected.items())

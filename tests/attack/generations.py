@@ -1,9 +1,11 @@
 """What strangers must not do to tasks that train together, nor to the control link."""
 
+import json
 from typing import Final
 
 from tests.attack.attack import REFUSED, Attack, from_inside
 from tests.attack.target import Target
+from tests.link_proofs import new_proof
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -42,10 +44,12 @@ def _step(target: Target) -> int:
 def _link(target: Target, task_id: str) -> str:
     """Say how the server answers who opens a link with a token of Ada's job."""
     token = job_token((target.home / "secret").read_bytes(), JobId(target.victim))
+    challenge = json.loads((target.home / "server.json").read_text())["challenge"]
+    proof = new_proof(task_id, challenge)
     host, port = target.address
     url = f"ws://{host}:{port}/v1/link?task={task_id}"
     try:
-        with connect(url, additional_headers={"Authorization": f"Bearer {token}"}):
+        with connect(url, additional_headers={"Authorization": proof.authorization(token)}):
             return "opened"
     except InvalidStatus as refused:
         return f"HTTP {refused.response.status_code}"

@@ -51,6 +51,12 @@ WORK: Final = (
     "a DataLoader with workers, by files",
     "a DataLoader with workers, by descriptors",
     "memory shared with a child",
+    "its own priority and processors",
+    "its own limits",
+    "threads that are told their processors",
+    "modes and times of its own files",
+    "its own name, and its turn to be ended",
+    "devices and terminals",
 )
 ACTS: Final = (
     "a signal",
@@ -60,9 +66,25 @@ ACTS: Final = (
     "another priority",
     "other processors",
     "other limits",
+    "an earlier end when memory runs out",
 )
-GAPS: Final = {"another priority": "slowed down", "other processors": "pinned", "other limits": "limited"}
-"""What Landlock does not refuse a process of the same user; root's server gives every person a user of their own."""
+BELONGINGS: Final = (
+    *(
+        f"the {what} of a {of} that everybody may read"
+        for what in ("mode", "time", "attribute")
+        for of in ("file", "folder")
+    ),
+    "a named socket of a service",
+    "a terminal of the user's",
+    "a key of the user's keyring",
+    "a key of the session's keyring",
+    "shared memory of System V, read",
+    "shared memory of System V, removed",
+    "semaphores of System V, removed",
+    "messages of System V, removed",
+    "limits of the server, by a number of x32",
+    "limits of the server, by a number with more bits",
+)
 WHOSE: Final = ("the server", "the zygote", "another's task")
 MEMORY: Final = (
     "variables of the server",
@@ -95,6 +117,10 @@ def _in_memory(name: str) -> Callable[[Target], str]:
         return target.seen_inside("environment.py", name, facts)
 
     return seen
+
+
+def _belonging(name: str) -> Callable[[Target], str]:
+    return lambda target: target.seen_inside("belongings.py", name, {"outside": target.belongings.facts()})
 
 
 def _left(name: str, place: str) -> Callable[[Target], str]:
@@ -141,12 +167,8 @@ ATTACKS: Final = (
         Attack(group="read by path", name=f"{name}, as the server sees it", expected="nothing", play=_left(name, place))
         for name, place in PLANTED_FILES.items()
     ),
-    *from_inside(
-        "processes",
-        "processes.py",
-        {f"{act}: {who}": REFUSED for act in ACTS for who in WHOSE},
-        gaps={f"{act}: {who}": seen for act, seen in GAPS.items() for who in WHOSE},
-    ),
+    *from_inside("processes", "processes.py", {f"{act}: {who}": REFUSED for act in ACTS for who in WHOSE}),
+    *(Attack(group="belongings", name=name, expected=REFUSED, play=_belonging(name)) for name in BELONGINGS),
     *from_inside("must work", "working.py", dict.fromkeys(WORK, "works")),
     *(Attack(group="environment", name=name, expected="nothing", play=_in_memory(name)) for name in MEMORY),
     *(

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
+from tests.attack.belongings import Belongings
 from tests.e2e.pool import Pool
 
 from pliant.api.jobs import JobPatch, JobRequest
@@ -24,6 +25,7 @@ from pliant.core.job import Job, Task
 
 INSIDE: Final = Path(__file__).with_name("inside")
 PATIENCE_S: Final = 90.0
+MAX_DISK: Final = "200MiB"
 
 
 class Target:
@@ -34,7 +36,8 @@ class Target:
         self.folder.chmod(0o711)  # people's code may run as users of their own
         self.secret = secrets.token_hex(16)
         """What only Ada may know."""
-        self.pool = Pool(self.folder / "home", slots=6)
+        self.belongings = Belongings()
+        self.pool = Pool(self.folder / "home", slots=6, options=("--max-disk", MAX_DISK))
         self._clients: dict[str, Client] = {}
         self._seen: dict[str, dict[str, str]] = {}
 
@@ -50,6 +53,7 @@ class Target:
         for client in self._clients.values():
             client.close()
         self.pool.close()
+        self.belongings.close()
         for shared in ("/tmp/adas-secret", "/dev/shm/adas-secret"):  # a job without walls writes to everybody's
             Path(shared).unlink(missing_ok=True)
         subprocess.run(["rm", "-rf", str(self.folder)], check=False)  # shutil.rmtree gives deep folders up

@@ -24,10 +24,11 @@ import os, signal, sys, time
 ready, told = os.pipe()
 if os.fork() == 0:
     os.setsid()
-    if os.fork() == 0:
-        {more}
-        os.write(told, str(os.getpid()).encode())
+    {more}
+    child = os.fork()
+    if child == 0:
         os.execve("/bin/sleep", ["sleep", "600"], {{}})
+    os.write(told, str(child).encode())
     os._exit(0)
 os.wait()
 note(folder / "report", int(os.read(ready, 20)))

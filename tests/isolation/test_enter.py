@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from pliant.isolation.enter import enter
 from pliant.isolation.landlock import abi, scopes_signals
 from pliant.isolation.launcher import CANNOT_ENTER, confined
 from pliant.isolation.report import report
-from pliant.isolation.users import FIRST_UID
+from pliant.isolation.users import FIRST_UID, account_of
 
 IS_ROOT: Final = os.geteuid() == 0
 TRIES: Final = """
@@ -173,6 +174,8 @@ def test_a_process_of_the_same_user_is_kept_in_by_landlock_alone(world: World) -
 def test_a_process_of_the_same_user_cannot_change_the_modes_of_its_packages(world: World) -> None:
     if report(None).missing and not may_mount():
         pytest.skip("this machine refuses a mount namespace")
+    if os.stat(pliant.__file__).st_uid != os.geteuid():
+        pytest.skip("the packages are another user's")
     change = "import os, sys; os.chmod(sys.argv[1], os.stat(sys.argv[1]).st_mode)"
     command = (sys.executable, "-c", change, pliant.__file__)
     assert world.run(None, *command).returncode == 0
@@ -181,6 +184,82 @@ def test_a_process_of_the_same_user_cannot_change_the_modes_of_its_packages(worl
 
     assert ran.returncode == 1
     assert "Read-only file system" in ran.stderr
+
+
+SHARED_USER: Final = """
+import errno, json, os, resource, socket, sys
+own, share, listener, terminal, victim = sys.argv[1:]
+
+def tried(act):
+    try:
+        act()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
+
+def connected():
+    with socket.socket(socket.AF_UNIX) as service:
+        service.connect(listener)
+
+def changed(folder):
+    open(folder + "/mine", "w").close()
+    os.chmod(folder + "/mine", 0o600)
+    os.utime(folder + "/mine", (0, 0))
+
+print(json.dumps({
+    "a socket": tried(connected),
+    "a terminal": tried(lambda: os.open(terminal, os.O_RDWR | os.O_NOCTTY)),
+    "its end when memory runs out": tried(lambda: open(f"/proc/{victim}/oom_score_adj", "w").write("1")),
+    "its limits": tried(lambda: resource.prlimit(int(victim), resource.RLIMIT_CORE, (0, 0))),
+    "the mode of /etc": tried(lambda: os.chmod("/etc", os.stat("/etc").st_mode & 0o7777)),
+    "own end when memory runs out": tried(lambda: open("/proc/self/oom_score_adj", "w").write("1")),
+    "own terminal": tried(os.openpty),
+    "own": tried(lambda: changed(own)),
+    "shared": tried(lambda: changed(share)),
+    "temporary": tried(lambda: changed("/tmp")),
+    "memory": tried(lambda: changed("/dev/shm")),
+    "a device": tried(lambda: open("/dev/null", "w").write("x")),
+    "writable": [path for path in ("/", "/etc", "/usr", "/sys", own) if not os.statvfs(path).f_flag & os.ST_RDONLY],
+}))
+"""
+
+
+@pytest.mark.parametrize("user", [None, *([RunAs(name="nobody")] if IS_ROOT else [])], ids=str)
+def test_who_shares_a_user_reaches_none_of_the_services_and_processes_of_that_user(
+    world: World, user: RunAs | None
+) -> None:
+    if not may_mount() and report(None).missing:
+        pytest.skip(f"this machine lacks walls: {report(None).missing}")
+    uid = os.geteuid() if user is None else account_of(user).uid
+    (own,) = world.confinement.writes
+    near, far = os.openpty()
+    os.fchown(far, uid, -1)
+    with (
+        tempfile.TemporaryDirectory(prefix="pliant-share-", dir="/dev/shm") as share,
+        socket.socket(socket.AF_UNIX) as service,
+        subprocess.Popen(["sleep", "100"], user=uid if IS_ROOT else None) as victim,
+    ):
+        service.bind(f"{share}/service")
+        service.listen()
+        for path in (share, f"{share}/service"):
+            os.chown(path, uid, -1)
+        (shared := Path(share, "shared")).mkdir()
+        os.chown(shared, uid, -1)
+        facts = (own, str(shared), f"{share}/service", os.ttyname(far), str(victim.pid))
+        confinement = replace(world.confinement, user=user, shares=(str(shared),))
+        ran = world.run(confinement, sys.executable, "-c", SHARED_USER, *facts)
+        victim.kill()
+    os.close(near)
+    os.close(far)
+
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found.pop("writable") == [own]
+    assert (found.pop("a socket"), found.pop("a terminal")) == ("ENOENT", "ENOENT")
+    assert found.pop("its end when memory runs out") in ("EACCES", "ENOENT"), "it may not even see the process"
+    assert found.pop("its limits") == "EPERM"
+    assert found.pop("the mode of /etc") == "EROFS"
+    assert {name: what for name, what in found.items() if what != "done"} == {}
 
 
 def test_where_shared_memory_is_shared_names_of_others_stay_unknown(

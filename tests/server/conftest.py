@@ -18,6 +18,7 @@ import httpx
 import pytest
 import uvicorn
 from tests.databases import new_sqlite
+from tests.link_proofs import new_proof
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.catalog.datasets.imports import ImportSettings
@@ -221,8 +222,10 @@ class Served:
     def link_url(self, task_id: str) -> str:
         return f"ws://{self.address}/v1/link?task={task_id}"
 
-    def link_headers(self, job_id: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {job_token(SECRET, JobId(job_id))}"}
+    def link_headers(self, job_id: str, task_id: str | None = None) -> dict[str, str]:
+        """Return what a task sends that holds this job's token; it says to be the job's first one, or another."""
+        proof = new_proof(task_id or f"{job_id}.1", "")
+        return {"Authorization": proof.authorization(job_token(SECRET, JobId(job_id)))}
 
     def close(self) -> None:
         self.http.close()

@@ -124,7 +124,7 @@ def test_a_control_link_that_is_refused_is_written_and_one_that_opens_is_not(ser
     server.tick()
     with connect(server.link_url("job-1.1"), additional_headers=server.link_headers("job-1")):
         pass
-    for task, headers in (("job-1.1", server.link_headers("job-2")), ("job-1.1", {}), ("%00secret", {})):
+    for task, headers in (("job-1.1", server.link_headers("job-2", "job-1.1")), ("job-1.1", {}), ("%00secret", {})):
         with pytest.raises(InvalidStatus), connect(server.link_url(task), additional_headers=headers):
             pass
     with pytest.raises(InvalidStatus), connect(f"ws://{server.address}/v1/elsewhere?task=job-1.1"):

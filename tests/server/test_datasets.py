@@ -237,6 +237,15 @@ def test_a_path_of_the_data_root_is_used_in_place_if_nothing_leads_out_of_it(
     assert (failed["state"], "train/b" in failed["reason"]) == ("failed", True)
 
 
+def test_a_path_that_cannot_be_read_is_refused_without_the_place_of_the_data_root(server: Served) -> None:
+    (server.home / "data" / "ring").symlink_to("ring")
+    for path, why in (("x" * 300, "File name too long"), ("ring", "Too many levels of symbolic links")):
+        refused = server.http.post("/datasets", json={"name": "bad", "kind": "any", "source": {"path": path}})
+
+        assert f"cannot be read ({why}); check the path" in refused.text
+        assert str(server.home) not in refused.text
+
+
 def test_people_see_their_own_data_sets_and_those_that_are_shared(
     server: Served, user: httpx.Client, eventually: Eventually
 ) -> None:

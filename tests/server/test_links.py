@@ -3,16 +3,22 @@
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
+from tests.link_proofs import new_proof
+from tests.server.conftest import SECRET
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from pliant.api.link import MAX_FRAME_BYTES, decode_to_task, encode
-from pliant.core.job import TaskId
+from pliant.control.jobs.orders import job_token
+from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import TaskState
 from pliant.core.link import Abandon, Form, FromTask, Hello, Note, Pulse, Ready, Stored
+from pliant.core.link_proof import PROOF_HEADER
 from pliant.core.ports import EventFilter
 
 Served = Any
@@ -63,21 +69,25 @@ def refusal(server: Served, task_id: str, headers: dict[str, str]) -> tuple[int,
 def test_the_token_of_a_job_opens_no_link_of_a_task_that_it_does_not_have(server: Served) -> None:
     server.submit()
     server.tick()
-    own, another = server.link_headers("job-1"), server.link_headers("job-5")
+    own, another = partial(server.link_headers, "job-1"), partial(server.link_headers, "job-5")
 
-    wrong = refusal(server, TASK, another)
-    refusals = [refusal(server, task, own) for task in ("job-1.2", "job-1.999", "job-1.", "job-1.1.1", "job-1.1%00")]
+    wrong = refusal(server, TASK, another(TASK))
+    strange = ("job-1.2", "job-1.999", "job-1.", "job-1.1.1", "job-1.1%00")
+    refusals = [refusal(server, task, own(unquote(task))) for task in strange]
 
     assert wrong[0] == 401
     assert [status for status, _ in refusals] == [401] * 5
-    assert refusals[0] == refusal(server, "job-5.1", another) == refusal(server, "job-1.2", another) == wrong
+    assert (
+        refusals[0] == refusal(server, "job-5.1", another()) == refusal(server, "job-1.2", another("job-1.2")) == wrong
+    )
+    assert refusal(server, TASK, own("job-1.2")) == wrong, "a proof is one task's alone"
 
 
 def test_the_link_of_a_task_that_has_ended_is_closed_for_good(
     server: Served, open_link: Callable[[], ClientConnection], eventually: Eventually
 ) -> None:
     say(open_link(), Hello(task_id=TASK, pid=1))
-    before = refusal(server, "job-1.2", server.link_headers("job-1"))
+    before = refusal(server, "job-1.2", server.link_headers("job-1", "job-1.2"))
     server.cluster.exit(TASK, 1)
 
     eventually(lambda: (server.tick(), server.store.tasks()[0].ended)[1])
@@ -85,7 +95,37 @@ def test_the_link_of_a_task_that_has_ended_is_closed_for_good(
     assert refusal(server, TASK, server.link_headers("job-1")) == before
 
 
-@pytest.mark.parametrize("token", [None, "Bearer wrong", "Bearer the-token"])
+def test_a_token_that_travels_opens_no_link_and_neither_does_a_proof_for_another_server(server: Served) -> None:
+    server.submit()
+    server.tick()
+    token = job_token(SECRET, JobId("job-1"))
+    elsewhere = new_proof(TASK, "of the server before").authorization(token)
+
+    refused = [refusal(server, TASK, {"Authorization": value}) for value in (f"Bearer {token}", elsewhere)]
+
+    assert refused == [refusal(server, TASK, server.link_headers("job-5", TASK))] * 2
+
+
+def test_the_server_proves_itself_whether_it_opens_a_link_or_refuses_it(
+    server: Served, open_link: Callable[[], ClientConnection]
+) -> None:
+    token = job_token(SECRET, JobId("job-1"))
+    proofs = {task: new_proof(task, "") for task in (TASK, "job-1.77")}
+    with connect(
+        server.link_url(TASK), additional_headers={"Authorization": proofs[TASK].authorization(token)}
+    ) as link:
+        assert link.response is not None
+        opened = link.response.headers
+    headers = {"Authorization": proofs["job-1.77"].authorization(token)}
+    with pytest.raises(InvalidStatus) as refused, connect(server.link_url("job-1.77"), additional_headers=headers):
+        pass
+
+    assert proofs[TASK].proves("open", token, opened[PROOF_HEADER])
+    assert not proofs[TASK].proves("refused", token, opened[PROOF_HEADER])
+    assert proofs["job-1.77"].proves("refused", token, refused.value.response.headers[PROOF_HEADER])
+
+
+@pytest.mark.parametrize("token", [None, "Bearer wrong", "Pliant-Task", "Pliant-Task x y", f"Pliant-Task {'0' * 64} "])
 def test_a_wrong_token_opens_no_link(server: Served, token: str | None) -> None:
     headers = {"Authorization": token} if token else {}
     with pytest.raises(InvalidStatus) as refused, connect(server.link_url(TASK), additional_headers=headers):

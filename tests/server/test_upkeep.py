@@ -68,6 +68,16 @@ def test_a_dry_run_tells_and_a_clean_up_does(server: Served) -> None:
     assert server.http.post("/cleanup").json()["removals"] == []
 
 
+def test_what_cannot_be_removed_is_told_without_its_place(server: Served) -> None:
+    result = ended(server, 1, days_ago=10)
+    (result.parent / ".trash-left").write_text("a file, where a clean-up that was cut off has left a folder")
+    server.http.put("/retention", json={"rules": [{"material": "logs", "max_age_days": 7}]})
+
+    (failed,) = server.http.post("/cleanup").json()["failed"]
+
+    assert failed == "the logs of job-1 could not be removed: Not a directory"
+
+
 def test_what_an_unfinished_job_starts_from_stays(server: Served) -> None:
     result = ended(server, 1, days_ago=10)
     spec = replace(a_job().spec, weights=str(result / "model" / "model.pt"), resume_from=None)

@@ -13,7 +13,7 @@ from pliant.core.errors import InvalidInput, Problem
 from pliant.core.link import FromTask, Stored, ToTask
 
 LINK_PATH: Final = "/v1/link"
-"""Where the server accepts links; `?task=TASK_ID`, token in the Authorization header."""
+"""Where the server accepts links; `?task=TASK_ID`, proof of the job's token in the Authorization header."""
 MAX_FRAME_BYTES: Final = 1 << 20
 """A frame longer than this is refused."""
 

@@ -1,17 +1,13 @@
 """Numbers and times as people read them. Pure."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from pliant.core.errors import InvalidInput
 from pliant.core.job import Job, Progress
 from pliant.core.size import size as size
 
 NOTHING: Final = "–"
-
-_SIZE: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[KMGT])?(?P<binary>i)?B?", re.IGNORECASE)
 
 
 def duration(seconds: float) -> str:
@@ -49,20 +45,6 @@ def date_time(at: float) -> str:
 def number(value: float) -> str:
     """Return a measured number with four digits."""
     return f"{value:.4g}"
-
-
-def num_bytes_of(text: str, field: str) -> int:
-    """Return how many bytes a size like 4GB, 512MiB or 1000 is.
-
-    Raises:
-        InvalidInput: it is no size; names the field.
-    """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise InvalidInput.at(field, f"{text!r} is no size; give one like 4GB or 512MiB")
-    base = 1024 if found["binary"] else 1000
-    power = "KMGT".index(found["unit"].upper()) + 1 if found["unit"] else 0
-    return round(float(found["number"]) * float(base**power))
 
 
 def fraction_done(progress: Progress | None) -> float:

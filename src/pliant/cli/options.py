@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from pliant.cli.fields import Table, ask
-from pliant.cli.formatting import num_bytes_of
 from pliant.cli.session import complete_job
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.size import num_bytes_of
 
 JobArgument = Annotated[
     str,

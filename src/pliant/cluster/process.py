@@ -6,12 +6,35 @@ A process is named by its number and its stamp; numbers are used again, stamps a
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _SWEEP_S = 1.0
 _SWEEP_PAUSE_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTable:
+    """Which process started which, and which are of one session; all that ran at one look."""
+
+    children: Mapping[int, Sequence[int]]
+    """By the number of their parent."""
+    sessions: Mapping[int, Sequence[int]]
+
+    def family(self, pid: int) -> frozenset[int]:
+        """Return the leader of a session, the others in it, all that they have started, and so on.
+
+        What loses its parent is found all the same if the leader is a subreaper.
+        """
+        found: set[int] = set()
+        waiting = list(self.sessions.get(pid, ()))
+        while waiting:
+            if (one := waiting.pop()) not in found:
+                found.add(one)
+                waiting += self.children.get(one, ())
+        return frozenset(found)
 
 
 def stamp(pid: int) -> str | None:
@@ -71,6 +94,18 @@ def children() -> tuple[int, ...]:
 def session_members(session_id: int) -> tuple[int, ...]:
     """Return the processes of a session that run."""
     return tuple(pid for pid in _pids() if _in_session(pid, session_id))
+
+
+def process_table() -> ProcessTable:
+    """Look once at all processes that run."""
+    children: dict[int, list[int]] = {}
+    sessions: dict[int, list[int]] = {}
+    for pid in _pids():
+        fields = _stat(pid)
+        if fields is not None and fields[0] not in "ZX":
+            children.setdefault(int(fields[1]), []).append(pid)
+            sessions.setdefault(int(fields[3]), []).append(pid)
+    return ProcessTable(children, sessions)
 
 
 def close_files(*, but: int) -> None:

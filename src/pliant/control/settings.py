@@ -46,6 +46,8 @@ class ControlSettings:
     """Where this machine's tasks read which server leads now."""
     secret: bytes = field(repr=False)
     """Job tokens derive from it."""
+    challenge: str = ""
+    """This server's own, which tasks prove their tokens with; it stands in `server_file`."""
     policy: Policy = field(default_factory=Policy)
     open_folders: tuple[Path, ...] = ()
     """Folders whose files everybody may name by their whole paths, whatever their modes."""

@@ -45,5 +45,9 @@ class Confinement:
     """A folder in shared memory that it sees as /dev/shm; None: it has none."""
     devices: tuple[str, ...] = ()
     """Device files besides the harmless ones that everybody has."""
+    max_file_bytes: int | None = None
+    """No file that it writes may be longer; None: as long as the system lets it."""
+    sees_all: bool = False
+    """It sees what lies elsewhere, though it cannot read it: a program of ours that looks where a person says."""
     required: bool = False
     """It does not start where a wall is missing."""

@@ -99,6 +99,9 @@ class ExitFacts:
     """The job's trained model is there, whole."""
     out_of_memory: bool = False
     """It was ended because it used more memory than it, or its machine, has."""
+    over_disk: bool = False
+    """It was ended because its job's files hold more than a job may have on the node's disk. They stay, so whatever of
+    the job is started next would be ended, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,11 @@
-"""Sizes in bytes as people read them; here, because an agent and the command line show the same."""
+"""Sizes in bytes as people read and write them; here, because an agent, a server and the command line do the same."""
+
+import re
+from typing import Final
+
+from pliant.core.errors import InvalidInput
+
+_SIZE: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[KMGT])?(?P<binary>i)?B?", re.IGNORECASE)
 
 
 def size(num_bytes: int) -> str:
@@ -10,3 +17,17 @@ def size(num_bytes: int) -> str:
         if value >= 1024:
             value, unit = value / 1024, larger
     return f"{value:.1f} {unit}" if value < 100 else f"{value:.0f} {unit}"
+
+
+def num_bytes_of(text: str, field: str) -> int:
+    """Return how many bytes a size like 4GB, 512MiB or 1000 is.
+
+    Raises:
+        InvalidInput: it is no size; names the field.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput.at(field, f"{text!r} is no size; give one like 4GB or 512MiB")
+    base = 1024 if found["binary"] else 1000
+    power = "KMGT".index(found["unit"].upper()) + 1 if found["unit"] else 0
+    return round(float(found["number"]) * float(base**power))

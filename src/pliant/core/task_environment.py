@@ -129,7 +129,7 @@ class ElasticTask(Variables):
     url: Annotated[str, Variable("PLIANT_URL")]
     """Where the server is."""
     token: Annotated[str, Variable("PLIANT_TASK_TOKEN")]
-    """Opens the control link; taken away before the script runs."""
+    """The control link opens to who proves to hold it; taken away before the script runs."""
     virtual_workers: Annotated[int, Variable("PLIANT_VIRTUAL_WORKERS")]
     """V: the parts of the global batch."""
     max_tasks: Annotated[int, Variable("PLIANT_MAX_TASKS")] = 1

@@ -1,4 +1,4 @@
-"""The process that looks at what dead tasks left behind; an agent starts it. Not for people to call.
+"""A process that looks at tasks' files for an agent, which starts it. Not for people to call.
 
 `python -P -m pliant.entry.inspector SOCKET`, with the number of an open socket to the agent.
 """

@@ -54,3 +54,8 @@ def disk_error(folder: Path, error: OSError) -> Unavailable:
     if error.errno in _FULL:
         return NoSpace(f"the disk of {folder} is full; remove data sets or jobs that are not needed, then try again")
     return Unavailable(f"nothing can be written in {folder}: {error.strerror or error}; look at the disk")
+
+
+def cause_of(error: Exception) -> str:
+    """Return what went wrong for people to read: without the path that an error of the system ends with."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -42,8 +42,10 @@ WRITE: Final = (_FIRST_13 & ~_MAKE_CHAR & ~_MAKE_BLOCK) | _REFER | _TRUNCATE | _
 WRITE_UNLISTED: Final = WRITE & ~_READ_DIR
 """Everything but to see which names there are."""
 DEVICE: Final = _READ_FILE | _WRITE_FILE | _READ_DIR | _IOCTL_DEV
-LIST: Final = _READ_FILE | _READ_DIR | _WRITE_FILE
+LIST: Final = _READ_FILE | _READ_DIR
 """/proc: the modes of its files say the rest."""
+CHANGE: Final = _WRITE_FILE | _TRUNCATE
+"""What is in its files alone."""
 
 
 class _Ruleset(ctypes.Structure):

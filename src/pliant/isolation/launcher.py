@@ -46,8 +46,7 @@ def main() -> None:
         print(f"cannot be isolated: {error}", file=sys.stderr)
         raise SystemExit(CANNOT_ENTER) from error
     if not command:
-        found = {"has_mounts": entered.has_mounts, "landlock": entered.landlock, "missing": missing(entered)}
-        print(json.dumps(found))
+        print(json.dumps({**asdict(entered), "missing": missing(entered)}))
         return
     try:
         os.execvp(command[0], command)

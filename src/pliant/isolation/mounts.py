@@ -21,6 +21,7 @@ The machine's own mounts still reach the process later; what it mounts reaches n
 other processes than this one and those that it starts.
 """
 
+import errno
 import os
 import re
 import stat
@@ -31,12 +32,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from pliant.isolation.opening import open_plain
-from pliant.isolation.system_calls import NEW_MOUNTS, NEW_USER, mount, unshare
+from pliant.isolation import system_paths
+from pliant.isolation.opening import names_of, open_plain
+from pliant.isolation.system_calls import NEW_MOUNTS, NEW_USER, mount, set_read_only, unshare
 
 _READ_ONLY: Final = 1  # the numbers are those of <sys/mount.h>
 _NO_SUID: Final = 2
 _NO_DEVICES: Final = 4
+_NO_EXECUTION: Final = 8
 _REMOUNT: Final = 32
 _BIND: Final = 4096
 _RECURSIVE: Final = 16384
@@ -62,6 +65,8 @@ class MountView:
     """Folders of which nothing else is seen."""
     replaced: tuple[tuple[str, str], ...] = ()
     """Pairs: at the first path the second folder is seen."""
+    writable: tuple[str, ...] = ()
+    """Folders that stay writable when `make_rest_read_only` makes everything else read-only."""
 
 
 @cache
@@ -107,9 +112,9 @@ def show(view: MountView) -> None:
         OSError: the machine refuses, or a link stands where something is to be seen.
     """
     steps = sorted(
-        (*_steps(view), *_plain_steps(view.plain)), key=lambda step: (len(Path(step.path).parts), not step.is_cover)
+        (*_steps(view), *_plain_steps(view.plain)), key=lambda step: (len(names_of(step.path)), not step.is_cover)
     )
-    links = {path: os.path.realpath(path) for path in (*view.shown, *view.read_only)}
+    links = {path: system_paths.real(path) for path in (*view.shown, *view.read_only)}
     umask = os.umask(0)
     try:
         for step in steps:
@@ -122,6 +127,65 @@ def show(view: MountView) -> None:
         for step in steps:
             if step.source is not None:
                 os.close(step.source)
+
+
+def make_rest_read_only(view: MountView) -> bool:
+    """Make everything read-only that the view does not name as writable; tell whether this kernel can.
+
+    That also keeps modes, times and attributes, of which Landlock knows nothing. Needs `show` before.
+
+    Raises:
+        OSError: the machine refuses.
+    """
+    own = tuple(map(system_paths.real, (*view.writable, *(place for place, _ in view.replaced))))
+    table = {mounted.point: mounted for mounted in _mounts()}  # the last one at a place is the one that is seen
+    kept = [
+        mounted.point
+        for mounted in table.values()
+        if not mounted.is_read_only and any(_is_in(mounted.point, path) for path in own)
+    ]
+    if not _set_all_read_only("/"):
+        return False
+    for point in kept:
+        _make_writable(point)
+    return True
+
+
+def _set_all_read_only(mounted: str) -> bool:
+    """Make a mount and those within it read-only; tell whether this kernel can do that at once."""
+    top = os.open(mounted, _LOOK)
+    try:
+        set_read_only(top, value=True, recursive=True)
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.EPERM):  # before Linux 5.12, or a container refuses the call
+            return False
+        raise
+    finally:
+        os.close(top)
+    return True
+
+
+def _make_writable(point: str) -> None:
+    try:
+        place = open_plain(point)
+    except FileNotFoundError:  # something was mounted over it
+        return
+    try:
+        set_read_only(place, value=False)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # the same: no mount is seen there
+            raise
+    finally:
+        os.close(place)
+
+
+def own_terminals() -> None:
+    """Show no terminals but those that this process and its own open from now on.
+
+    Raises:
+        OSError: the machine refuses.
+    """
+    mount("devpts", "/dev/pts", "devpts", _NO_SUID | _NO_EXECUTION, "newinstance,ptmxmode=0666,mode=0620")
 
 
 def hide_processes() -> None:
@@ -153,11 +217,13 @@ def _steps(view: MountView) -> Iterator[_Step]:
     for place, folder in view.replaced:
         if os.path.isdir(place):
             yield _Step(path=place, source=os.open(folder, os.O_PATH | os.O_CLOEXEC))
-    over = (*view.covered, *(place for place, _ in view.replaced))
-    read_only = frozenset(map(os.path.realpath, view.read_only))
-    for path in dict.fromkeys(map(os.path.realpath, (*view.shown, *view.read_only))):
+    replaced = frozenset(place for place, _ in view.replaced)
+    over = (*view.covered, *replaced)
+    read_only, writable = (frozenset(map(system_paths.real, paths)) for paths in (view.read_only, view.writable))
+    for path in dict.fromkeys(map(system_paths.real, (*view.shown, *view.read_only))):
         is_read_only = path in read_only
-        if is_read_only or any(_is_within(path, place) for place in over):
+        is_own = path in writable and path not in replaced
+        if is_read_only or is_own or any(_is_within(path, place) for place in over):
             with suppress(FileNotFoundError, NotADirectoryError):
                 yield _Step(path=path, source=os.open(path, os.O_PATH | os.O_CLOEXEC), is_read_only=is_read_only)
 
@@ -170,6 +236,10 @@ def _plain_steps(paths: Iterable[str]) -> Iterator[_Step]:
 
 def _is_within(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or _is_within(path, folder)
 
 
 def _take(step: _Step) -> None:
@@ -198,8 +268,10 @@ def _link(path: str, to: str) -> None:
 
 
 def _place(path: str, *, is_folder: bool) -> int:
-    """Open a path, made if missing, one name after the other and without following a link."""
-    names = Path(path).parts[1:]
+    """Open a path, made if missing, without following a link."""
+    with suppress(OSError):  # a name is missing, or a link in the way: which one, the long way finds out
+        return open_plain(path)
+    names = names_of(path)
     here = os.open("/", _LOOK)
     for number, name in enumerate(names, start=1):
         above = here
@@ -232,16 +304,26 @@ def make_read_only(folder: str) -> None:
     Raises:
         OSError: the machine refuses.
     """
-    for point in _mounts_within(os.path.realpath(folder)):
+    real = system_paths.real(folder)
+    if _set_all_read_only(real):
+        return
+    for point in sorted({mounted.point for mounted in _mounts() if _is_in(mounted.point, real)}):
         kept = os.statvfs(point).f_flag & _KEPT
         mount(point, point, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 
-def _mounts_within(folder: str) -> list[str]:
-    """Return where something is mounted in a folder, and the folder itself if it is, from the outside in."""
-    table = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    points = {os.fsdecode(_ESCAPE.sub(_character, line.split(b" ")[4])) for line in table}
-    return sorted(point for point in points if point == folder or point.startswith(folder.rstrip("/") + "/"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mounted:
+    point: str
+    is_read_only: bool
+
+
+def _mounts() -> Iterator[_Mounted]:
+    """Yield what is mounted where, in the order of mounting."""
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        fields = line.split(b" ")
+        point = os.fsdecode(_ESCAPE.sub(_character, fields[4]))
+        yield _Mounted(point=point, is_read_only=b"ro" in fields[5].split(b","))
 
 
 def _character(escape: re.Match[bytes]) -> bytes:

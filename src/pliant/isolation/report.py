@@ -1,6 +1,7 @@
 """What walls this machine can build around people's code: tried in a process of its own, not guessed from versions."""
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from typing import Final
 from pliant.core.confinement import Confinement, RunAs
 from pliant.isolation import control_groups
 from pliant.isolation.launcher import probing
+from pliant.isolation.variables import allowed
 
 _LIMIT_S: Final = 20.0
 
@@ -35,7 +37,8 @@ def report(uid: int | None) -> IsolationReport:
     folder = tempfile.mkdtemp(prefix="pliant-")
     try:
         command = probing(Confinement(user=None if uid is None else RunAs(uid=uid), hides=(folder,)))
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        env = allowed(os.environ, ())  # the process becomes a person's, and what it knows they could read
+        ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
         if ran.returncode == 0:
             return _in_words(json.loads(ran.stdout), uid)
         why = ran.stderr.strip()[-200:]
@@ -51,6 +54,7 @@ def _in_words(found: dict[str, object], uid: int | None) -> IsolationReport:
         "a user of its own for every person" if uid is not None else "",
         "/tmp, /dev/shm and a view of the disk of its own" if found["has_mounts"] else "",
         f"Landlock {found['landlock']}" if found["landlock"] else "",
+        "a filter of system calls" if found["is_filtered"] else "",
         "control groups" if control_groups.find_parent() is not None else "",
     ]
     missing = found["missing"]

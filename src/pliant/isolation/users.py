@@ -19,6 +19,7 @@ from typing import Final
 
 from pliant.core.confinement import Confinement, RunAs
 from pliant.isolation.system_calls import allow_looking_in
+from pliant.isolation.system_paths import real
 
 FIRST_UID: Final = 60_706
 LAST_UID: Final = 61_183
@@ -72,13 +73,21 @@ def refusal(user: str) -> str:
 def closed_folders(paths: Iterable[str], account: Account) -> Iterator[str]:
     """Yield the folders on the way to some paths that a user cannot pass through."""
     groups = {account.gid, *account.groups}
-    for folder in dict.fromkeys(parent for path in paths for parent in Path(os.path.realpath(path)).parents):
+    for folder in dict.fromkeys(parent for path in dict.fromkeys(paths) for parent in _parents(real(path))):
         if _is_closed(folder, account.uid, groups):
-            yield str(folder)
+            yield folder
 
 
-def _is_closed(folder: Path, uid: int, groups: Collection[int]) -> bool:
-    facts = folder.stat()
+def _parents(path: str) -> Iterator[str]:
+    while path != (path := os.path.dirname(path)):
+        yield path
+
+
+def _is_closed(folder: str, uid: int, groups: Collection[int]) -> bool:
+    try:
+        facts = os.stat(folder)
+    except FileNotFoundError:
+        return False
     if facts.st_uid == uid:
         return not facts.st_mode & stat.S_IXUSR
     return not facts.st_mode & (stat.S_IXGRP if facts.st_gid in groups else stat.S_IXOTH)
@@ -147,7 +156,10 @@ def become(account: Account) -> None:
 def _close_to_others(home: Path, group: int) -> None:
     """Take from others what lies openly in a folder that was closed, before a way leads into it."""
     for entry in os.scandir(home):
-        facts = entry.stat(follow_symlinks=False)
+        try:
+            facts = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # one of the server's files, which are replaced now and then
+            continue
         if facts.st_mode & 0o077 and facts.st_gid != group and facts.st_uid == os.geteuid() and not entry.is_symlink():
             os.chmod(entry.path, stat.S_IMODE(facts.st_mode) & 0o700)
 

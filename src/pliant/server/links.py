@@ -17,7 +17,7 @@ from pliant.api.link import MAX_FRAME_BYTES, decode_from_task, encode, number_of
 from pliant.core.errors import InvalidInput, Unauthorized
 from pliant.core.job import TaskId
 from pliant.core.link import FromTask, Hello, Stored, ToTask
-from pliant.server.middleware.authentication import bearer_of
+from pliant.core.link_proof import PROOF_HEADER, LinkAnswer
 from pliant.server.middleware.problems import problem_response
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _LISTENING_S = 0.1
 class TaskListener(Protocol):
     """Takes what tasks say: the control room."""
 
-    def verify_task(self, task_id: str, token: str) -> bool: ...
+    def answer_task(self, task_id: str, authorization: str) -> LinkAnswer: ...
 
     def receive(
         self, task_id: TaskId, message: FromTask, number: int = 0, stored: Callable[[], None] | None = None
@@ -146,12 +146,14 @@ class LinkHub:
     async def serve(self, websocket: WebSocket, listener: TaskListener) -> None:
         """Serve one WebSocket until it is closed."""
         task_id = TaskId(websocket.query_params.get("task", ""))
-        token = bearer_of(websocket.headers.get("authorization", ""))
-        if not listener.verify_task(task_id, token):
-            error = Unauthorized(f"the token does not open the link of {task_id!r}; send the one of its job")
-            await websocket.send_denial_response(problem_response(error))
+        answer = listener.answer_task(task_id, websocket.headers.get("authorization", ""))
+        if not answer.is_open:
+            error = Unauthorized(f"this does not open the link of {task_id!r}; its task proves the token of its job")
+            refusal = problem_response(error)
+            refusal.headers[PROOF_HEADER] = answer.proof
+            await websocket.send_denial_response(refusal)
             return
-        await websocket.accept()
+        await websocket.accept(headers=[(PROOF_HEADER.lower().encode(), answer.proof.encode())])
         connection = _Connection(websocket)
         self._close(task_id, _REPLACED, "a newer connection of this task took its place")
         self._connections[task_id] = connection

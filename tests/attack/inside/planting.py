@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -26,7 +27,8 @@ def replace(path: Path, *, by: str) -> None:
             path.symlink_to("/dev/zero")
         case "sparse":
             with path.open("wb") as file:
-                os.truncate(file.fileno(), 1 << 42)
+                longest = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+                os.truncate(file.fileno(), 1 << 42 if longest == resource.RLIM_INFINITY else longest)
         case _:
             path.symlink_to(by)
 

@@ -54,13 +54,27 @@ def slow_down(pid: int) -> str:
 
 
 def pin(pid: int) -> str:
-    os.sched_setaffinity(pid, os.sched_getaffinity(pid))
+    """Try to leave it one processor; that no error comes says nothing."""
+    before = os.sched_getaffinity(pid)
+    os.sched_setaffinity(pid, {min(before)})
+    if len(before) == 1:
+        return "cannot be told on one processor"
+    if os.sched_getaffinity(pid) == before:
+        raise PermissionError
+    os.sched_setaffinity(pid, before)
     return "pinned"
 
 
 def limit(pid: int) -> str:
     resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
     return "limited"
+
+
+def offer(pid: int) -> str:
+    """Offer it as the first to be ended when memory runs out."""
+    with open(f"/proc/{pid}/oom_score_adj", "w") as file:
+        file.write("500")
+    return "offered"
 
 
 def of(who: str, action: Callable[[int], str]) -> Callable[[Facts], object]:
@@ -79,6 +93,7 @@ for _name, _action in (
     ("another priority", slow_down),
     ("other processors", pin),
     ("other limits", limit),
+    ("an earlier end when memory runs out", offer),
 ):
     for _who, _of_whom in (("server", "the server"), ("zygote", "the zygote"), ("victims", "another's task")):
         probe(f"{_name}: {_of_whom}")(of(_who, _action))

@@ -1,10 +1,13 @@
 """Does what an honest script does: walls that break it are no use."""
 
+import ctypes
 import os
+import resource
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 from multiprocessing import get_context
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
@@ -53,6 +56,66 @@ def connection(_: Facts) -> str:
 @probe("a name looked up")
 def name(_: Facts) -> str:
     return "works" if socket.getaddrinfo("localhost", 80) else "no address"
+
+
+@probe("its own priority and processors")
+def own_turns(_: Facts) -> str:
+    os.nice(1)
+    os.setpriority(os.PRIO_PROCESS, os.getpid(), os.getpriority(os.PRIO_PROCESS, 0))
+    os.setpriority(os.PRIO_PGRP, 0, os.getpriority(os.PRIO_PROCESS, 0))
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    os.sched_setaffinity(0, one := {min(os.sched_getaffinity(0))})
+    return "works" if os.sched_getaffinity(0) == one else "without effect"
+
+
+@probe("its own limits")
+def own_limits(_: Facts) -> str:
+    for limits in (resource.getrlimit(resource.RLIMIT_NOFILE), resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE)):
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE, limits)
+    return "works"
+
+
+@probe("threads that are told their processors")
+def pinned_threads(_: Facts) -> str:
+    """As libraries for threads do it, by the thread's number; they give up if that fails."""
+    libc, answers = ctypes.CDLL(None), list[int]()
+    mask = ctypes.c_ulong(1 << min(os.sched_getaffinity(0)))
+
+    def pin() -> None:
+        answers.append(libc.pthread_setaffinity_np(ctypes.c_ulong(threading.get_ident()), 8, ctypes.byref(mask)))
+
+    thread = threading.Thread(target=pin)
+    thread.start()
+    thread.join()
+    return "works" if answers == [0] else f"failed with {answers}"
+
+
+@probe("modes and times of its own files")
+def own_modes(_: Facts) -> str:
+    for folder in (RESULT, LOG, Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/dev/shm")):
+        (own := folder / f"own-{os.getpid()}").write_text("works")
+        own.chmod(0o600)
+        os.utime(own, (0, 0))
+        own.unlink()
+    return "works"
+
+
+@probe("its own name, and its turn to be ended")
+def own_process_files(_: Facts) -> str:
+    Path("/proc/self/comm").write_text("own name")
+    Path(f"/proc/self/task/{os.getpid()}/comm").write_text("works")
+    Path("/proc/self/oom_score_adj").write_text("100")
+    return Path("/proc/self/comm").read_text().strip()
+
+
+@probe("devices and terminals")
+def devices(_: Facts) -> str:
+    Path("/dev/null").write_text("nothing")
+    Path("/dev/urandom").open("rb").close()
+    near, far = os.openpty()
+    os.write(near, b"works\n")
+    return os.read(far, 16).decode().strip()
 
 
 def load(strategy: str) -> str:

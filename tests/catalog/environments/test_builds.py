@@ -377,6 +377,15 @@ def test_a_look_for_which_there_is_no_room_can_be_tried_again(make_world: Callab
         world.environments.problems(world.job("/nowhere").spec, "")
 
 
+def test_what_the_disk_refuses_is_told_without_the_servers_path(make_world: Callable[..., World]) -> None:
+    world = make_world()
+    shutil.rmtree(world.home / "environments")
+    told = world.until_known(world.job(sys.executable))
+    assert isinstance(told, Unpreparable)
+    assert "could not be made (No such file or directory)" in told.why
+    assert str(world.home) not in told.why
+
+
 def test_secrets_of_the_servers_environment_never_reach_a_log() -> None:
     env = {
         "PIP_INDEX_URL": "https://user:p%40ssword@pypi.example/simple",

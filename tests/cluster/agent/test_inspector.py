@@ -1,4 +1,4 @@
-"""A process looks at what dead tasks left; whatever happens to it, the agent waits for nothing."""
+"""A process looks at tasks' files; whatever happens to it, the agent waits for nothing."""
 
 import os
 import select
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pliant.cluster.agent.inspection import Inspect, Inspected
 from pliant.cluster.agent.inspector import COMMAND, Inspector
 from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
@@ -62,19 +63,29 @@ def result(tmp_path: Path) -> Path:
     return tmp_path / "job" / "result"
 
 
-def record(result: Path, task_id: str = "job-1.1") -> Record:
-    return Record(task_id=TaskId(task_id), slots=(0,), log_dir=str(result / "log"), result_dir=str(result))
+def left(result: Path, task_id: str = "job-1.1") -> Inspect:
+    """Return the question what a task left."""
+    record = Record(task_id=TaskId(task_id), slots=(0,), log_dir=str(result / "log"), result_dir=str(result))
+    return Inspect(record=record)
 
 
-def receive(inspector: Inspector, number: int = 1) -> list[tuple[str, ExitFacts]]:
+def receive(inspector: Inspector, number: int = 1) -> list[tuple[str, ExitFacts | None]]:
     """Wait for so many answers."""
-    found: list[tuple[str, ExitFacts]] = []
+    found: list[tuple[str, ExitFacts | None]] = []
     deadline = time.monotonic() + HANG_S
     while len(found) < number and time.monotonic() < deadline:
         select.select([inspector], [], [], 0.2)
-        found += inspector.receive()
+        found += answered(inspector)
     assert len(found) == number
     return found
+
+
+def answered(inspector: Inspector) -> list[tuple[str, ExitFacts | None]]:
+    return [
+        (asked.record.task_id, answer.facts if isinstance(answer, Inspected) else None)
+        for asked, answer in inspector.receive()
+        if isinstance(asked, Inspect)
+    ]
 
 
 FACTS = ExitFacts(step=7, stderr="it broke\n", stderr_at=5.0)
@@ -83,10 +94,10 @@ FACTS = ExitFacts(step=7, stderr="it broke\n", stderr_at=5.0)
 def test_it_finds_what_tasks_left_in_their_order(clock: Clock, result: Path) -> None:
     with inspector_of(clock) as inspector:
         for number in range(20):
-            inspector.ask(record(result, f"job-1.{number}"))
+            inspector.ask(left(result, f"job-1.{number}"))
         assert receive(inspector, 20) == [(f"job-1.{number}", FACTS) for number in range(20)]
         assert inspector.wait_s() is None
-        inspector.ask(record(result))
+        inspector.ask(left(result))
         assert receive(inspector) == [("job-1.1", FACTS)]
 
 
@@ -96,44 +107,44 @@ def test_one_that_is_held_up_or_ends_is_replaced_and_the_others_are_looked_at(
 ) -> None:
     with inspector_of(clock, [sys.executable, "-P", "-c", program]) as inspector:
         for task_id in ("job-1.1", "stuck", "job-1.2", "job-1.3"):
-            inspector.ask(record(result, task_id))
+            inspector.ask(left(result, task_id))
         assert receive(inspector) == [("job-1.1", FACTS)]
         if program == HANGS_AT_STUCK:
             assert inspector.receive() == []
             assert inspector.wait_s() == 10.0
             clock.now += 10.5
             assert inspector.wait_s() == 0.0
-        assert receive(inspector, 3) == [("stuck", ExitFacts()), ("job-1.2", FACTS), ("job-1.3", FACTS)]
+        assert receive(inspector, 3) == [("stuck", None), ("job-1.2", FACTS), ("job-1.3", FACTS)]
 
 
 def test_many_questions_to_one_that_reads_nothing_hold_up_nobody(clock: Clock, result: Path) -> None:
     with inspector_of(clock, [sys.executable, "-c", "import time; time.sleep(600)"]) as inspector:
         for number in range(3000):  # far more than a socket holds
-            inspector.ask(record(result, f"job-1.{number}"))
+            inspector.ask(left(result, f"job-1.{number}"))
         assert inspector.receive() == []
         clock.now += 10.5
-        assert inspector.receive() == [("job-1.0", ExitFacts())]
+        assert answered(inspector) == [("job-1.0", None)]
 
 
 def test_one_that_cannot_be_started_leaves_nothing_known(clock: Clock, result: Path) -> None:
     with inspector_of(clock, ["/no/such/program"]) as inspector:
-        inspector.ask(record(result))
+        inspector.ask(left(result))
         assert inspector.receive() == []
         clock.now += 10.5
-        assert inspector.receive() == [("job-1.1", ExitFacts())]
+        assert answered(inspector) == [("job-1.1", None)]
 
 
 def test_one_that_answers_nonsense_is_replaced(clock: Clock, result: Path) -> None:
     program = "import socket, sys; end = socket.socket(fileno=int(sys.argv[1])); end.recv(1); end.send(b'{}\\n')"
     with inspector_of(clock, [sys.executable, "-c", program]) as inspector:
-        inspector.ask(record(result))
-        assert receive(inspector) == [("job-1.1", ExitFacts())]
+        inspector.ask(left(result))
+        assert receive(inspector) == [("job-1.1", None)]
 
 
 @pytest.mark.parametrize("noticed", [True, False])
 def test_one_that_is_killed_between_questions_costs_none_of_them(clock: Clock, result: Path, noticed: bool) -> None:
     with inspector_of(clock) as inspector:
-        inspector.ask(record(result))
+        inspector.ask(left(result))
         receive(inspector)
         assert inspector._running is not None
         process = inspector._running.process
@@ -141,13 +152,13 @@ def test_one_that_is_killed_between_questions_costs_none_of_them(clock: Clock, r
         process.wait()
         if noticed:
             assert inspector.receive() == []
-        inspector.ask(record(result))
+        inspector.ask(left(result))
         assert receive(inspector) == [("job-1.1", FACTS)]
 
 
 def test_it_ends_with_its_agent(clock: Clock, result: Path) -> None:
     with inspector_of(clock) as inspector:
-        inspector.ask(record(result))
+        inspector.ask(left(result))
         receive(inspector)
         assert inspector._running is not None
         inspector._running.channel.close()

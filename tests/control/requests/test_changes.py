@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.link_proofs import new_proof
 
 from pliant.core.errors import InvalidInput
 from pliant.core.job import JobSpec
+from pliant.core.link_proof import LinkAnswer
 
 World = Any
 
@@ -82,6 +84,12 @@ def test_everything_that_is_wrong_is_told_at_once(world: World, tmp_path: Path) 
     }
 
 
+def opens(world: World, task_id: str, token: str) -> bool:
+    """Tell whether the token is that of this task's job, and the task lives."""
+    answer: LinkAnswer = world.control.answer_task(task_id, new_proof(task_id).authorization(token))
+    return answer.is_open
+
+
 def test_a_task_gets_the_documented_environment(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = tmp_path_factory.mktemp("data")
     submit(world, {"train.py": ""}, data_dir=str(data), env={"MINE": "1", "TASK_JOB_ID": "no"}, audit=True)
@@ -96,11 +104,11 @@ def test_a_task_gets_the_documented_environment(world: World, tmp_path_factory: 
     assert order.env["DATA_DIR"] == str(data)
     assert order.env["PLIANT_AUDIT"] == "1"
     assert (order.env["MINE"], order.env["TASK_JOB_ID"]) == ("1", "job-1")
-    assert world.control.verify_task("job-1.1", token)
-    assert not world.control.verify_task("job-1.2", token), "there is no such task"
-    assert not world.control.verify_task("job-2.1", token)
-    assert not world.control.verify_task("job-1.1", token[:-1])
-    assert not world.control.verify_task("", "")
+    assert opens(world, "job-1.1", token)
+    assert not opens(world, "job-1.2", token), "there is no such task"
+    assert not opens(world, "job-2.1", token)
+    assert not opens(world, "job-1.1", token[:-1])
+    assert not world.control.answer_task("", "").is_open
 
 
 def test_modes_and_origins_are_in_the_environment(world: World, tmp_path_factory: pytest.TempPathFactory) -> None:

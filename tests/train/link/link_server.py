@@ -13,27 +13,47 @@ from websockets.sync.server import Server, ServerConnection, serve
 
 from pliant.api.link import decode_from_task, encode, number_of
 from pliant.core.link import FromTask, Stored, ToTask
+from pliant.core.link_proof import PROOF_HEADER, LinkProof, read_authorization
+
+TOKEN = "secret"
 
 
 class LinkServer:
     """Listens on loopback from its construction on; `port` 0 takes a free one.
 
-    Says of every message that it is stored, `slow_s` seconds after it was heard, unless it is `forgetful`.
+    Says of every message that it is stored, `slow_s` seconds after it was heard, unless it is `forgetful`. Proves that
+    it holds the token, unless that is another one.
     """
 
     def __init__(
-        self, *, port: int = 0, status: HTTPStatus | None = None, forgetful: bool = False, slow_s: float = 0.0
+        self,
+        *,
+        port: int = 0,
+        status: HTTPStatus | None = None,
+        forgetful: bool = False,
+        slow_s: float = 0.0,
+        token: str = TOKEN,
+        challenge: str = "",
     ) -> None:
         self.heard: list[list[FromTask]] = []
         """What was said, one list a connection."""
         self.requests: list[Request] = []
         self._status = status
+        self._token, self._challenge = token, challenge
+        self.task_was_proven: list[bool] = []
         self._forgetful = forgetful
+        self._nonces: set[str] = set()
         self._slow_s = slow_s
         self._connections: list[ServerConnection] = []
         self._changed = threading.Condition()
         self._server: Server = serve(
-            self._handle, "127.0.0.1", port, process_request=self._admit, compression=None, close_timeout=2
+            self._handle,
+            "127.0.0.1",
+            port,
+            process_request=self._admit,
+            process_response=self._prove,
+            compression=None,
+            close_timeout=2,
         )
         self.port: int = self._server.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -79,7 +99,26 @@ class LinkServer:
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         self.requests.append(request)
-        return connection.respond(self._status, "no\n") if self._status is not None else None
+        if self._status is None:
+            return None
+        refusal = connection.respond(self._status, "no\n")
+        refusal.headers[PROOF_HEADER] = self._proof(request).of("refused", self._token)
+        return refusal
+
+    def _prove(self, _: ServerConnection, request: Request, response: Response) -> Response:
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            return response
+        nonce, proof = read_authorization(request.headers["Authorization"])
+        self.task_was_proven.append(self._proof(request).proves("task", self._token, proof))
+        assert nonce not in self._nonces, "a nonce is new for every connection"
+        self._nonces.add(nonce)
+        response.headers[PROOF_HEADER] = self._proof(request).of("open", self._token)
+        return response
+
+    def _proof(self, request: Request) -> LinkProof:
+        nonce, _ = read_authorization(request.headers["Authorization"])
+        task_id = request.path.partition("?task=")[2]
+        return LinkProof(task_id=task_id, challenge=self._challenge, nonce=nonce)
 
     def _handle(self, connection: ServerConnection) -> None:
         with self._changed:

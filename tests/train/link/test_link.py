@@ -10,12 +10,14 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from tests.train.link.link_server import LinkServer
+from tests.train.link.link_server import TOKEN, LinkServer
+from websockets.exceptions import ConnectionClosed
 
 from pliant.api.trust import Trust
 from pliant.core.job import Progress, TaskId
 from pliant.core.link import Abandon, Dismiss, Finished, Hello, Leaving, Note, Point, Pulse, Report, ToTask
 from pliant.entry.server.tls import TlsSettings, prepare
+from pliant.files.folder import write_whole
 from pliant.train.link.link import Link, PulseSettings
 from pliant.train.link.send_queue import WINDOW
 from pliant.train.link.server_address import ServerAddress
@@ -60,9 +62,7 @@ def told() -> Told:
 
 
 def link_to(url: str, told: Told) -> Link:
-    return Link(
-        address=ServerAddress(url), task_id=TASK, token="secret", hello=told.hello, deliver=told.messages.append
-    )
+    return Link(address=ServerAddress(url), task_id=TASK, token=TOKEN, hello=told.hello, deliver=told.messages.append)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def port() -> Iterator[int]:
         yield mine.getsockname()[1]
 
 
-def test_hello_comes_first_with_the_job_s_token(server: LinkServer, told: Told) -> None:
+def test_hello_comes_first_after_a_proof_of_the_job_s_token(server: LinkServer, told: Told) -> None:
     link = link_to(server.url, told)
     link.send(note("early"))
     link.start()
@@ -89,7 +89,8 @@ def test_hello_comes_first_with_the_job_s_token(server: LinkServer, told: Told) 
 
     assert server.heard_in_all(2) == [Hello(task_id=TASK, pid=1), note("early")]
     assert server.requests[0].path == f"/v1/link?task={TASK}"
-    assert server.requests[0].headers["Authorization"] == "Bearer secret"
+    assert server.task_was_proven == [True]
+    assert TOKEN not in str(server.requests[0].headers), "it never travels"
 
 
 def test_messages_of_the_server_are_handed_over_in_order_and_nonsense_is_ignored(
@@ -190,6 +191,64 @@ def test_a_stranger_at_the_address_of_a_server_that_is_down_dismisses_nobody(tol
     link.close(0.1)
 
 
+def test_a_stranger_in_the_server_s_place_is_told_nothing_and_tells_nothing(
+    told: Told, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LinkServer(port=port, token="of its own") as stranger:
+        link = link_to(stranger.url, told)
+        link.send(note("for the server"))
+        link.start()
+        stranger.wait(lambda: len(stranger.heard) > 1)
+        with suppress(ConnectionClosed):
+            stranger.say(Dismiss(reason="go away"))
+        stranger.wait(lambda: len(stranger.heard) > 2)
+    with LinkServer(port=port) as server:
+        assert server.heard_in_all(2)[1:] == [note("for the server")]
+
+    assert stranger.all_heard() == []
+    assert all(TOKEN not in str(request.headers) for request in stranger.requests)
+    assert told.messages == []
+    assert capsys.readouterr().out.count("is not this job's server") == 1
+    link.close(0.1)
+
+
+def test_no_is_taken_from_a_stranger_only_after_much_longer_than_from_the_server(
+    told: Told, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pliant.train.link.link._REFUSED_S", 0.0)
+    with LinkServer(port=port, status=HTTPStatus.UNAUTHORIZED, token="of its own") as stranger:
+        link = link_to(stranger.url, told)
+        link.start()
+        told.wait(lambda: len(stranger.requests) > 2)
+        assert told.messages == []
+        monkeypatch.setattr("pliant.train.link.link._STRANGER_S", 0.0)
+        told.wait(lambda: bool(told.messages))
+    link.close(0.1)
+
+
+def test_the_proof_is_made_for_the_server_that_the_file_names_now(told: Told, port: int, tmp_path: Path) -> None:
+    file = tmp_path / "server.json"
+
+    def announce(challenge: str) -> None:
+        write_whole(file, json.dumps({"url": f"http://127.0.0.1:{port}", "challenge": challenge}).encode())
+
+    announce("first")
+    address = ServerAddress(f"http://127.0.0.1:{port}", file)
+    link = Link(address=address, task_id=TASK, token=TOKEN, hello=told.hello, deliver=told.messages.append)
+    with LinkServer(port=port, challenge="first") as first:
+        link.start()
+        first.wait(lambda: bool(first.all_heard()))
+    with LinkServer(port=port, challenge="second") as second:
+        second.wait(lambda: bool(second.task_was_proven))
+        announce("second")
+        second.wait(lambda: bool(second.all_heard()))
+    link.close(0.1)
+
+    assert first.task_was_proven == [True]
+    assert second.task_was_proven[0] is False, "what was sent before is worth nothing here"
+    assert second.task_was_proven[-1] is True
+
+
 def test_a_server_that_says_nothing_after_the_tls_handshake_is_asked_again(
     told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +261,7 @@ def test_a_server_that_says_nothing_after_the_tls_handshake_is_asked_again(
         listener.settimeout(30)
         trust = Trust(certificate=tls.trusted, server_name="localhost")
         where = ServerAddress(f"https://127.0.0.1:{listener.getsockname()[1]}", None, trust)
-        link = Link(address=where, task_id=TASK, token="secret", hello=told.hello, deliver=told.messages.append)
+        link = Link(address=where, task_id=TASK, token=TOKEN, hello=told.hello, deliver=told.messages.append)
         link.start()
         while len(silent) < 3:
             asking, _ = listener.accept()
@@ -268,7 +327,7 @@ def pulsing_link(url: str, told: Told, pulse: PulseSettings) -> Link:
     return Link(
         address=ServerAddress(url),
         task_id=TASK,
-        token="secret",
+        token=TOKEN,
         hello=told.hello,
         deliver=told.messages.append,
         pulse=pulse,
@@ -365,7 +424,7 @@ def test_a_link_leaves_a_server_that_says_nothing_for_the_one_that_leads_now(tol
         link = Link(
             address=ServerAddress("http://127.0.0.1:1", file),
             task_id=TASK,
-            token="secret",
+            token=TOKEN,
             hello=told.hello,
             deliver=told.messages.append,
             pulse=pulsing(),

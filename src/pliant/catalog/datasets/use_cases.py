@@ -1,5 +1,6 @@
 """The use cases of people on data sets: add, see, share, stop, remove, use in a job. Who may what is checked here."""
 
+import os
 import re
 import threading
 from collections import Counter
@@ -16,6 +17,7 @@ from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.registry import NAME, Kept, Registry, iterate_nouns
+from pliant.files.space import cause_of
 
 _MAX_SHOWN: Final = 8
 
@@ -192,15 +194,16 @@ class DatasetCatalog:
         path = PurePosixPath(given)
         if path.is_absolute() or ".." in path.parts or "\0" in given:
             return f"{given!r:.200} points outside the data root; give a path relative to it, such as `flowers`"
-        whole = self._data_root / path
+        found = Path(os.path.realpath(self._data_root / path))
+        if not found.is_relative_to(os.path.realpath(self._data_root)):
+            return f"{given!r:.200} is a link that leads out of the data root; give what lies below it"
         try:
-            found = whole.resolve()
-            if found.is_relative_to(self._data_root.resolve()):
-                there = found.exists()
-                return "" if there else f"there is nothing at {given!r:.200} below the data root; check the path"
-        except (OSError, RuntimeError) as error:  # a name that is too long, links in a ring
-            return f"{given!r:.200} cannot be read ({error}); check the path"
-        return f"{given!r:.200} is a link that leads out of the data root; give what lies below it"
+            found.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return f"there is nothing at {given!r:.200} below the data root; check the path"
+        except OSError as error:  # a name that is too long, links in a ring
+            return f"{given!r:.200} cannot be read ({cause_of(error)}); check the path"
+        return ""
 
     def _require_visible(self, name: str, caller: Principal) -> Kept[Dataset]:
         return require_visible(caller, self._find(name), "data set", name)

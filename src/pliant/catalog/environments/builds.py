@@ -26,6 +26,7 @@ from pliant.core.environment import EnvironmentKind
 from pliant.core.errors import PliantError
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry, iterate_nouns
+from pliant.files.space import cause_of
 from pliant.files.untrusted.removal import empty_trash
 
 log = logging.getLogger(__name__)
@@ -280,7 +281,7 @@ class Builds:
             outcome = make()
         except (OSError, PliantError, ValueError) as error:
             log.exception("the environment %s could not be made", key)
-            outcome = BuildOutcome(reason=f"it could not be made ({error}); see the log of the server")
+            outcome = BuildOutcome(reason=f"it could not be made ({cause_of(error)}); see the log of the server")
         if not child.is_stopped:
             self._finish(key, outcome)
 

@@ -67,6 +67,10 @@ UploadOption = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="GiB that an upload of data may have; default: 64.", show_default=False),
 ]
+LeaseOption = Annotated[
+    float,
+    typer.Option(min=0.2, metavar="S", help="A task that is silent for so long is taken as hung and replaced."),
+]
 PreloadOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -90,6 +94,14 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATH[:rw]", help="A folder that every script may read, or write to; repeatable.", show_default=False
+    ),
+]
+DiskOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="What a job may have on this machine's disk, such as 500GiB; or off. Default: a tenth of it.",
+        show_default=False,
     ),
 ]
 PassOption = Annotated[
@@ -124,14 +136,12 @@ def up(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     label: LabelOption = None,
     policy: Annotated[PolicyName, typer.Option(help="Of the default queue.")] = PolicyName.FAIRSHARE,
-    lease: Annotated[
-        float,
-        typer.Option(min=0.2, metavar="S", help="A task that is silent for so long is taken as hung and replaced."),
-    ] = DEFAULT_LEASE_S,
+    lease: LeaseOption = DEFAULT_LEASE_S,
     preload: PreloadOption = None,
     isolation: IsolationOption = "auto",
     uids: UidsOption = None,
     allow: AllowOption = None,
+    max_disk: DiskOption = None,
     pass_env: PassOption = None,
     trust_everyone: TrustOption = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once it runs; log to server.log.")] = False,
@@ -150,6 +160,7 @@ def up(  # noqa: PLR0913 (one parameter per option)
     argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", host]
     argv += ["--port", str(port), "--policy", policy.value, "--lease-s", f"{lease:g}"]
     once = {"--slots": slots, "--max-upload-gib": max_upload_gib, "--isolation": isolation, "--uids": uids}
+    once |= {"--max-disk": max_disk}
     argv += [f"{option}={value}" for option, value in once.items() if value is not None]
     many = {"--preload": preload, "--tls-name": tls_name, "--label": label, "--allow": allow, "--pass-env": pass_env}
     argv += [f"{option}={value}" for option, values in many.items() for value in values or ()]

@@ -1,13 +1,15 @@
-"""What an agent and the process that looks at what tasks left behind say to each other, and what that process does.
+"""What an agent asks the processes that look at tasks' files for it, what they answer, and what such a process does.
 
-It is a process of its own because a file system can hold up whoever opens a file on it, for ever: then this process
-waits, and the agent, its tasks and its zygote go on (`pliant.cluster.agent.inspector`).
+They are processes of their own because a file system can hold up whoever opens a file on it, for ever: then they wait,
+and the agent, its tasks and its zygote go on (`pliant.cluster.agent.inspector`).
 """
 
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, assert_never
 
+from pliant.cluster.agent.disk_watch import DiskFindings, DiskWatch, JobFiles
 from pliant.cluster.agent.exit_facts import collect
 from pliant.cluster.json_lines import LineSocket, by_kind, decode, encode
 from pliant.cluster.zygote.records import Record
@@ -18,10 +20,13 @@ from pliant.core.ports import ExitFacts
 class Inspect:
     """Look at what a task left behind whose process is gone."""
 
-    number: int
+    number: int = 0
     """Of this question."""
     record: Record
     kind: Literal["inspect"] = "inspect"
+
+    def __str__(self) -> str:
+        return f"what {self.record.task_id} left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +38,49 @@ class Inspected:
     kind: Literal["inspected"] = "inspected"
 
 
-QUESTIONS: Final = by_kind((Inspect,))
-ANSWERS: Final = by_kind((Inspected,))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureDisk:
+    """Look whether jobs hold too much of the disk; these are all that have tasks."""
+
+    number: int = 0
+    max_bytes: int
+    jobs: tuple[JobFiles, ...]
+    kind: Literal["measure_disk"] = "measure_disk"
+
+    def __str__(self) -> str:
+        return f"what {', '.join(job.job for job in self.jobs)} hold on the disk"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskMeasured:
+    """Which do; a job that was not measured this time is not named."""
+
+    number: int
+    findings: DiskFindings
+    kind: Literal["disk_measured"] = "disk_measured"
+
+
+Question = Inspect | MeasureDisk
+Answer = Inspected | DiskMeasured
+
+QUESTIONS: Final[Mapping[str, type[Question]]] = by_kind((Inspect, MeasureDisk))
+ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind((Inspected, DiskMeasured))
 
 
 def serve(channel: socket.socket) -> None:
     """Answer until the agent at the other end is gone."""
-    lines = LineSocket(channel)
+    lines, watch = LineSocket(channel), DiskWatch()
     while (found := lines.receive()) is not None:
         for line in found:
-            asked = decode(line, QUESTIONS)
-            lines.put(encode(Inspected(number=asked.number, facts=collect(asked.record, out_of_memory=False))))
+            lines.put(encode(_answer(decode(line, QUESTIONS), watch)))
             lines.flush()
+
+
+def _answer(asked: Question, watch: DiskWatch) -> Answer:
+    match asked:
+        case Inspect():
+            return Inspected(number=asked.number, facts=collect(asked.record, out_of_memory=False))
+        case MeasureDisk():
+            return DiskMeasured(number=asked.number, findings=watch.look(asked.jobs, asked.max_bytes))
+        case _:
+            assert_never(asked)

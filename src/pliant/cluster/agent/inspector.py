@@ -1,9 +1,9 @@
-"""The agent's end of the process that looks at what dead tasks left behind. No call waits for it.
+"""The agent's end of a process that looks at tasks' files. No call waits for it.
 
-Questions are answered in their order. If the oldest has no answer after `DEADLINE_S`, a file system does not answer:
-the process is killed and replaced, that question gets the answer that nothing is known, and the others are asked anew.
-If the process ends by itself, it is replaced, too; only a question that two of them ended at gets no answer. A process
-that not even SIGKILL ends stays behind, and holds up nobody.
+Questions are answered in their order. If the oldest has no answer when its deadline is over, a file system does not
+answer: the process is killed and replaced, that question is answered by nothing, and the others are asked anew. If the
+process ends by itself, it is replaced, too; only a question that two of them ended at gets no answer. A process that
+not even SIGKILL ends stays behind, and holds up nobody.
 """
 
 import logging
@@ -14,14 +14,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from pliant.cluster.agent.inspection import ANSWERS, Inspect
+from pliant.cluster.agent.inspection import ANSWERS, Answer, Question
 from pliant.cluster.json_lines import LineSocket, decode, encode
-from pliant.cluster.zygote.records import Record
-from pliant.core.job import TaskId
-from pliant.core.ports import ExitFacts
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +27,7 @@ DEADLINE_S: Final = 10.0
 COMMAND: Final = (sys.executable, "-P", "-m", "pliant.entry.inspector")
 _END_S: Final = 2.0
 
-Answers = list[tuple[TaskId, ExitFacts]]
+Answers = list[tuple[Question, Answer | None]]
 
 
 @dataclass(slots=True)
@@ -61,7 +58,7 @@ class Inspector:
         self._selector = selectors.EpollSelector()
         self._running: _Running | None = None
         self._ending: list[subprocess.Popen[bytes]] = []
-        self._questions: dict[int, Record] = {}
+        self._questions: dict[int, Question] = {}
         self._num_questions = 0
         self._since = 0.0
         self._suspect = 0
@@ -76,19 +73,24 @@ class Inspector:
         if self._running is None:
             self._start()
 
-    def ask(self, record: Record) -> None:
-        """Ask what a task left behind; `receive` has the answer."""
+    @property
+    def is_asked(self) -> bool:
+        """Whether an answer is awaited."""
+        return bool(self._questions)
+
+    def ask(self, question: Question) -> None:
+        """Ask; `receive` has the answer, with the question as it is here."""
         if not self._questions:
             self._since = self._monotonic()
         self._num_questions += 1
-        self._questions[self._num_questions] = record
+        self._questions[self._num_questions] = question
         if self._running is None:
             self._start()
         else:
             self._put(self._running, self._num_questions)
 
     def receive(self) -> Answers:
-        """Return what has been answered, and nothing known for a question that waited too long."""
+        """Return what has been answered, and None for a question that waited too long."""
         answers = self._answered()
         if self._questions and self._monotonic() - self._since > self._deadline_s:
             answers.append(self._give_up(f"does not answer for {self._deadline_s:g} s"))
@@ -118,26 +120,26 @@ class Inspector:
             lines = running.lines.receive()
             found = None if lines is None else [decode(line, ANSWERS) for line in lines]
         except ValueError as error:
-            _log.error("what looks at the files of dead tasks answers with no message: %s", error)
+            _log.error("what looks at tasks' files answers with no message: %s", error)
             found = None
         if found is None:
             return self._replace()
         answers: Answers = []
         for answer in found:
-            if (record := self._questions.pop(answer.number, None)) is not None:
+            if (question := self._questions.pop(answer.number, None)) is not None:
                 self._since = self._monotonic()
-                answers.append((record.task_id, answer.facts))
+                answers.append((question, answer))
         return answers
 
-    def _give_up(self, why: str) -> tuple[TaskId, ExitFacts]:
+    def _give_up(self, why: str) -> tuple[Question, None]:
         """Answer the oldest question with nothing, and ask a new process the others."""
-        record = self._questions.pop(next(iter(self._questions)))
-        _log.warning("what looks at the files of dead tasks %s; nothing is known of those of %s", why, record.task_id)
+        question = self._questions.pop(next(iter(self._questions)))
+        _log.warning("what looks at tasks' files %s; it is unknown %s", why, question)
         self._stop()
         self._since = self._monotonic()
         if self._questions:
             self._start()
-        return record.task_id, ExitFacts()
+        return question, None
 
     def _replace(self) -> Answers:
         """Go on without the process, which has ended."""
@@ -164,7 +166,7 @@ class Inspector:
                     start_new_session=True,
                 )
         except OSError as error:
-            _log.error("what looks at the files of dead tasks cannot be started: %s", error)
+            _log.error("what looks at tasks' files cannot be started: %s", error)
             ours.close()
             return
         self._running = _Running(process, ours, LineSocket(ours))
@@ -173,7 +175,7 @@ class Inspector:
             self._put(self._running, number)
 
     def _put(self, running: _Running, number: int) -> None:
-        running.lines.put(encode(Inspect(number=number, record=self._questions[number])))
+        running.lines.put(encode(replace(self._questions[number], number=number)))
         self._flush(running)
 
     def _flush(self, running: _Running) -> None:

@@ -1,16 +1,23 @@
-"""How much memory a task uses: it and all that it has started. Pages that processes share count once, divided."""
+"""How much memory a task uses: it and all that it has started. Pages that processes share count once, divided.
 
+A process of the same user can keep others from looking at its pages (`PR_SET_DUMPABLE`). Then all that it has in memory
+counts, shared or not, which everybody can see.
+"""
+
+import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
-from pliant.cluster.process import session_members
+from pliant.cluster.process import ProcessTable, process_table
 from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
 from pliant.core.size import size
 from pliant.isolation.control_groups import members
 
 CHECK_EVERY_S: Final = 0.25
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class MemoryCheck:
@@ -21,37 +28,45 @@ class MemoryCheck:
 
     def over_limit(self, tasks: Iterable[Record]) -> Iterator[tuple[TaskId, str]]:
         """Yield the tasks that are over their limit, with why they are ended; nothing before it is time again."""
-        if time.monotonic() < self._next_at:
+        limited = [(task, task.pid, task.memory_bytes) for task in tasks]
+        if time.monotonic() < self._next_at or all(limit is None for _, _, limit in limited):
             return
         self._next_at = time.monotonic() + CHECK_EVERY_S
-        for task in tasks:
-            if task.memory_bytes is None or task.pid is None:
+        table = process_table()
+        for task, pid, limit in limited:
+            if limit is None or pid is None:
                 continue
-            if (used := used_bytes(task.pid, task.group)) > task.memory_bytes:
-                limit = size(task.memory_bytes)
+            if (used := used_bytes(pid, task.group, table)) > limit:
                 yield (
                     task.task_id,
-                    f"used {size(used)} of memory, more than its limit of {limit}, and was ended for it",
+                    f"used {size(used)} of memory, more than its limit of {size(limit)}, and was ended for it",
                 )
 
 
-def used_bytes(session_id: int, group: str | None = None) -> int:
-    """Return the proportional set size of a session and of a control group, bytes.
+def used_bytes(session_id: int, group: str | None = None, table: ProcessTable | None = None) -> int:
+    """Return how much memory a task uses, bytes: its session, what that has started, and its control group.
 
     What ends meanwhile counts as nothing.
 
-    Source: `smaps_rollup` in proc(5).
+    Args:
+        session_id: the task's, which is the number of its process, too.
+        group: its control group, if there is one.
+        table: a look at all processes; None takes one.
     """
     inside = () if group is None else members(group)
-    return sum(_pss(pid) for pid in {*session_members(session_id), *inside})
+    return sum(_held(pid) for pid in {*(table or process_table()).family(session_id), *inside})
 
 
-def _pss(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:  # it has ended
-        return 0
+def _held(pid: int) -> int:
+    """Return the proportional set size of a process, or what it has in memory if others may not see that.
+
+    Source: `smaps_rollup` and `statm` in proc(5).
+    """
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+                return next((int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:")), 0)
+        except PermissionError:
+            with open(f"/proc/{pid}/statm", "rb") as file:
+                return int(file.read().split()[1]) * _PAGE_BYTES
     return 0

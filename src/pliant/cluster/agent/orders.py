@@ -48,6 +48,13 @@ def job_of(order: StartOrder) -> str:
     return job_id if _TASK_ID.fullmatch(job_id) else order.task_id
 
 
+def disk_folders(order: StartOrder, space: TaskSpace) -> tuple[str, ...]:
+    """Return the folders on the disk that a task writes to, none of them in another: what is in them is its job's."""
+    named = (order.result_dir, *order.confinement.writes, space.home, space.temporary)
+    folders = sorted({os.path.normpath(folder) for folder in named if folder is not None})
+    return tuple(one for one in folders if not any(one.startswith(f"{other}/") for other in folders))
+
+
 def program_of(
     order: StartOrder, settings: AgentSettings, devices: Devices, base_env: Mapping[str, str], space: TaskSpace
 ) -> TaskProgram:
@@ -88,5 +95,6 @@ def _confinement(
         temporary=space.temporary,
         memory=space.memory,
         devices=devices,
+        max_file_bytes=settings.max_disk_bytes,
         required=settings.isolation == "required",
     )

@@ -7,9 +7,12 @@ process of its own. Both take their time, and nobody waits for them here.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pliant.cluster.agent.inspector import Answers, Inspector
+from pliant.cluster.agent.inspection import Inspect, Inspected
+from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.agent.task_process import TaskProcess
 from pliant.cluster.zygote.records import Record
+from pliant.core.job import TaskId
+from pliant.core.ports import ExitFacts
 from pliant.core.size import size
 from pliant.isolation import control_groups
 from pliant.isolation.control_groups import ControlGroups
@@ -45,11 +48,15 @@ class Remains:
         for task in tasks:
             if task.end is not None and not task.is_inspected and control_groups.is_empty(task.record.group):
                 task.is_inspected = True
-                self._inspector.ask(task.record)
+                self._inspector.ask(Inspect(record=task.record))
 
-    def receive(self) -> Answers:
-        """Return what was found."""
-        return self._inspector.receive()
+    def receive(self) -> list[tuple[TaskId, ExitFacts]]:
+        """Return what was found; of a task whose files nobody could look at, nothing."""
+        return [
+            (asked.record.task_id, answer.facts if isinstance(answer, Inspected) else ExitFacts())
+            for asked, answer in self._inspector.receive()
+            if isinstance(asked, Inspect)
+        ]
 
     def close(self) -> None:
         """Let go; the groups of tasks that live stay."""

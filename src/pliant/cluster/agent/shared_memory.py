@@ -67,7 +67,7 @@ class SharedMemory:
 
     def retain(self, job_ids: Collection[str]) -> None:
         """Remove the folders of all other jobs."""
-        remove_others(self.jobs(), job_ids)
+        remove_all(folder for folder in self.jobs() if folder.name not in job_ids)
 
     def close(self) -> None:
         """Unlock; keep the folders of jobs, and remove the agent's own if there are none."""
@@ -99,14 +99,13 @@ class SharedMemory:
         os.pwrite(self._lock, str(state_dir).encode(), 0)
 
 
-def remove_others(folders: Iterable[Path], job_ids: Collection[str]) -> None:
-    """Remove the folders that are not named like one of these jobs, whatever a stranger has put into them."""
+def remove_all(folders: Iterable[Path]) -> None:
+    """Remove the folders of some jobs, whatever a stranger has put into them."""
     for folder in folders:
-        if folder.name not in job_ids:
-            try:
-                remove(UntrustedPath(folder.parent, folder.name))
-            except OSError as error:
-                _log.warning("what a job left in %s cannot be removed: %s", folder, error)
+        try:
+            remove(UntrustedPath(folder.parent, folder.name))
+        except OSError as error:
+            _log.warning("what a job left in %s cannot be removed: %s", folder, error)
 
 
 def _make_private(root: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pliant.cluster.agent.shared_memory import SharedMemory, remove_others
+from pliant.cluster.agent.shared_memory import SharedMemory, remove_all
 
 _log = logging.getLogger(__name__)
 
@@ -93,15 +93,16 @@ class Spaces:
             Path(folder).mkdir(mode=0o700, exist_ok=True)
 
     def retain(self, job_ids: Collection[str]) -> None:
-        """Have the folders of all other jobs removed; what strangers put there can take its time."""
-        is_busy = self._removal is not None and self._removal.is_alive()
-        if not is_busy and any(path.name not in job_ids for path in (*self._memory.jobs(), *self._scratch_folders())):
-            self._removal = threading.Thread(target=self._remove, args=(job_ids,), name="pliant-removal", daemon=True)
-            self._removal.start()
+        """Have the folders of all other jobs removed that are here now; what strangers put there can take its time.
 
-    def _remove(self, job_ids: Collection[str]) -> None:
-        self._memory.retain(job_ids)
-        remove_others(self._scratch_folders(), job_ids)
+        A job that starts meanwhile is none of them: which folders they are is found here, not by who removes them.
+        """
+        if self._removal is not None and self._removal.is_alive():
+            return
+        others = [path for path in (*self._memory.jobs(), *self._scratch_folders()) if path.name not in job_ids]
+        if others:
+            self._removal = threading.Thread(target=remove_all, args=(others,), name="pliant-removal", daemon=True)
+            self._removal.start()
 
     def _scratch_folders(self) -> list[Path]:
         return list(self._scratch.iterdir()) if self._scratch.is_dir() else []

@@ -27,6 +27,8 @@ class TaskProcess:
     """While the process is watched."""
     cause: str = ""
     """Why this agent has ended it."""
+    is_over_disk: bool = False
+    """That is because its job holds too much of the disk."""
     gone_at: float | None = None
     """When the process was seen to be gone (monotonic time); its exit code is still to be learnt."""
     _signals: list[int] = field(default_factory=list)

@@ -6,7 +6,6 @@ what is to be sent is handed to a function, and who calls `advance` often enough
 
 import logging
 import selectors
-import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,13 +17,13 @@ from pliant.cluster import process
 from pliant.cluster.agent import remains
 from pliant.cluster.agent.devices import Devices, thread_limits
 from pliant.cluster.agent.exit_facts import lacks_pliant
-from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
+from pliant.cluster.agent.limits import NodeLimits
 from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
-from pliant.cluster.agent.orders import check, job_of, program_of
+from pliant.cluster.agent.orders import check, disk_folders, job_of, program_of
 from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.shared_memory import owner_of
-from pliant.cluster.agent.space import Spaces
+from pliant.cluster.agent.space import Spaces, TaskSpace
 from pliant.cluster.agent.task_process import TaskProcess
 from pliant.cluster.json_lines import encode
 from pliant.cluster.zygote import records
@@ -88,7 +87,8 @@ class Tasks:
         self._spaces = Spaces(self._state_dir, settings.memory_root)
         self._remains = Remains(owner_of(self._state_dir), base_env)
         selector.register(self._remains, selectors.EVENT_READ, self._take_facts)
-        self._memory_check = MemoryCheck()
+        self._limits = NodeLimits(settings.max_disk_bytes, base_env)
+        selector.register(self._limits, selectors.EVENT_READ, partial(self._limits.enforce, self._tasks))
         self._adopt()
         self._zygote: ZygoteProcess | None = None
         self._start_zygote()
@@ -109,7 +109,7 @@ class Tasks:
             return
         space = self._spaces.of(job_of(order))
         program = program_of(order, self._settings, self._devices, self._base_env, space)
-        self._tasks[order.task_id] = TaskProcess(record=_record_of(order), program=program, space=space)
+        self._tasks[order.task_id] = TaskProcess(record=_record_of(order, space), program=program, space=space)
 
     def send_signal(self, task_id: TaskId, number: int) -> None:
         """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
@@ -136,19 +136,19 @@ class Tasks:
             _log.warning("the exit of task %s will be reported again by the next server: %s", task_id, error)
 
     def advance(self) -> None:
-        """Do all that can be done now: start what is noted, finish what is gone, end what uses too much memory."""
+        """Do all that can be done now: start what is noted, finish what is gone, end what uses too much."""
         self._send_launches()
         self._finish_gone()
         self._remains.look(self._tasks.values())
         self._take_facts()
-        self._enforce_memory_limits()
+        self._limits.enforce(self._tasks)
 
     def wait_s(self) -> float | None:
         """Return after how many seconds `advance` is to be called though no file is ready; None: whenever."""
         if any(task.gone_at is not None or (task.end and not task.is_inspected) for task in self._tasks.values()):
             return _POLL_S
-        limited = CHECK_EVERY_S if any(task.record.memory_bytes for task in self._tasks.values()) else None
-        return min((wait for wait in (limited, self._remains.wait_s()) if wait is not None), default=None)
+        waits = (self._limits.wait_s(self._tasks.values()), self._remains.wait_s())
+        return min((wait for wait in waits if wait is not None), default=None)
 
     def close(self, *, newest: bool) -> None:
         """Send the last launches, unless a later agent has begun. The tasks go on, and a zygote that has children."""
@@ -163,8 +163,9 @@ class Tasks:
             zygote.end(_FLUSH_S if idle else 0.0, force=idle and zygote.warm is None)
         for task in self._tasks.values():
             self._unwatch(task)
-        self._selector.unregister(self._remains)
-        self._remains.close()
+        for looking in (self._remains, self._limits):
+            self._selector.unregister(looking)
+            looking.close()
         self._spaces.close()
 
     # the zygote
@@ -295,12 +296,6 @@ class Tasks:
                     process.sweep_session(task.record.pid)
                 self._end(task, None, "")
 
-    def _enforce_memory_limits(self) -> None:
-        limited = [task.record for task in self._tasks.values() if task.pidfd is not None and not task.cause]
-        for task_id, cause in self._memory_check.over_limit(limited):
-            self._tasks[task_id].cause = cause
-            self.send_signal(task_id, signal.SIGKILL)
-
     def _end(self, task: TaskProcess, exit_code: int | None, error: str) -> None:
         """Note how a task's process ended; it keeps its slots while anything in its control group lives."""
         self._unwatch(task)
@@ -313,7 +308,8 @@ class Tasks:
         for task_id, facts in self._remains.receive():
             if (task := self._tasks.get(task_id)) is not None and task.end is not None:
                 task.cause = task.cause or remains.memory_cause(task.record)
-                self._finish(task, task.end, replace(facts, out_of_memory=bool(task.cause)))
+                is_large = bool(task.cause) and not task.is_over_disk
+                self._finish(task, task.end, replace(facts, out_of_memory=is_large, over_disk=task.is_over_disk))
 
     def _finish(self, task: TaskProcess, end: tuple[int | None, str], facts: ExitFacts) -> None:
         """Free the slots of a task of which nothing lives, and report it."""
@@ -350,10 +346,12 @@ def _readiness(zygote: ZygoteProcess | None) -> Readiness:
     )
 
 
-def _record_of(order: StartOrder) -> Record:
+def _record_of(order: StartOrder, space: TaskSpace) -> Record:
     return Record(
         task_id=order.task_id,
         slots=order.slots,
+        job=job_of(order),
+        folders=disk_folders(order, space),
         memory_bytes=order.memory_bytes,
         log_dir=order.log_dir,
         result_dir=order.result_dir,

@@ -37,6 +37,8 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 def become(path: Path, entry: str, handshake: socket.socket, *, cold: bool) -> NoReturn:
     """Become the task as soon as the zygote says so; end at once if the zygote dies before.
 
+    All that comes before its program is done meanwhile: the zygote writes the record beside it.
+
     Args:
         path: the file that says what to become. It is removed.
         entry: `module:function`; called with the arguments in this process, or run as a program by another interpreter.
@@ -48,10 +50,11 @@ def become(path: Path, entry: str, handshake: socket.socket, *, cold: bool) -> N
         os.setsid()
         adopt_orphans()  # whatever it starts stays below it, also what detaches itself
         program = _read(path)
+        if cold and program.python is None:
+            program = replace(program, python=sys.executable)
+        error = _prepare(program, handshake)
         if handshake.recv(1):
-            if cold and program.python is None:
-                program = replace(program, python=sys.executable)
-            code = _run_task(program, entry, handshake)
+            code = _refuse(error, handshake) if error else _run_task(program, entry, handshake)
     finally:
         os._exit(code)
 
@@ -63,15 +66,16 @@ def _read(path: Path) -> TaskProgram:
 
 
 def _run_task(program: TaskProgram, entry: str, handshake: socket.socket) -> int:
-    error = _prepare(program, handshake)
-    if not error and program.python is not None:
-        error = _run_other_python(program, program.python, entry)
-    if error:
-        handshake.sendall(error.encode())
-        return CANNOT_START
+    if program.python is not None:
+        return _refuse(_run_other_python(program, program.python, entry), handshake)
     handshake.close()
     _set_up_interpreter(program, entry)
     return _run(entry, program.argv)
+
+
+def _refuse(error: str, handshake: socket.socket) -> int:
+    handshake.sendall(error.encode())
+    return CANNOT_START
 
 
 def _prepare(program: TaskProgram, handshake: socket.socket) -> str:

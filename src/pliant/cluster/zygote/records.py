@@ -27,6 +27,10 @@ class Record:
 
     task_id: TaskId
     slots: tuple[int, ...]
+    job: str = ""
+    """By which the folders of its job are known on this node."""
+    folders: tuple[str, ...] = ()
+    """On the disk, which it writes to, and whose size counts; each lies in a folder that is ours."""
     memory_bytes: int | None = None
     """It is ended when it uses more."""
     log_dir: str | None = None
@@ -90,7 +94,8 @@ def read(state_dir: Path, task_id: TaskId) -> Record | None:
         fields = json.loads(path_of(state_dir, task_id).read_text())
     except FileNotFoundError:
         return None
-    return Record(**{**fields, "slots": tuple(fields["slots"])})
+    lists = {name: tuple(fields.get(name, ())) for name in ("slots", "folders")}
+    return Record(**{**fields, **lists})
 
 
 def read_all(state_dir: Path) -> list[Record]:

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.failure import conclude, note_facts
+from pliant.control.jobs.failure import conclude, describe_exit, note_facts
 from pliant.control.jobs.inbox import Received
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob, job_of
-from pliant.control.jobs.transitions import dismiss_unknown, put_task
+from pliant.control.jobs.transitions import dismiss_unknown, fail, put_task, task_event
+from pliant.core.event import EventKind
 from pliant.core.job import JobId, Task, TaskId
+from pliant.core.lifecycle import TaskEvent
 from pliant.core.link import Hello
 from pliant.core.ports import TaskExit
 
@@ -22,8 +24,19 @@ def take_exit(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> Non
     if ended.cause:
         live = draft.put(replace(live, killed={**live.killed, task.id: ended.cause}))
     live = note_facts(draft, live, task, ended.facts)
-    kinds.of(live.job).take_exit(draft, live, live.tasks[task.id], ended)
+    if ended.facts.over_disk and ended.exit_code != 0 and live.competes:
+        _fail_over_disk(draft, live, task, ended)
+    else:
+        kinds.of(live.job).take_exit(draft, live, live.tasks[task.id], ended)
     _conclude_if_gone(draft, job_id)
+
+
+def _fail_over_disk(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) -> None:
+    """Let a job fail that holds too much of a disk, of whatever kind it is: started again it would be ended again."""
+    how = ended.cause or describe_exit(ended.exit_code)
+    live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
+    draft.say(EventKind.TASK_LOST, f"{task.id} of {live.label} {how}", job_id=live.id, task_id=task.id)
+    fail(draft, live, f"{task.id} {how}; its files are as they were, see `pliant result {live.id}`")
 
 
 def lose_vanished(draft: Draft, kinds: Kinds, job_id: JobId, task_id: TaskId) -> None:

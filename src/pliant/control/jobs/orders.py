@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from pliant.control.jobs.kind import TaskStart
-from pliant.control.jobs.live import job_of
 from pliant.control.settings import ControlSettings, JobFolders
 from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import Job, JobId, Task
@@ -22,12 +21,6 @@ _PYTHON: Final = re.compile(r"python[0-9.]*")
 def job_token(secret: bytes, job_id: JobId) -> str:
     """Return the token that opens the control link to the tasks of one job."""
     return hmac.new(secret, job_id.encode(), hashlib.sha256).hexdigest()
-
-
-def verify_task(secret: bytes, task_id: str, token: str) -> bool:
-    """Tell whether the token is the one of the task's job; takes the same time whatever is wrong."""
-    expected = job_token(secret, job_of(task_id))
-    return hmac.compare_digest(expected.encode(), token.encode("utf-8", "surrogateescape"))
 
 
 def start_order(

@@ -27,7 +27,7 @@ from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.leases import Leases
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob, job_of
-from pliant.control.jobs.orders import verify_task
+from pliant.control.jobs.orders import job_token
 from pliant.control.kinds import KINDS
 from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
@@ -41,6 +41,7 @@ from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import FromTask, Hello, Pulse
+from pliant.core.link_proof import LinkAnswer, LinkProof, read_authorization
 from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit
 
 log = logging.getLogger(__name__)
@@ -137,14 +138,18 @@ class Control:
         """Make the loop tick now."""
         self._inbox.wake()
 
-    def verify_task(self, task_id: str, token: str) -> bool:
-        """Tell whether a token opens the control link to this task: it is that of its job, and the task lives.
+    def answer_task(self, task_id: str, authorization: str) -> LinkAnswer:
+        """Return whether somebody has proved to be this task and the task lives, with this server's proof of that.
 
         Takes no lock, since the thread that reads the links must not wait for a decision.
         """
+        nonce, proof = read_authorization(authorization)
+        opening = LinkProof(task_id=task_id, challenge=self.settings.challenge, nonce=nonce)
+        token = job_token(self.settings.secret, job_of(task_id))
         live = self._ledger.get(job_of(task_id))
         task = live.tasks.get(TaskId(task_id)) if live is not None else None
-        return verify_task(self.settings.secret, task_id, token) and task is not None and not task.ended
+        is_open = opening.proves("task", token, proof) and task is not None and not task.ended
+        return LinkAnswer(is_open=is_open, proof=opening.of("open" if is_open else "refused", token))
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` after events were stored, from any thread; returns what ends it."""

@@ -16,6 +16,7 @@ from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
 from pliant.core.ports import Clock, Store, Writes
 from pliant.core.registry import AuditEntry, Kept, Registry
 from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep
+from pliant.files.space import cause_of
 from pliant.files.untrusted.removal import empty_trash, remove
 from pliant.files.untrusted.walking import list_folder, measure
 from pliant.policy.retain import forgotten_before, removals
@@ -163,7 +164,9 @@ class Upkeep:
             else:
                 self._remove_of(removal.job_id, removal.material)
         except (OSError, PliantError) as error:
-            return f"the {removal.material} of {removal.job_id or 'the server'} could not be removed: {error}"
+            what = f"the {removal.material} of {removal.job_id or 'the server'} could not be removed"
+            log.warning("%s: %s", what, error)
+            return f"{what}: {cause_of(error)}"
         return ""
 
     def _remove_of(self, job_id: JobId, material: Material) -> None:

@@ -19,7 +19,7 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.job import NodeId
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.home import ADDRESS, SERVER_FILE, Home
-from pliant.entry.server.isolation import check_walls, why_alone
+from pliant.entry.server.isolation import check_walls, max_disk_bytes, why_alone
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import open_datasets
@@ -127,6 +127,7 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalC
         may_read=settings.may_read,
         may_write=settings.may_write,
         hides=_homes(),
+        max_disk_bytes=max_disk_bytes(settings.max_disk, home.path),
     )
     return LocalCluster(AgentThread(agent, clock=clock, base_env=allowed({**QUIET, **os.environ}, settings.pass_env)))
 
@@ -156,6 +157,7 @@ def _control_settings(settings: ServerSettings, home: Home, listener: Listener, 
         trust=listener.trust,
         server_file=home.path / ADDRESS / SERVER_FILE,
         secret=home.secret,
+        challenge=home.challenge,
         policy=settings.policy,
         open_folders=(data_root, home.path / "trainings", *map(Path, (*settings.may_read, *settings.may_write))),
         ibm_modules=_IBM_MODULES,

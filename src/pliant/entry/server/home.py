@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pliant.core.errors import Conflict, Unavailable
+from pliant.core.link_proof import NUM_BYTES
 from pliant.files.folder import write_whole
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import remove
@@ -30,6 +31,8 @@ class Home:
     path: Path
     token: str
     secret: bytes
+    challenge: str
+    """Of this server; see `pliant.core.link_proof`."""
     also: Path | None = None
     """Another folder whose clients shall find this server."""
 
@@ -39,6 +42,7 @@ class Home:
 
     def announce(self, url: str, started_at: float, **more: str) -> None:
         """Say where the server listens, and more about it."""
+        more = {"challenge": self.challenge, **more}
         for folder in self._folders():
             is_for_tasks = folder.name == ADDRESS  # which may be other users; the state folder is closed around it
             announce(folder / SERVER_FILE, url, started_at, more, mode=0o644 if is_for_tasks else 0o600)
@@ -105,6 +109,7 @@ def open_home(path: Path, *, also: Path | None = None) -> Home:
         path=path,
         token=_read_or_make(path / "token", lambda: secrets.token_urlsafe(32).encode()).decode().strip(),
         secret=_read_or_make(path / "secret", lambda: secrets.token_bytes(32)),
+        challenge=secrets.token_hex(NUM_BYTES),
         also=also,
     )
     if also is not None:

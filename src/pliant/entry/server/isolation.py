@@ -5,17 +5,23 @@ import ipaddress
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
 from pliant.core.confinement import IsolationMode
-from pliant.core.errors import Problem, Unavailable
+from pliant.core.errors import InvalidInput, Problem, Unavailable
 from pliant.core.plan import NodeView
+from pliant.core.size import num_bytes_of, size
 from pliant.isolation.users import FIRST_UID, LAST_UID
 from pliant.isolation.variables import refusal
 
 _log = logging.getLogger(__name__)
 
 MODES: Final[tuple[IsolationMode, ...]] = ("auto", "required", "off")
+MaxDisk = int | Literal["tenth", "off"]
+"""What a job may have on the disk: bytes, a tenth of it, or as much as fits."""
+SMALLEST_DISK: Final = 1 << 20
+_LARGEST_DISK: Final = 1 << 60
 _LARGEST_UID: Final = (1 << 32) - 2
 _OFF: Final = "off"
 _WRITE: Final = ":rw"
@@ -29,6 +35,8 @@ def add_isolation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--uids", default=f"{FIRST_UID}-{LAST_UID}", metavar="FIRST-LAST", help=uid_help)
     allow_help = "a folder that everybody's code may read, with :rw also write, as its modes let it; may be repeated"
     parser.add_argument("--allow", action="append", default=[], metavar="PATH[:rw]", help=allow_help)
+    disk_help = "what a job may have on this machine's disk, such as 500GiB, or off; default: a tenth of the disk"
+    parser.add_argument("--max-disk", default=None, metavar="SIZE", help=disk_help)
     trust_help = "serve several people beyond this machine though a wall around their code is missing"
     parser.add_argument("--trust-everyone", action="store_true", help=trust_help)
     pass_help = "a variable of the server's environment that everybody's code gets; may be repeated"
@@ -40,6 +48,7 @@ def isolation_settings(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "isolation": given.isolation,
         "uids": _uids(given.uids) if os.geteuid() == 0 and given.isolation != _OFF else None,
+        "max_disk": "tenth" if given.max_disk is None else _OFF if given.max_disk == _OFF else _disk(given.max_disk),
         "may_read": tuple(_folder(path) for path in given.allow if not path.endswith(_WRITE)),
         "may_write": tuple(_folder(path) for path in given.allow if path.endswith(_WRITE)),
         "pass_env": tuple(given.pass_env),
@@ -56,9 +65,20 @@ def isolation_problems(given: argparse.Namespace) -> Iterator[Problem]:
         folder = os.path.expanduser(path.removesuffix(_WRITE))
         if not os.path.isabs(folder) or not os.path.exists(folder):
             yield Problem(field="--allow", message=f"{folder!r} is not there; give the whole path of one that is")
+    yield from _disk_problems(given.max_disk)
     for name in given.pass_env:
         if why := refusal(name):
             yield Problem(field="--pass-env", message=why)
+
+
+def max_disk_bytes(given: MaxDisk, home: Path) -> int | None:
+    """Return what a job may have on the disk that the state folder is on; None: as much as fits."""
+    if given == "off":
+        return None
+    if given == "tenth":
+        disk = os.statvfs(home)
+        return disk.f_blocks * disk.f_frsize // 10
+    return given
 
 
 def is_address(text: str) -> bool:
@@ -77,6 +97,23 @@ def is_loopback(host: str) -> bool:
 
 def _folder(path: str) -> str:
     return os.path.realpath(os.path.expanduser(path.removesuffix(_WRITE)))
+
+
+def _disk(text: str) -> int:
+    return num_bytes_of(text, "--max-disk")
+
+
+def _disk_problems(text: str | None) -> Iterator[Problem]:
+    if text is None or text == _OFF:
+        return
+    try:
+        num_bytes = _disk(text)
+    except InvalidInput as error:
+        yield from error.problems
+    else:
+        if not SMALLEST_DISK <= num_bytes <= _LARGEST_DISK:
+            message = f"{text!r:.80} is out of range; give {size(SMALLEST_DISK)} or more, such as 500GiB, or off"
+            yield Problem(field="--max-disk", message=message)
 
 
 def _uids(text: str) -> range | None:

@@ -13,6 +13,7 @@ from pliant.core.errors import InvalidInput, Problem
 from pliant.core.plan import Policy, PolicyName
 from pliant.entry.server.database import database_url
 from pliant.entry.server.isolation import (
+    MaxDisk,
     add_isolation,
     is_address,
     is_loopback,
@@ -66,6 +67,8 @@ class ServerSettings:
     may_read: tuple[str, ...] = ()
     """Folders that everybody's code may read, as far as their modes let it."""
     may_write: tuple[str, ...] = ()
+    max_disk: MaxDisk = "tenth"
+    """What the tasks of a job together may have on this machine's disk."""
     trust_everyone: bool = False
     """Serve several people beyond this machine though a wall is missing."""
     pass_env: tuple[str, ...] = ()

@@ -105,12 +105,6 @@ def _read_basic(encoded: str) -> PasswordCredentials:
     return PasswordCredentials(name=name, password=password)
 
 
-def bearer_of(header: str) -> str:
-    """Return the token of an Authorization header; empty if it holds none."""
-    scheme, _, token = header.partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
-
-
 def address_of(connection: HTTPConnection) -> str:
     """Return the address that a request came from."""
     return connection.client.host if connection.client is not None else ""

@@ -30,7 +30,7 @@ class Audience(StrEnum):
     EVERYBODY = "nothing"
     PASSWORD = "name and password"
     """The route checks them itself, and takes nothing in their place."""
-    TASK = "the token of the task's job"
+    TASK = "a proof of the token of the task's job"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ server has not stored. While there is nothing to send it sends pulses, so that t
 Training never waits for it. Knows nothing of generations: it only delivers messages.
 """
 
+import secrets
 import socket
 import threading
 import time
@@ -13,12 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
+from websockets.http11 import Response
 from websockets.sync.client import ClientConnection, connect
 
 from pliant.api.link import LINK_PATH, MAX_FRAME_BYTES, decode_to_task, encode
 from pliant.core.errors import InvalidInput
 from pliant.core.link import Dismiss, FromTask, Hello, Pulse, Stored, ToTask
+from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof, Word
 from pliant.train.link.send_queue import Numbered, SendQueue
 from pliant.train.link.server_address import ServerAddress, websocket
 
@@ -28,7 +31,9 @@ _OPEN_S: Final = 3.0
 """A server that is stopped accepts connections and says nothing."""
 _REFUSED: Final = (401, 403, 404, 410)
 _REFUSED_S: Final = 30.0
-"""A task that is refused for so long leaves. At first the refusal may come from another program at the address."""
+"""A task that its server refuses for so long leaves."""
+_STRANGER_S: Final = 600.0
+"""The same, if somebody else says no in the server's place, who may not even know the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,14 @@ class PulseSettings:
     @property
     def every_s(self) -> float:
         return self.lease_s / 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    """The first of those that came one after the other."""
+
+    by_server: bool
+    since: float
 
 
 class _Connection(ClientConnection):
@@ -82,7 +95,7 @@ class Link:
         pulse: PulseSettings | None = None,
     ) -> None:
         self._address = address
-        self._path = f"{LINK_PATH}?task={task_id}"
+        self._task_id = task_id
         self._token = token
         self._hello = hello
         self._deliver = deliver
@@ -92,7 +105,8 @@ class Link:
         self._changed = threading.Condition()
         self._closing = False
         self._refused = False
-        self._refused_since: float | None = None
+        self._met_stranger = False
+        self._refusal: _Refusal | None = None
         self._connection: ClientConnection | None = None
         self._connected_to = ""
         self._receiver = threading.Thread(target=self._receive_for_ever, name="pliant-link", daemon=True)
@@ -135,10 +149,10 @@ class Link:
         delay_s = _RETRY_FIRST_S
         while not self._closing:
             try:
-                url = self._address.url()
+                url, proof = self._address.url(), self._new_proof()
                 with connect(
-                    websocket(url) + self._path,
-                    additional_headers={"Authorization": f"Bearer {self._token}"},
+                    f"{websocket(url)}{LINK_PATH}?task={self._task_id}",
+                    additional_headers={"Authorization": proof.authorization(self._token)},
                     max_size=MAX_FRAME_BYTES,
                     open_timeout=_OPEN_S,
                     close_timeout=2,
@@ -148,25 +162,48 @@ class Link:
                     ssl=self._address.tls(),
                     server_hostname=self._address.server_name(),
                 ) as connection:
+                    self._check_server(connection, proof, url)
                     delay_s = _RETRY_FIRST_S
                     self._serve(connection, url)
             except InvalidHandshake as error:
-                status = getattr(getattr(error, "response", None), "status_code", 0)
-                if status in _REFUSED and self._is_refused_for_long():
+                response = error.response if isinstance(error, InvalidStatus) else None
+                status = 0 if response is None else response.status_code
+                by_server = self._is_proved(proof, "refused", response)
+                if status in _REFUSED and self._is_refused_for_long(by_server=by_server):
                     self._refuse(f"the server refuses this task (HTTP {status})")
                     return
                 delay_s = min(2 * delay_s, self._retry_most_s)
             except (OSError, TimeoutError, WebSocketException, InvalidURI, InvalidInput):
-                self._refused_since = None
+                self._refusal = None
                 delay_s = min(2 * delay_s, self._retry_most_s)
             self._drop(None)
             with self._changed:
                 self._changed.wait_for(lambda: self._closing, delay_s)
 
-    def _is_refused_for_long(self) -> bool:
-        if self._refused_since is None:
-            self._refused_since = time.monotonic()
-        return time.monotonic() - self._refused_since >= _REFUSED_S
+    def _new_proof(self) -> LinkProof:
+        nonce = secrets.token_hex(NUM_BYTES)
+        return LinkProof(task_id=self._task_id, challenge=self._address.challenge(), nonce=nonce)
+
+    def _check_server(self, connection: ClientConnection, proof: LinkProof, url: str) -> None:
+        """Make sure that it is the server before it is told anything.
+
+        Raises:
+            ConnectionError: somebody else listens there.
+        """
+        if not self._is_proved(proof, "open", connection.response):
+            if not self._met_stranger:
+                print(f"pliant: what listens at {url} is not this job's server; it is told nothing", flush=True)
+            self._met_stranger = True
+            raise ConnectionError("a stranger listens there")
+
+    def _is_proved(self, proof: LinkProof, word: Word, response: Response | None) -> bool:
+        given = [] if response is None else response.headers.get_all(PROOF_HEADER)
+        return len(given) == 1 and proof.proves(word, self._token, given[0])
+
+    def _is_refused_for_long(self, *, by_server: bool) -> bool:
+        if self._refusal is None or self._refusal.by_server != by_server:
+            self._refusal = _Refusal(by_server=by_server, since=time.monotonic())
+        return time.monotonic() - self._refusal.since >= (_REFUSED_S if by_server else _STRANGER_S)
 
     def _refuse(self, reason: str) -> None:
         with self._changed:
@@ -175,7 +212,7 @@ class Link:
         self._deliver(Dismiss(reason=reason))
 
     def _serve(self, connection: ClientConnection, url: str) -> None:
-        self._refused_since = None
+        self._refusal = None
         connection.send(encode(self._hello()))
         self._set_connection(connection, url)
         for frame in connection:

@@ -25,6 +25,7 @@ class ServerAddress:
         self._trust = trust or Trust()
         self._file = file
         self._seen: tuple[int, int] | None = None
+        self._challenge = ""
 
     def url(self) -> str:
         """Return the server's base URL. A file that is missing or broken changes nothing."""
@@ -36,10 +37,16 @@ class ServerAddress:
                 record = json.loads(self._file.read_text(encoding="utf-8"))
                 if urlsplit(str(record["url"])).scheme in _SCHEMES:
                     self._url, self._trust = str(record["url"]), _trust_of(record)
+                    self._challenge = str(record.get("challenge", ""))
                 self._seen = seen
         except (OSError, ValueError, KeyError, TypeError):
             return self._url
         return self._url
+
+    def challenge(self) -> str:
+        """Return what this server has tasks prove their tokens with; empty if there is no file to tell it."""
+        self.url()
+        return self._challenge
 
     def tls(self) -> ssl.SSLContext | None:
         """Return what checks the server's certificate; None if it has none.

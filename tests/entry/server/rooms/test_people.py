@@ -28,7 +28,7 @@ PASSWORD = re.compile(r"^  password  ([0-9a-f-]{24})$", re.MULTILINE)
 def home(tmp_path: Path) -> Home:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "token").write_text("file-token")
-    return Home(path=tmp_path / "home", token="file-token", secret=b"s" * 32)
+    return Home(path=tmp_path / "home", token="file-token", secret=b"s" * 32, challenge="c")
 
 
 def database(home: Home) -> str:
