@@ -21,12 +21,12 @@ from typer.testing import CliRunner
 
 from pliant.cli import formatting
 from pliant.cli.app import app, main
-from pliant.cli.follow import LogLine, follow_job
+from pliant.cli.follow import LogLine, follow_job, leaders
 from pliant.cli.jobs.frame import View, draw
 from pliant.cli.screen import TableColumn, console, table
 from pliant.client import Client
 from pliant.core.job import Claim, JobSpec
-from pliant.core.lifecycle import JobState
+from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.ports import Writes
 
 
@@ -151,6 +151,20 @@ def test_the_next_leader_is_followed_when_the_first_has_ended(pool: Played) -> N
     with Client(pool.url, pool.token) as client:
         assert follow_job(client, "job-1", write=write).state is JobState.COMPLETED
     assert lines == ["of job-1.1", "of job-1.3"]
+
+
+def test_a_first_task_that_failed_before_it_trained_hides_none_that_came_for_it(pool: Played) -> None:
+    pool.add(max_tasks=2)
+    with Client(pool.url, pool.token) as client:
+        first, second = client.job("job-1").tasks
+        untrained = replace(client.job("job-1"), generations=())
+    failed = replace(first, state=TaskState.LOST, exit_code=None)
+    done = replace(first, state=TaskState.EXITED, exit_code=0)
+
+    led = [leaders(replace(untrained, tasks=(task, second))) for task in (first, failed, done)]
+
+    assert led == [(first,), (second,), (done,)]
+    assert leaders(replace(untrained, tasks=(failed, replace(failed, id=second.id)))) == (failed,)
 
 
 def test_a_job_without_a_task_has_no_logs_yet(run: Run, pool: Played) -> None:

@@ -149,6 +149,16 @@ def test_what_is_its_own_works_and_nothing_else_can_be_reached(world: World, use
     assert found["ids"] == [FIRST_UID if user is not None else os.getuid()] * 6
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root can have users that a folder is closed to")
+def test_a_shared_folder_that_its_user_cannot_enter_is_no_wall_around_its_own(world: World) -> None:
+    """An administrator allowed a folder, did not open it, and the server's own lies in it."""
+    above = str(world.home.parent)
+    found = world.tries(replace(world.confinement, user=RunAs(uid=FIRST_UID), shares=(above,)))
+
+    assert {name: found[name] for name in ALLOWED} == dict.fromkeys(ALLOWED, "done")
+    assert {name: found[name] for name in FORBIDDEN} == dict.fromkeys(FORBIDDEN, "refused")
+
+
 def test_without_walls_the_same_attacks_succeed(world: World) -> None:
     found = world.tries(None)
     for left in ("/tmp", "/dev/shm"):

@@ -1,5 +1,6 @@
 """Tasks that run as another user of the operating system, with a state folder that is closed to everybody else."""
 
+import fcntl
 import grp
 import os
 import pwd
@@ -7,9 +8,11 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contracts.process_stage import ProcessStage, until
@@ -184,3 +187,50 @@ def test_a_second_name_of_a_file_of_ours_in_a_folder_of_somebody_elses_opens_not
     grant_access(Confinement(reads=(str(theirs),), hides=(str(home),)), Account(uid=60_902, gid=60_902, name="ada"))
     facts = (home / "token").stat()
     assert (stat.S_IMODE(facts.st_mode), facts.st_gid) == (0o600, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give access")
+def test_who_enters_does_not_close_what_another_has_just_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second enters at the moment when the first is about to close a folder that it has found open."""
+    home, jobs = tmp_path / "home", tmp_path / "home" / "jobs"
+    own = [jobs / f"job-{number}" / "code" for number in (1, 2)]
+    for folder in own:
+        folder.mkdir(parents=True)
+    jobs.chmod(0o755)
+    ada = Account(uid=60_902, gid=60_902, name="ada")
+    first, second = (Confinement(writes=(str(folder),), hides=(str(home),)) for folder in own)
+    chmod, flock = os.chmod, fcntl.flock
+    waits_or_has, has = threading.Event(), threading.Event()
+    left_open: list[bool] = []
+
+    def enter_second() -> None:
+        grant_access(second, ada)
+        has.set()
+        waits_or_has.set()
+
+    entering = threading.Thread(target=enter_second)
+
+    def lock(file: int, operation: int) -> None:
+        if threading.current_thread() is entering:
+            waits_or_has.set()
+        flock(file, operation)
+
+    def change_mode(path: Any, mode: int, **more: Any) -> None:
+        if not entering.ident:
+            entering.start()
+            assert waits_or_has.wait(10.0)
+            had = has.is_set()
+            chmod(path, mode, **more)
+            left_open.append(not had or bool(jobs.stat().st_mode & stat.S_IXGRP))
+        else:
+            chmod(path, mode, **more)
+
+    monkeypatch.setattr(fcntl, "flock", lock)
+    monkeypatch.setattr(os, "chmod", change_mode)
+    grant_access(first, ada)
+    entering.join(10.0)
+
+    assert (left_open, has.is_set()) == ([True], True)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (home, jobs)] == [0o710, 0o710]

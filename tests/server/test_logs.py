@@ -7,6 +7,7 @@ import pytest
 
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.server.log_file import find_tail
+from pliant.server.routes import logs
 
 Served = Any
 
@@ -41,6 +42,30 @@ def test_a_followed_stream_goes_on_until_the_task_has_ended(server: Served, fold
         with (folder / "stdout").open("a") as out:
             out.write("four\n")
         assert next(text) == "four\n"
+        server.cluster.exit("job-1.1", -9)
+        server.control.requests.stop("job-1")
+        server.tick()
+        server.tick()
+        assert list(text) == []
+
+
+def test_a_stream_is_followed_before_its_task_has_written_anything(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process may take long to begin: its interpreter is being made, or torch imported."""
+    monkeypatch.setattr(logs, "APPEAR_S", -1.0)
+    server.submit()
+    server.tick()
+    url = "/jobs/job-1/logs/job-1.1/stdout"
+    assert server.http.get(url).status_code == 404
+    assert server.http.get("/jobs/job-1/logs/job-1.1/..%2Fstdout?follow=true").status_code == 404
+    with server.http.stream("GET", f"{url}?follow=true") as response:
+        assert response.status_code == 200
+        folder = server.home / "jobs/job-1/result/log/job-1.1.local"
+        folder.mkdir(parents=True)
+        (folder / "stdout").write_text("one\n")
+        text = response.iter_text()
+        assert next(text) == "one\n"
         server.cluster.exit("job-1.1", -9)
         server.control.requests.stop("job-1")
         server.tick()

@@ -116,12 +116,15 @@ def _tail_of_next(detail: JobDetail, last_id: str, task: Task) -> int | None:
 
 
 def leaders(detail: JobDetail) -> tuple[Task, ...]:
-    """Return the task that leads the newest generation that trained, or the first task; nothing if there is none."""
+    """Return the task that leads the newest generation that trained; nothing if there is none.
+
+    Before one has, the first task that has not failed; if all have, the first.
+    """
     tasks = {task.id: task for task in detail.tasks}
     for generation in reversed(detail.generations):
         if generation.switched_at is not None and generation.members and generation.members[0] in tasks:
             return (tasks[generation.members[0]],)
-    return detail.tasks[:1]
+    return tuple(task for task in detail.tasks if not task.ended or task.exit_code == 0)[:1] or detail.tasks[:1]
 
 
 def read_tasks(

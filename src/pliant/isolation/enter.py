@@ -143,7 +143,7 @@ def _view(confinement: Confinement, account: Account | None, *, shares_user: boo
     """Return what the process is to see."""
     system = system_paths.readable(hidden=confinement.hides)
     needed = (*system, *_given(confinement))
-    closed = () if account is None else closed_folders(needed, account)
+    closed = () if account is None else tuple(closed_folders(needed, account))
     replaced = [(place, confinement.temporary) for place in _TEMPORARY if confinement.temporary is not None]
     if confinement.memory is not None:
         replaced.append((_SHARED_MEMORY, confinement.memory))
@@ -157,7 +157,7 @@ def _view(confinement: Confinement, account: Account | None, *, shares_user: boo
     ours = () if account is not None else system_paths.python(hidden=confinement.hides)
     kept = (system_paths.PROCESSES, system_paths.DEVICE_FOLDER)
     return MountView(
-        shown=(*system, *confinement.writes, *confinement.shares),
+        shown=(*confinement.writes, *(path for path in (*system, *confinement.shares) if path not in closed)),
         read_only=(*confinement.reads, *ours),
         plain=confinement.named,
         covered=(*map(system_paths.real, confinement.hides), *closed, *foreign),

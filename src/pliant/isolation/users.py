@@ -7,11 +7,13 @@ Folders of its own become the user's. The process does all this while it is stil
 Knows no jobs. Invariant: touches only the folders that are named, and follows no link.
 """
 
+import fcntl
 import grp
 import os
 import pwd
 import stat
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -121,17 +123,33 @@ def grant_access(confinement: Confinement, account: Account) -> None:
     Raises:
         OSError: something cannot be opened.
     """
-    group = access_group()
     if confinement.hides:
-        home = Path(confinement.hides[0])
+        _open_way(Path(confinement.hides[0]), confinement, access_group())
+    for own in (*confinement.writes, *filter(None, (confinement.temporary, confinement.memory))):
+        give_folder(Path(own), account)
+
+
+def _open_way(home: Path, confinement: Confinement, group: int) -> None:
+    reads = [Path(path) for path in (*confinement.reads, *confinement.named)]
+    with _one_at_a_time(home):  # or one would close what another has just opened
         _close_to_others(home, group)
         inside = [Path(path) for path in confinement.writes if Path(path).is_relative_to(home)]
         for folder in dict.fromkeys(parent for path in inside for parent in _between(path, home)):
             _let_pass(folder, group)
-        for name in (*confinement.reads, *confinement.named):
-            _let_read(Path(name), home, group)
-    for own in (*confinement.writes, *filter(None, (confinement.temporary, confinement.memory))):
-        give_folder(Path(own), account)
+        reached = [path for path in reads if _let_reach(path, home, group)]
+    for path in reached:  # data of a million files: nobody has to wait for that
+        _let_read(path, group)
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait for the lock of a folder of ours, which nobody else may open."""
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _between(path: Path, home: Path) -> list[Path]:
@@ -175,18 +193,23 @@ def _let_pass(folder: Path, group: int) -> None:
         folder.chmod(stat.S_IMODE(facts.st_mode) & 0o700 | 0o010)
 
 
-def _let_read(path: Path, home: Path, group: int) -> None:
-    """Let the tasks' group read a file or folder of ours inside `home`, and the way to it; leave anything else.
+def _let_reach(path: Path, home: Path, group: int) -> bool:
+    """Let the tasks' group pass to what lies inside `home`; tell whether it is ours alone to open.
 
     As soon as something on the way is not ours, its owner may have put a link there, or another name of a file of ours.
     """
     if not path.is_relative_to(home) or path == home:
-        return
+        return False
     for folder in _between(path, home):
         facts = folder.lstat()
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-            return
+            return False
         _let_pass(folder, group)
+    return True
+
+
+def _let_read(path: Path, group: int) -> None:
+    """Let the tasks' group read a file or folder of ours; leave anything else."""
     try:
         facts = path.lstat()
     except FileNotFoundError:
@@ -217,12 +240,21 @@ def give_folder(folder: Path, account: Account) -> None:
     Raises:
         OSError: it is somebody else's, or cannot be given away.
     """
-    uid, gid = account.uid, account.gid
-    facts = folder.lstat()
-    if facts.st_uid == uid:
+    if _is_users(folder, account):
         return
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+    with _one_at_a_time(folder):
+        if not _is_users(folder, account):  # another task of the job has given it meanwhile, and may have begun
+            _give(folder, account.uid, account.gid)
+
+
+def _is_users(folder: Path, account: Account) -> bool:
+    facts = folder.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid not in (account.uid, os.geteuid()):
         raise OSError(f"{folder} is neither the server's nor the user's folder")
+    return facts.st_uid == account.uid
+
+
+def _give(folder: Path, uid: int, gid: int) -> None:
     for _, folders, files, at in os.fwalk(folder, topdown=False, follow_symlinks=False):
         for name in (*folders, *files):
             found = os.stat(name, dir_fd=at, follow_symlinks=False)

@@ -1,7 +1,9 @@
 """A real server with every kind of process alive at once: each waits for something until it was looked at."""
 
+import errno
 import os
 import secrets
+import select
 import signal
 import socket
 import subprocess
@@ -309,12 +311,23 @@ class Stage:
 
     def _hold_commands(self) -> None:
         """Wait until the first has read something, and the second wants to read what nobody says."""
-        assert self._following.stdout is not None
-        assert b"here" in self._following.stdout.readline()
+        said = self._following.stdout
+        assert said is not None
+        self._until(lambda: bool(select.select([said], [], [], 0)[0]), "the command that follows a log prints")
+        assert b"here" in said.readline()
         self.pids["command"] = [self._following.pid]
-        writing = os.open(self.folder / "backup", os.O_WRONLY)  # returns when somebody has opened it to read
-        self._ends.callback(os.close, writing)
+        self._until(self._open_pipe, "the command that restores a backup reads")
         self.pids["restore"] = [self._restoring.pid]
+
+    def _open_pipe(self) -> bool:
+        try:
+            writing = os.open(self.folder / "backup", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # nobody has opened it to read
+                raise
+            return False
+        self._ends.callback(os.close, writing)
+        return True
 
     def _command(self, home: Path, *words: str) -> subprocess.Popen[bytes]:
         """Begin a command, as a person types it; it is ended with the stage."""

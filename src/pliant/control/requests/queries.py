@@ -180,8 +180,11 @@ class Queries:
             for stream, num_bytes in self._streams(task).items()
         )
 
-    def log(self, job_id: str, task_id: str, stream: str) -> UntrustedPath:
+    def log(self, job_id: str, task_id: str, stream: str, *, early: bool = False) -> UntrustedPath:
         """Return the file of one stream of one task.
+
+        Args:
+            early: any stream that it may have, if it has none yet.
 
         Raises:
             NotFound: no such job, task or stream; names that would lead elsewhere are such.
@@ -191,7 +194,8 @@ class Queries:
         if task is None:
             raise NotFound(f"{job_id} has no task {task_id!r}; its detail lists them")
         streams = self._streams(task)
-        if stream not in streams:
+        is_ahead = early and not streams and _STREAM.fullmatch(stream) is not None
+        if stream not in streams and not is_ahead:
             raise NotFound(f"{task_id} has no stream {stream!r}; it has {', '.join(streams) or 'none yet'}")
         return self._settings.folders(task.job_id).log(task.id, task.node_id) / stream
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Query
@@ -86,14 +87,18 @@ async def read(
 
 
 async def _path(queries: Queries, names: tuple[str, str, str], *, follow: bool) -> UntrustedPath:
-    """Return the file; who follows a task that has only just begun waits a little for it."""
+    """Return the file; who follows a task that has only just begun to write waits a little for the other streams.
+
+    What a task will write is followed as soon as it is known, however long its process takes to begin.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + APPEAR_S
     while True:
+        runs = follow and queries.task_runs(names[1])
         try:
-            return await asyncio.to_thread(queries.log, *names)
+            return await asyncio.to_thread(partial(queries.log, *names, early=runs))
         except NotFound:
-            if not follow or not queries.task_runs(names[1]) or loop.time() > deadline:
+            if not runs or loop.time() > deadline:
                 raise
         await asyncio.sleep(POLL_S)
 
