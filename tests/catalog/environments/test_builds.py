@@ -19,11 +19,13 @@ from tests.catalog.waiting import until
 
 from pliant import __version__
 from pliant.catalog.children.child import Child, ChildProgram
-from pliant.catalog.children.reach import ChildReach
+from pliant.catalog.children.reach import AsPerson, ChildReach
 from pliant.catalog.environments import build_program
 from pliant.catalog.environments.build_program import BuildSpec, MaskedLog, note_installed, secrets_of
 from pliant.catalog.environments.builds import BuildRequest
 from pliant.catalog.environments.environment import Build, BuildState
+from pliant.catalog.environments.interpreters import EnvironmentNotFound
+from pliant.catalog.environments.look_program import Place
 from pliant.catalog.environments.package_index import index_files, index_places, index_variables
 from pliant.cluster import process
 from pliant.core.access import VisibleJobs
@@ -368,6 +370,8 @@ def test_what_cannot_be_kept_within_walls_is_neither_built_nor_tried(tmp_path: P
     )
     tried = builder.prober.probe(Child(), "/usr/bin/python3", (), "ada")
     assert tried.reason.startswith("/usr/bin/python3 cannot be run (cannot be isolated: a wall is missing)")
+    with pytest.raises(EnvironmentNotFound, match="at: cannot be isolated: a wall is missing; tell the server's admin"):
+        builder.prober.look(Child(), Place(path="/opt/env", kind="venv"), AsPerson("ada"))
 
 
 def test_a_look_for_which_there_is_no_room_can_be_tried_again(make_world: Callable[..., World]) -> None:

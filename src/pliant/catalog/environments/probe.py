@@ -80,7 +80,7 @@ class EnvironmentProber:
         """
         path = place["path"]
         require_outside(path, self.closed)
-        out = TailSink()
+        out, err = TailSink(), TailSink()
         with work_folder(self._folder, self._isolation, user) as home:
             program = ChildProgram(
                 command=[sys.executable, "-I", look_program.__file__],
@@ -89,7 +89,10 @@ class EnvironmentProber:
                 niceness=0,
             )
             reach = ChildReach(user=user, home=home, reads=(path,) if is_offered else (), runs_strangers=False)
-            code = child.run(self._isolation.confine(program, reach), out, TailSink())
+            code = child.run(self._isolation.confine(program, reach), out, err)
+        if code == CANNOT_ENTER:
+            why = " ".join(last_lines(err.text, 1))
+            raise EnvironmentNotFound(f"{path!r} could not be looked at: {why}; tell the server's administrator")
         sight = _parse_sight(out.text)
         if code != 0 or sight is None:
             raise EnvironmentNotFound(f"{path!r} could not be looked at; give the path of an environment on this disk")
