@@ -16,8 +16,8 @@ settings.load_profile("pliant")
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported
 
-_PATIENCE_S: Final = 20.0
-"""For a busy machine; it takes milliseconds."""
+_PATIENCE_S: Final = 30.0
+"""For a busy machine, and for what gloo ends by a time-out; it takes milliseconds."""
 _TEARDOWN_S: Final = 60.0
 _OF_TRAININGS: Final = (
     "pliant-form-",

@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import pytest
 import torch
 
 from pliant.core.job import JobId, TaskId
@@ -21,9 +23,12 @@ from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import Activated, Gone, Membership, Send, TaskMessage, Tick, Wanted
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
 from pliant.train.errors import Departed
+from pliant.train.group import gloo
 from pliant.train.group.membership import TaskMembership
 
 JOB = JobId("job-1")
+OPERATION_TIMEOUT: Final = timedelta(seconds=15)
+"""Gloo does not tell an operation that its peer went away while it wrote; this ends it before the test is over."""
 
 
 class Crash(BaseException):
@@ -58,10 +63,12 @@ class World:
     activated: list[Activated] = field(default_factory=list)
     doomed: set[TaskId] = field(default_factory=set)
     changed: threading.Condition = field(default_factory=threading.Condition)
+    _patch: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
     _ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         WORLDS.append(self)
+        self._patch.setattr(gloo, "OPERATION_TIMEOUT", OPERATION_TIMEOUT)
 
     def resize(self, num_tasks: int) -> None:
         """Want this many tasks: start new ones, or let the newest go."""
@@ -103,6 +110,7 @@ class World:
 
     def end(self, timeout_s: float = 20.0) -> None:
         """End every task that is still there, as a test does that failed; nothing of the world is left after it."""
+        self._patch.undo()
         for actor in self.actors.values():
             actor.membership.deliver(Dismiss(reason="the test is over"))
             actor.membership.close()

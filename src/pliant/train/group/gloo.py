@@ -3,8 +3,9 @@
 Facts of gloo that shape this file:
 - it has no abort, and its destructor waits for its operations; `abort` shuts the connections of exactly this group
   down, which ends the operations in them with an error, here and at the peers;
-- but an operation that had begun to write to a peer that went away, and waits for nothing else, never ends: it keeps
-  two threads and its tensor until its time-out. Its group is closed late (`num_closing_groups` counts it until then);
+- but an operation that writes at the moment when its peer goes away, and waits for nothing else, is not told: its write
+  joins those that wait after these were told. It keeps two threads and its tensor until its time-out. Its group is
+  closed late (`num_closing_groups` counts it until then);
 - a dead peer is seen as a closed connection by its neighbours only, and the others see it when those close theirs;
 - an operation that was given up may still write into its tensor until the connections are shut down;
 - it takes in whoever connects. So its port is closed to new connections once all members are connected, and the members
@@ -29,7 +30,7 @@ from pliant.train.group.rendezvous_client import RendezvousClient
 _c10d: Any = _distributed_c10d
 """Its stubs lack half of the names used here."""
 
-_OPERATION_TIMEOUT: Final = timedelta(hours=2)
+OPERATION_TIMEOUT: Final = timedelta(hours=2)
 """The coordinator notices hangs long before. This frees what gloo would keep for ever; no step may take longer."""
 _POLL: Final = timedelta(milliseconds=50)
 _NUM_THREADS: Final = 2
@@ -109,7 +110,7 @@ class GlooBackend(C10dBackend):
             options._devices = [_c10d.ProcessGroupGloo.create_device(hostname=host, lazy_init=False)]
             options._threads = _NUM_THREADS
             self._backend: Any = _c10d.ProcessGroupGloo(store, rank, size, options)
-            self._backend._set_default_timeout(_OPERATION_TIMEOUT)
+            self._backend._set_default_timeout(OPERATION_TIMEOUT)
         except RuntimeError as error:
             raise GenerationLost(_advice(host, error)) from None
         self._store = store  # c10d keeps a pointer to it, not its Python half
