@@ -28,6 +28,7 @@ SECRET = "sesame-7f3a"
 """Stands in the URL as a password; the tests' PostgreSQL trusts whoever comes."""
 NUM_KILLS = 4
 NUM_POINTS = 20
+NUM_JOBS = 10
 """The least number of points of a metric that are compared with the steps, however fast the machine is."""
 
 
@@ -76,9 +77,9 @@ def test_a_server_that_is_killed_at_random_moments_loses_nothing(pool: Pool, tmp
             with pool.client() as client:
                 assert pids_of(pool, client, training) == pids
         shows_nothing_secret(pool, pids)
+        pool.until(lambda: len(told.jobs) > NUM_JOBS, "enough jobs to compare")
     with pool.client() as client:
         pool.until(lambda: progress(client, training) > NUM_POINTS, "enough steps to compare")
-    assert len(told.jobs) > 10
     assert told.num_refused > 0, "nobody noticed that the server was killed"
     pool.close()
     check(pool, told, JobId(training), starts)
