@@ -49,7 +49,7 @@ def process_of(source: str) -> Iterator[int]:
 
 def test_what_a_process_holds_counts() -> None:
     with process_of(HOLD) as pid:
-        assert 64 << 20 < used_bytes(pid) < 100 << 20
+        assert 64 << 20 < used_bytes(pid, None, process_table()) < 100 << 20
 
 
 def test_a_process_that_nobody_may_look_into_counts_with_all_that_it_has_in_memory() -> None:
@@ -64,7 +64,7 @@ def used_as_nobody(pid: int) -> int:
         try:
             if os.geteuid() == 0:
                 os.setresuid(NOBODY, NOBODY, NOBODY)
-            os.write(writing, str(used_bytes(pid)).encode())
+            os.write(writing, str(used_bytes(pid, None, process_table())).encode())
         finally:
             os._exit(0)
     os.close(writing)
@@ -76,7 +76,7 @@ def used_as_nobody(pid: int) -> int:
 
 def test_what_it_detached_into_a_session_of_its_own_counts_without_a_control_group() -> None:
     with process_of(DETACH) as pid:
-        assert used_bytes(pid) > 64 << 20
+        assert used_bytes(pid, None, process_table()) > 64 << 20
         (detached,) = [one for one in process_table().family(pid) if one != pid]
         assert os.getsid(detached) != pid
 
@@ -87,4 +87,4 @@ def test_what_has_ended_counts_as_nothing() -> None:
     deadline = time.monotonic() + 10.0
     while pid in process_table().family(pid):
         assert time.monotonic() < deadline
-    assert used_bytes(pid) == 0
+    assert used_bytes(pid, None, process_table()) == 0

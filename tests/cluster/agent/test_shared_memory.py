@@ -11,6 +11,7 @@ import pytest
 from tests.contracts.process_stage import ProcessStage, until
 
 from pliant.cluster.agent.shared_memory import SharedMemory
+from pliant.cluster.agent.space import remove_all
 from pliant.cluster.local import LocalCluster
 from pliant.core.job import JobId, TaskId
 
@@ -51,14 +52,6 @@ def test_only_its_user_can_look_into_it(tmp_path: Path, agent: Callable[[str], S
     assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("shm/**/") if path.is_dir()} == {0o700}
 
 
-def test_folders_of_jobs_that_are_over_are_removed(tmp_path: Path, agent: Callable[[str], SharedMemory]) -> None:
-    memory = agent("a")
-    filled(memory, "job-1", "job-2", "job-3")
-    memory.retain(["job-2", "job-4"])
-
-    assert jobs(tmp_path) == ["job-2"]
-
-
 def test_the_next_agent_finds_what_the_one_before_left(tmp_path: Path, agent: Callable[[str], SharedMemory]) -> None:
     first = agent("a")
     filled(first, "job-1")
@@ -72,7 +65,7 @@ def test_the_next_agent_finds_what_the_one_before_left(tmp_path: Path, agent: Ca
 def test_an_agent_without_jobs_leaves_nothing(tmp_path: Path, agent: Callable[[str], SharedMemory]) -> None:
     memory = agent("a")
     filled(memory, "job-1")
-    memory.retain([])
+    remove_all(memory.jobs())
     memory.close()
 
     assert list((tmp_path / "shm").iterdir()) == []
@@ -85,7 +78,7 @@ def test_agents_do_not_share_a_folder_and_leave_each_others_alone(
     one, other = agent("a"), agent("b")
     filled(one, "job-1")
     filled(other, "job-1")
-    one.retain([])
+    remove_all(one.jobs())
     assert other.folder("job-1") != one.folder("job-1")
     assert jobs(tmp_path) == ["job-1"]
     other.close()

@@ -6,10 +6,24 @@ from pathlib import Path
 import pytest
 from tests.contracts.process_stage import until
 
-from pliant.cluster.agent import shared_memory
+from pliant.cluster.agent import space
 from pliant.cluster.agent.space import Spaces
 from pliant.files.untrusted import removal
 from pliant.files.untrusted.path import UntrustedPath
+
+
+def test_folders_of_jobs_that_are_over_are_removed(tmp_path: Path) -> None:
+    spaces = Spaces(tmp_path, tmp_path / "shared")
+    held = {name: spaces.of(name) for name in ("job-1", "job-2", "job-3")}
+    for one in held.values():
+        spaces.make(one)
+
+    spaces.retain(["job-2", "job-4"])
+
+    until_removed()
+    assert {name for name, one in held.items() for folder in one.folders if Path(folder).exists()} == {"job-2"}
+    assert [folder for folder in held["job-2"].folders if not Path(folder).exists()] == []
+    spaces.close()
 
 
 def test_a_job_that_starts_while_others_are_removed_keeps_its_folders(
@@ -24,11 +38,15 @@ def test_a_job_that_starts_while_others_are_removed_keeps_its_folders(
         spaces.make(new)
         remove(path)
 
-    monkeypatch.setattr(shared_memory, "remove", start_and_remove)
+    monkeypatch.setattr(space, "remove", start_and_remove)
 
     spaces.retain([])
 
-    until(lambda: all(thread.name != "pliant-removal" for thread in threading.enumerate()), "all is removed")
+    until_removed()
     assert [folder for folder in over.folders if Path(folder).exists()] == []
     assert [folder for folder in new.folders if not Path(folder).exists()] == []
     spaces.close()
+
+
+def until_removed() -> None:
+    until(lambda: all(thread.name != "pliant-removal" for thread in threading.enumerate()), "all is removed")

@@ -43,7 +43,7 @@ class MemoryCheck:
                 )
 
 
-def used_bytes(session_id: int, group: str | None = None, table: ProcessTable | None = None) -> int:
+def used_bytes(session_id: int, group: str | None, table: ProcessTable) -> int:
     """Return how much memory a task uses, bytes: its session, what that has started, and its control group.
 
     What ends meanwhile counts as nothing.
@@ -51,10 +51,10 @@ def used_bytes(session_id: int, group: str | None = None, table: ProcessTable | 
     Args:
         session_id: the task's, which is the number of its process, too.
         group: its control group, if there is one.
-        table: a look at all processes; None takes one.
+        table: a look at all processes.
     """
     inside = () if group is None else members(group)
-    return sum(_held(pid) for pid in {*(table or process_table()).family(session_id), *inside})
+    return sum(_held(pid) for pid in {*table.family(session_id), *inside})
 
 
 def _held(pid: int) -> int:

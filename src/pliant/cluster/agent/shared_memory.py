@@ -3,8 +3,8 @@
 `ROOT/OWNER/JOB/`, mode 700. OWNER is a random name that the agent keeps in its state folder, so that no two agents
 share a folder, also if they run in containers that see the same shared memory. `ROOT/OWNER/owner` names the state
 folder, and every living agent of it holds a lock on that file; an agent that was stopped may hold it beside the next
-one. An agent that starts removes the folders of owners that are gone, and `retain` those of jobs that are over. If
-shared memory cannot be used, tasks train without it.
+one. An agent that starts removes the folders of owners that are gone; those of jobs that are over are removed by
+`pliant.cluster.agent.space`. If shared memory cannot be used, tasks train without it.
 """
 
 import fcntl
@@ -13,13 +13,10 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from pliant.files.folder import write_whole
 from pliant.files.lock import hold_lock
-from pliant.files.untrusted.path import UntrustedPath
-from pliant.files.untrusted.removal import remove
 
 _log = logging.getLogger(__name__)
 
@@ -65,10 +62,6 @@ class SharedMemory:
             except OSError as error:
                 _log.warning("a job gets no shared memory: %s", error)
 
-    def retain(self, job_ids: Collection[str]) -> None:
-        """Remove the folders of all other jobs."""
-        remove_all(folder for folder in self.jobs() if folder.name not in job_ids)
-
     def close(self) -> None:
         """Unlock; keep the folders of jobs, and remove the agent's own if there are none."""
         if self._own is not None:
@@ -97,15 +90,6 @@ class SharedMemory:
         self._lock = os.open(own / _OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         os.pwrite(self._lock, str(state_dir).encode(), 0)
-
-
-def remove_all(folders: Iterable[Path]) -> None:
-    """Remove the folders of some jobs, whatever a stranger has put into them."""
-    for folder in folders:
-        try:
-            remove(UntrustedPath(folder.parent, folder.name))
-        except OSError as error:
-            _log.warning("what a job left in %s cannot be removed: %s", folder, error)
 
 
 def _make_private(root: Path) -> None:

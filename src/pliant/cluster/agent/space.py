@@ -7,12 +7,14 @@
 import logging
 import os
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pliant.cluster.agent.shared_memory import SharedMemory, remove_all
+from pliant.cluster.agent.shared_memory import SharedMemory
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.removal import remove
 
 _log = logging.getLogger(__name__)
 
@@ -110,3 +112,12 @@ class Spaces:
     def close(self) -> None:
         """Let go; the folders of jobs stay."""
         self._memory.close()
+
+
+def remove_all(folders: Iterable[Path]) -> None:
+    """Remove the folders of some jobs, whatever a stranger has put into them."""
+    for folder in folders:
+        try:
+            remove(UntrustedPath(folder.parent, folder.name))
+        except OSError as error:
+            _log.warning("what a job left in %s cannot be removed: %s", folder, error)

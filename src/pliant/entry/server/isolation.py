@@ -48,7 +48,7 @@ def isolation_settings(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "isolation": given.isolation,
         "uids": _uids(given.uids) if os.geteuid() == 0 and given.isolation != _OFF else None,
-        "max_disk": "tenth" if given.max_disk is None else _OFF if given.max_disk == _OFF else _disk(given.max_disk),
+        "max_disk": _disk(given.max_disk),
         "may_read": tuple(_folder(path) for path in given.allow if not path.endswith(_WRITE)),
         "may_write": tuple(_folder(path) for path in given.allow if path.endswith(_WRITE)),
         "pass_env": tuple(given.pass_env),
@@ -99,19 +99,19 @@ def _folder(path: str) -> str:
     return os.path.realpath(os.path.expanduser(path.removesuffix(_WRITE)))
 
 
-def _disk(text: str) -> int:
-    return num_bytes_of(text, "--max-disk")
+def _disk(text: str | None) -> MaxDisk:
+    if text is None:
+        return "tenth"
+    return "off" if text == _OFF else num_bytes_of(text, "--max-disk")
 
 
 def _disk_problems(text: str | None) -> Iterator[Problem]:
-    if text is None or text == _OFF:
-        return
     try:
-        num_bytes = _disk(text)
+        found = _disk(text)
     except InvalidInput as error:
         yield from error.problems
     else:
-        if not SMALLEST_DISK <= num_bytes <= _LARGEST_DISK:
+        if isinstance(found, int) and not SMALLEST_DISK <= found <= _LARGEST_DISK:
             message = f"{text!r:.80} is out of range; give {size(SMALLEST_DISK)} or more, such as 500GiB, or off"
             yield Problem(field="--max-disk", message=message)
 
