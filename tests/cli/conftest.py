@@ -1,7 +1,9 @@
 """For tests of the command line: a server whose jobs are played, and commands that speak to it."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from tests.server.played import Played, set_scene
@@ -48,6 +50,13 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     pool = Played(tmp_path_factory.mktemp("pool"))
     yield pool
     pool.close()
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> dict[str, str]:
+    """The environment of a command in a process of its own, whose state folder holds no server."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLIANT_", "_PLIANT_", "COMP_"))}
+    return kept | {"PLIANT_HOME": str(tmp_path / "home")}
 
 
 @pytest.fixture

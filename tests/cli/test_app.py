@@ -20,10 +20,11 @@ from tests.server.played import PROGRESS, Played, set_scene
 from typer.testing import CliRunner
 
 from pliant.cli import formatting
-from pliant.cli.app import app, main
+from pliant.cli.app import main
+from pliant.cli.commands import app
 from pliant.cli.follow import LogLine, follow_job, leaders
 from pliant.cli.jobs.frame import View, draw
-from pliant.cli.screen import TableColumn, console, table
+from pliant.cli.screen import TableColumn, console, show, table
 from pliant.client import Client
 from pliant.core.job import Claim, JobSpec
 from pliant.core.lifecycle import JobState, TaskState
@@ -230,9 +231,9 @@ def test_submit_packs_a_file_alone_and_says_what_it_leaves_behind(run: Run, pool
 
 @pytest.fixture
 def script(tmp_path: Path) -> str:
-    """A script that is worth nothing."""
+    """A script that could train elastically, and does nothing."""
     path = tmp_path / "train.py"
-    path.write_text("")
+    path.write_text("import pliant.train\n")
     return str(path)
 
 
@@ -258,14 +259,30 @@ def test_submit_says_where_a_training_starts(run: Run, taking: Played, script: s
     assert (spec.mode, spec.checkpoint_every_s) == ("fast", 0.0)
 
 
-def test_submit_advises_when_v_divides_badly_and_only_then(run: Run, taking: Played, script: str) -> None:
-    _, done = submit(run, taking, script, "--max", "8")
+def test_submit_advises_no_number_of_parts_while_the_batch_is_unknown(run: Run, taking: Played, script: str) -> None:
+    _, done = submit(run, taking, script, "--max", "8", "--virtual-workers", "9")
     assert done.err == (
-        "note: 8 virtual workers divide badly over 1 to 8 tasks: on 7 only 57% of the tasks' time is used; "
-        "--virtual-workers 48 uses 96% or more on all of them. (`pliant plan --min 1 --max 8`)\n"
+        "note: 9 virtual workers divide badly over 1 to 8 tasks: on 8 only 56% of the tasks' time is used; `pliant "
+        "plan --min 1 --max 8 --virtual-workers 9 --batch-size B` tells whether another number suits a batch of B\n"
     )
-    for options in (["--max", "2"], ["--max", "8", "--virtual-workers", "48"], ["--max", "8", "--mode", "fast"]):
+    for options in ([], ["--max", "8"], ["--max", "8", "--virtual-workers", "48"], ["--max", "8", "--mode", "fast"]):
         assert submit(run, taking, script, *options)[1].err == ""
+
+
+def test_show_knows_a_faster_number_of_parts_once_it_knows_the_batch(run: Run, pool: Played) -> None:
+    job_id = pool.add(max_tasks=4, virtual_workers=48)
+    assert re.search(r"virtual workers +48 *$", run(pool, "show", job_id).out, re.MULTILINE)
+    pool.report(job_id)
+    expected = r"virtual workers +48; --virtual-workers 4 \(parts of 16 samples of a batch of 64\) takes about 79% less"
+    assert re.search(expected, run(pool, "show", job_id).out)
+
+
+def test_submit_says_that_a_script_cannot_train_elastically(run: Run, taking: Played, script: str) -> None:
+    Path(script).write_text("import torch\n")
+    _, done = submit(run, taking, script)
+    assert done.err.startswith("note: train.py cannot train elastically: no code of it imports pliant.train")
+    assert done.err.endswith("submit a plain script with `--fixed 1`\n")
+    assert submit(run, taking, script, "--fixed", "1")[1].err == ""
 
 
 def test_plan_asks_no_server(run: Run) -> None:
@@ -276,11 +293,17 @@ def test_plan_asks_no_server(run: Run) -> None:
         ["2", "4", "100%", "1", "1.0x"],
         ["3", "2-3", "89%", "2", "1.5x"],
     ]
-    assert "--virtual-workers 6 uses 100% or more" in lines[-1]
-    assert "suit 1 to 3 tasks" in run(None, "plan", "--max", "3", "--virtual-workers", "24", "--batch-size", "240").out
+    assert lines[-1].endswith(
+        "on 3 only 89% of the tasks' time is used; --batch-size tells whether another number is faster."
+    )
+    small = run(None, "plan", "--max", "3", "--virtual-workers", "24", "--batch-size", "240").out
+    assert "24 virtual workers divide well over 1 to 3 tasks: 100% of the tasks' time is used; --virtual-work" in small
+    assert "3 (parts of 80 samples of a batch of 240) takes about" in small
+    assert "no other number saves 10%" in run(None, "plan", "--max", "8", "--batch-size", "64").out
     planned = json.loads(run(None, "plan", "--max", "3", "--json").out)
-    assert (planned["advised"], planned["sizes"][2]["parts"]) == (6, [3, 3, 2])
-    assert "narrow the sizes" in run(None, "plan", "--min", "7", "--max", "8", "--batch-size", "10").out
+    assert (planned["advised"], planned["sizes"][2]["parts"]) == (None, [3, 3, 2])
+    planned = json.loads(run(None, "plan", "--max", "3", "--batch-size", "64", "--json").out)
+    assert planned["advised"]["virtual_workers"] == 3
     wrong = run(None, "plan", "--max", "9", "--min", "0", "--virtual-workers", "8", "--batch-size", "5")
     assert (wrong.code, "3 things are wrong" in wrong.err) == (2, True)
 
@@ -350,15 +373,24 @@ def test_submit_waits_and_tells_by_its_code_how_the_job_ended(
         (["{dir}/two/a.py", "--script", "b.py"], "--script: '{dir}/two/a.py' is a file"),
         (["{dir}/two/a.py", "--min", "5", "--max", "2"], "error: --min 5 is above --max 2; lower the one"),
         (["{dir}/two/a.py", "--max", "9", "--virtual-workers", "8"], "--max 9 is above --virtual-workers 8"),
-        (["{dir}/two/a.py", "--priority", "0", "--max", "0"], "2 things are wrong:\n  --max: Input should be greater"),
-        (["{dir}/two/a.py", "--max", "many"], "Invalid value for '--max': Input should be a valid integer"),
+        (
+            ["{dir}/two/a.py", "--priority", "0", "--max", "0"],
+            "2 things are wrong:\n  --max: 0 is too small",
+        ),
+        (["{dir}/two/a.py", "--max", "many"], "--max: 'many' is no whole number"),
         (["{dir}/two/a.py", "--env", "A"], "--env: 'A' has no '='"),
         (["{dir}/two/a.py", "--env", "1A=2"], "--env 1A"),
-        (["{dir}/two/a.py", "--mode", "quick"], "--mode: Input should be 'exact' or 'fast'"),
+        (["{dir}/two/a.py", "--mode", "quick"], "--mode: 'quick' is not possible; give 'exact' or 'fast'"),
         (["{dir}/two/a.py", "--fixed", "2", "--max", "4"], "--fixed: a fixed job has 2 processes"),
         (["{dir}/two/a.py", "--fixed", "2", "--audit"], "audit: for elastic jobs only"),
         (["{dir}/two/a.py", "--max-restarts", "2"], "--max-restarts is for fixed jobs"),
-        (["{dir}/two/a.py", "--unknown"], "No such option"),
+        (["{dir}/two/a.py", "--epochs", "5"], "the script's own come after --: `pliant submit PATH -- --epochs …`"),
+        (
+            ["{dir}/two/a.py", "--prioty", "5"],
+            "there is no option --prioty; is --priority meant?\nUsage: ",
+        ),
+        (["{dir}/two/a.py", "--max"], "error: --max needs a value"),
+        ([], "error: PATH is missing: A folder of code, or one Python file."),
     ],
 )
 def test_bad_input_is_told_clearly_before_anything_is_sent(
@@ -405,23 +437,68 @@ def test_results_are_fetched_into_a_folder(
     run: Run, shown: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (shown.home / "jobs/job-1/code/best.pt").write_bytes(b"weights" * 1000)
+    assert [line.split()[:3] for line in run(shown, "files", "digits").out.splitlines()[-2:]] == [
+        ["model/model.pt", "7", "bytes"],
+        ["work/best.pt", "6.8", "KiB"],
+    ]
+    assert json.loads(run(shown, "files", "1", "--json").out)["files"][-1]["path"] == "work/best.pt"
+    some = run(shown, "result", "1", "--only", "*.pt", "--only", "none", "--to", "some", "--json")
+    assert json.loads(some.out)["files"] == ["model/model.pt", "work/best.pt"]
+    none = run(shown, "result", "1", "--only", "none", "--to", "none")
+    assert none.code == 3
+    assert "no file of job-1 is called so; `pliant files job-1` lists what there is" in none.err
     done = run(shown, "result", "digits")
-    assert done.out.startswith(f"{tmp_path}/job-1-result holds the results of job-1: 4 files")
+    assert done.out.startswith(f"{tmp_path}/job-1-result holds the results of job-1: 5 files")
     assert run(shown, "result", "1").code == 5
     assert "model/model.pt" in json.loads(run(shown, "result", "1", "--to", "x/y", "--json").out)["files"]
+
+
+def offered(words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what the shell offers for the last of these words."""
+    monkeypatch.setattr("pliant.cli.completion._TIMEOUT_S", 30.0)  # one second is for a shell
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    return CliRunner().invoke(app, env={"_PLIANT_COMPLETE": "complete_bash"}, prog_name="pliant").stdout.split()
 
 
 def test_jobs_are_completed_by_the_shell(shown: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIANT_URL", shown.url)
     monkeypatch.setenv("PLIANT_TOKEN", shown.token)
-    monkeypatch.setattr("pliant.cli.session._COMPLETION_TIMEOUT_S", 30.0)  # one second is for a shell
-    monkeypatch.setenv("COMP_WORDS", "pliant why job-")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    done = CliRunner().invoke(app, env={"_PLIANT_COMPLETE": "complete_bash"}, prog_name="pliant")
-    assert done.stdout.split() == ["job-2", "job-1"]
+    assert offered("pliant why job-", monkeypatch) == ["job-2", "job-1"]
     monkeypatch.setenv("PLIANT_TOKEN", "wrong")
-    none = CliRunner().invoke(app, env={"_PLIANT_COMPLETE": "complete_bash"}, prog_name="pliant")
-    assert none.stdout.strip() == ""
+    assert offered("pliant why job-", monkeypatch) == []
+
+
+def test_what_else_has_a_name_is_completed_where_it_is_asked_for(
+    pool: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pool.add_user("ada")
+    for path, body in (
+        ("/queues", {"name": "night"}),
+        ("/resource-groups", {"name": "gpus", "hosts": {"all": True}}),
+        ("/environments", {"name": "nlp", "requirements": "six"}),
+    ):
+        assert pool.http.post(path, json=body).is_success
+    (pool.home / "data" / "flowers").mkdir(parents=True)
+    assert pool.http.post(
+        "/datasets", json={"name": "flowers", "kind": "any", "source": {"path": "flowers"}}
+    ).is_success
+    monkeypatch.setenv("PLIANT_URL", pool.url)
+    monkeypatch.setenv("PLIANT_TOKEN", pool.token)
+
+    assert offered("pliant submit --queue ni", monkeypatch) == ["night"]
+    assert offered("pliant set 1 --queue ", monkeypatch) == ["default", "night"]
+    assert offered("pliant queues remove n", monkeypatch) == ["night"]
+    assert offered("pliant queues add x --group g", monkeypatch) == ["gpus"]
+    assert offered("pliant groups set g", monkeypatch) == ["gpus"]
+    assert offered("pliant submit --environment n", monkeypatch) == ["nlp"]
+    assert offered("pliant env show ", monkeypatch) == ["nlp"]
+    assert offered("pliant submit --dataset fl", monkeypatch) == ["flowers"]
+    assert offered("pliant data share flowers a", monkeypatch) == ["ada"]
+    assert offered("pliant users set a", monkeypatch) == ["ada"]
+    assert offered("pliant models show ", monkeypatch) == []
+    assert offered("pliant submit --resume-from j", monkeypatch) == []
 
 
 def test_help_names_every_command_and_the_exit_codes(run: Run) -> None:
@@ -439,6 +516,7 @@ def test_help_names_every_command_and_the_exit_codes(run: Run) -> None:
         "events",
         "set",
         "stop",
+        "files",
         "result",
         "run",
         "version",
@@ -459,12 +537,22 @@ def test_the_command_line_imports_nothing_heavy() -> None:
     assert not roots & {"torch", "numpy", "sqlalchemy", "alembic", "fastapi", "starlette", "uvicorn"}
 
 
-def test_a_script_runs_alone_with_its_arguments_and_ibms_names(tmp_path: Path) -> None:
+def test_a_script_runs_alone_with_its_arguments_and_ibms_names(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "alone.py"
     script.write_text("import sys, importlib.util as u\nprint(sys.argv[1:], bool(u.find_spec('fabric_model')))\n")
     argv = [sys.executable, "-m", "pliant.cli.app", "run", str(script), "--lr", "0.1", "--help"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=50, check=True)
     assert done.stdout == "['--lr', '0.1', '--help'] True\n"
+    script.write_text("import os\nprint(os.environ['PLIANT_VIRTUAL_WORKERS'], os.environ['PLIANT_MODE'])\n")
+    asked = ("--virtual-workers", "3", "--mode", "fast")
+    for given, told in (((), "8 exact\n"), (asked, "3 fast\n")):
+        done = subprocess.run([*argv[:4], *given, str(script)], capture_output=True, text=True, timeout=50, check=True)
+        assert done.stdout == told
+    wrong = run(None, "run", "--virtual-workers", "0", str(script))
+    assert (wrong.code, wrong.err) == (
+        2,
+        "error: --virtual-workers: 0 is too small; give 1 or more\n",
+    )
     gone = subprocess.run([*argv[:4], "gone.py"], capture_output=True, text=True, timeout=50, check=False)
     assert (gone.returncode, gone.stderr) == (2, "error: SCRIPT: 'gone.py' is not a file; check the path\n")
 
@@ -516,3 +604,37 @@ def test_durations_are_told_in_two_units(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(("num_bytes", "text"), [(1, "1 byte"), (2048, "2.0 KiB"), (5 << 30, "5.0 GiB")])
 def test_sizes_are_told_in_the_unit_that_fits(num_bytes: int, text: str) -> None:
     assert formatting.size(num_bytes) == text
+
+
+def test_a_table_in_a_pipe_has_no_blanks_at_the_ends_and_a_line_a_row(
+    run: Run, pool: Played, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = (TableColumn(title="NAME", cut=True), TableColumn(title="N", right=True), TableColumn(title="WHY"))
+    long = "because " * 4000
+    show(table(columns, [["a", "1", long], ["b\nc", "10", ""], ["é" * 300, "2", "short"]]))
+    lines = capsys.readouterr().out.split("\n")
+    assert [line.rstrip() for line in lines] == lines
+    assert [line.split() for line in lines] == [
+        ["NAME", "N", "WHY"],
+        ["a", "1", *long.split()],
+        ["b", "c", "10"],
+        ["é" * 300, "2", "short"],
+        [],
+    ]
+    assert {line.index(word) for line, word in zip(lines, ("WHY", "because", "10", "short"), strict=False)} == {
+        306,
+        302,
+    }
+
+    set_scene(pool)
+    for command in (
+        ["ps", "--all"],
+        ["show", "1"],
+        ["why", "1"],
+        ["top", "--once"],
+        ["queues"],
+        ["events"],
+        ["plan", "--max", "3"],
+    ):
+        out = run(pool, *command).out
+        assert [line for line in out.split("\n") if line != line.rstrip()] == [], command

@@ -139,6 +139,17 @@ def test_a_password_is_not_sent_in_the_clear(run: Run) -> None:
     assert (done.code, "does not begin with https" in done.err) == (2, True)
 
 
+def test_a_new_user_is_told_the_address_that_others_use(run: Run, home: Path) -> None:
+    alone = run("users", "add", "ann")
+    assert "others reach a server that was started with --host and --tls" in alone.out
+
+    record = json.loads((home / "server.json").read_text())
+    (home / "server.json").write_text(json.dumps(record | {"public_url": "https://gpu1.example.org:7311"}))
+    made = run("users", "add", "eve")
+    assert made.out.startswith("eve (user) can log in: `pliant login --url https://gpu1.example.org:7311 --user eve`\n")
+    assert "others" not in made.out
+
+
 def test_users_are_made_changed_listed_and_removed(run: Run, served: Served) -> None:
     made = run("users", "add", "ann", "--role", "viewer")
     password = made.out.rpartition("The password, shown this once: ")[2].strip()

@@ -64,6 +64,12 @@ def test_from_a_group_to_a_job_that_waits_in_its_queue(run: Run, server: Served,
     assert batch["queue"]["open"] is False
     assert batch["num_slots"] == 1
 
+    _, _, said = run("groups", "set", "few", "--slots", "ngpus")
+    assert said.startswith("note: group few has no slots now: slots per host are `ngpus`, which is 0 here: local has")
+    assert run("queues", "set", "batch", "--weight", "2")[2] == said
+    _, _, said = run("set", "1", "--min", "2")
+    assert said.startswith("note: it waits for hosts that may come: its minimum needs 2 slots and queue batch (group f")
+
     assert run("set", "1", "--queue", "default")[1].rstrip().endswith("queue default")
     assert run("queues", "remove", "batch")[0] == 0
     assert run("groups", "remove", "few")[0] == 0

@@ -109,6 +109,8 @@ def test_a_standby_in_the_background_says_that_it_stands_by_and_leads_later(home
     assert standby.returncode == 0, standby.stderr
     assert "The server stands by at http://127.0.0.1:" in standby.stdout
     waiting = json.loads((home / "standby.json").read_text())
+    assert f"`kill {waiting['pid']}` ends it" in standby.stdout
+    assert "end it with `pliant" not in standby.stdout
     os.kill(leader["pid"], signal.SIGKILL)
     deadline = time.monotonic() + _DEADLINE_S
     while not leads(home, waiting["pid"]):

@@ -189,6 +189,19 @@ class ClusterContract:
 
         assert [ended.task_id for ended in exits] == [task_id]
 
+    def test_a_task_that_is_not_made_to_show_its_stacks_goes_on_when_it_is_asked_to(self, stage: Stage) -> None:
+        exits = _watch(stage)
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.until(lambda: stage.running(task_id), "the program has begun")
+
+        stage.cluster.show_stacks(task_id)
+        stage.pass_time()
+        assert not exits
+
+        stage.finish(task_id, 3)
+        stage.until(lambda: bool(exits), "the exit is reported")
+        assert exits[0].exit_code == 3
+
     def test_draining_or_killing_what_does_not_live_does_nothing(self, stage: Stage) -> None:
         exits = _watch(stage)
         task_id = _start(stage, "job-1.1", (0,))
@@ -198,6 +211,7 @@ class ClusterContract:
         for gone in (task_id, TaskId("job-9.9")):
             stage.cluster.drain(gone)
             stage.cluster.kill(gone)
+            stage.cluster.show_stacks(gone)
         stage.pass_time()
 
         assert len(exits) == 1

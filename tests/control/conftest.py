@@ -88,7 +88,7 @@ class World:
 
     def submit(self, **changes: object) -> JobId:
         archive = self.home / "code.tar.gz"
-        archive.write_bytes(packed({"train.py": "print()\n"}))
+        archive.write_bytes(packed({"train.py": "import pliant.train\n"}))
         spec: dict[str, object] = {"name": "digits", "script": "train.py", "max_tasks": 1, "virtual_workers": 8}
         job = self.control.requests.submit(JobSpec(**(spec | changes)), archive, "admin")  # type: ignore[arg-type]
         self.settle()

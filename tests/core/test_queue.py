@@ -37,6 +37,26 @@ def test_a_group_has_its_slots_of_the_hosts_it_chooses(
     assert group.slots_of(NODES) == found
 
 
+@pytest.mark.parametrize(
+    ("hosts", "slots", "nodes", "why"),
+    [
+        (Hosts(), "ngpus", NODES, ""),
+        (Hosts(names=("plain",)), "ngpus", NODES, "`ngpus`, which is 0 here: plain has 16 slots, 0 GPUs and 16 CPUs"),
+        (Hosts(), 0, NODES[:1], "slots per host are `0`, which is 0 here: big has 8 slots, 8 GPUs and 64 CPUs"),
+        (Hosts(names=("a", "b")), None, NODES, "no host here is called a or b; there are big, small, plain"),
+        (Hosts(labels={"rack": "7"}), None, NODES[:1], "no host here carries rack=7; there is big"),
+        (Hosts(), None, (), "there are no hosts yet"),
+    ],
+)
+def test_a_group_without_slots_says_why(
+    hosts: Hosts, slots: int | str | None, nodes: tuple[NodeView, ...], why: str
+) -> None:
+    said = ResourceGroup(name="g", hosts=hosts, slots_per_host=slots).lack(nodes)
+
+    assert said.endswith(why)
+    assert bool(said) == bool(why)
+
+
 def test_only_all_slots_of_all_hosts_are_the_whole_pool() -> None:
     assert ResourceGroup(name="all").is_whole_pool
     assert not ResourceGroup(name="g", slots_per_host=4).is_whole_pool

@@ -12,6 +12,7 @@ from pliant.core.job import JobId, TaskId
 from pliant.core.task_environment import (
     ElasticTask,
     FixedTask,
+    LoneTask,
     TaskData,
     TaskEnvironment,
     TaskFolders,
@@ -75,6 +76,12 @@ def test_what_the_server_asks_for_reaches_the_task() -> None:
         url="x", token="x", virtual_workers=8, checkpoint_every_s=0.0, mode="fast", resume_from="/c"
     )
     assert TaskNode.from_env({}) == TaskNode(host="127.0.0.1", num_threads=1, memory_dir=None)
+
+
+def test_a_script_without_a_server_is_told_what_pliant_run_was_asked_for() -> None:
+    assert LoneTask.from_env({}) == LoneTask(virtual_workers=8, mode="exact")
+    asked = LoneTask(virtual_workers=3, mode="fast")
+    assert LoneTask.from_env(asked.to_env()) == asked
 
 
 def test_a_variable_that_is_needed_and_not_there_is_named() -> None:

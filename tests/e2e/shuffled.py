@@ -17,7 +17,7 @@ parser.add_argument("--pace", type=Path)
 args = parser.parse_args()
 
 model, optimizer, data = zoo.build(args.model)
-run = Run(model, optimizer, data, batch_size=zoo.BATCH, virtual_workers=8, schedulers=[StepLR(optimizer, 100)])
+run = Run(model, optimizer, data, batch_size=zoo.BATCH, schedulers=[StepLR(optimizer, 100)])
 for _ in run.epochs(args.epochs):
     for x, y in run:
         if args.pace is not None:

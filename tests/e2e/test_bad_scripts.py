@@ -66,10 +66,10 @@ def test_a_script_that_raises_in_the_loss_fails_with_its_own_traceback(client: C
     assert "ZeroDivisionError: in the loss" in job.reason
 
 
-def test_a_script_that_ends_without_training_is_told_what_was_expected(client: Client, tmp_path: Path) -> None:
+def test_a_plain_script_is_told_what_was_expected_and_completes(client: Client, tmp_path: Path) -> None:
     job = submitted(client, tmp_path, "print('hello')\n")
-    assert job.state == "failed"
-    assert "without training" in job.reason
+    assert job.state == "completed"
+    assert "never trained elastically" in job.reason
     assert "Run" in job.reason
 
 

@@ -18,7 +18,8 @@ from pliant.core.errors import Conflict, InvalidInput
 from pliant.core.job import JobId
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.registry import AuditEntry
-from pliant.entry.restore import main, restore_backup
+from pliant.entry.restore import main
+from pliant.entry.server.restore import restore_backup
 from pliant.sim.clock import VirtualClock
 from pliant.store.sql import SqlStore
 

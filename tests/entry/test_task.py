@@ -12,6 +12,7 @@ from tests.entry.warm_task import end, warm_task
 from tests.train.link.link_server import LinkServer
 
 from pliant.core.link import Failed, Hello, Leaving, Ready
+from pliant.entry.task import in_a_line
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -86,6 +87,19 @@ def test_script_that_raises_on_import_tells_where(tmp_path: Path, server: LinkSe
     assert err.endswith(failed.traceback)
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("bad"), "ValueError: bad"),
+        (ValueError("10%\r 50%\r100%\nand more"), "ValueError: 10% 50% 100% and more"),
+        (KeyError(), "KeyError"),
+        (SyntaxError("invalid syntax", ("train.py", 2, 5, "for in x:\n")), "SyntaxError: invalid syntax"),
+    ],
+)
+def test_an_error_is_said_in_a_line_with_its_kind(error: BaseException, said: str) -> None:
+    assert in_a_line(error) == said
+
+
 def test_script_that_does_not_parse_tells_the_line(tmp_path: Path, server: LinkServer) -> None:
     code, _, _ = run(tmp_path, server, "x = 1\nfor in x:\n")
 
@@ -130,7 +144,7 @@ def test_sigterm_before_training_ends_the_task_quietly(tmp_path: Path, server: L
 
     assert code == 0
     assert err == "pliant: left the job: SIGTERM before training began\n"
-    assert [type(message) for message in server.all_heard()] == [Hello]
+    assert [type(message) for message in server.all_heard()] == [Hello, Leaving], "or it would count as done"
 
 
 ALONE = """
@@ -202,4 +216,5 @@ def test_sigterm_while_it_waits_to_train_ends_the_task_quietly(tmp_path: Path, s
 
     assert code == 0
     assert err == "pliant: left the job: SIGTERM before training began\n"
-    assert not any(isinstance(m, Leaving | Failed) for m in server.all_heard())
+    assert not any(isinstance(m, Failed) for m in server.all_heard())
+    assert sum(isinstance(m, Leaving) for m in server.all_heard()) == 1

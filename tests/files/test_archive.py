@@ -11,7 +11,8 @@ import pytest
 
 from pliant.core.errors import InvalidInput, TooLarge
 from pliant.files.archive import CODE_LIMITS, unpack
-from pliant.files.untrusted.packing import LEFT_OUT, pack
+from pliant.files.ignore import Patterns
+from pliant.files.untrusted.packing import LEFT_OUT, PackedFolder, pack
 from pliant.files.untrusted.path import UntrustedPath
 
 Add = Callable[[tarfile.TarFile], None]
@@ -145,7 +146,8 @@ def test_a_result_is_packed_without_what_is_excluded(tmp_path: Path) -> None:
         (result / name).parent.mkdir(parents=True, exist_ok=True)
         (result / name).write_bytes(data)
     (result / "link").symlink_to("/etc/passwd")
-    chunks = list(pack(UntrustedPath(result.parent, result.name), exclude=frozenset({"checkpoint"})))
+    source = PackedFolder(folder=UntrustedPath(tmp_path, "result"), ignore=Patterns(("/checkpoint",)).fit)
+    chunks = list(pack([source]))
     assert max(map(len, chunks)) < 200_000
     with tarfile.open(fileobj=io.BytesIO(b"".join(chunks)), mode="r:gz") as tar:
         assert sorted(tar.getnames()) == [LEFT_OUT, "log/a/stdout", "model/model.pt", "x.json"]

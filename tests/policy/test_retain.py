@@ -31,6 +31,16 @@ def test_the_longest_ended_go_until_the_rest_is_small_enough() -> None:
     assert [removal.job_id for removal in removals(given_, rules, now=9.0)] == ["job-1"]
 
 
+def test_logs_that_would_drive_out_all_others_go_before_them() -> None:
+    rules = [Rule(material=Material.LOGS, max_bytes=100), Rule(material=Material.RESULTS, max_bytes=100)]
+    older = [held(number, float(number), 10) for number in range(1, 6)]
+    assert [r.job_id for r in removals([*older, held(6, 6.0, 4650)], rules, now=9.0)] == ["job-6"]
+    assert [r.job_id for r in removals([*older, held(6, 6.0, 60)], rules, now=9.0)] == ["job-6"]
+    assert [r.job_id for r in removals([*older, held(6, 6.0, 50), held(7, 7.0, 10)], rules, now=9.0)] == ["job-1"]
+    results = [held(1, 1.0, 30, Material.RESULTS), held(2, 2.0, 90, Material.RESULTS)]
+    assert [r.job_id for r in removals(results, rules, now=9.0)] == ["job-1"]  # the newest model is not the one to go
+
+
 def test_age_and_size_count_together() -> None:
     rules = [Rule(material=Material.LOGS, max_age_s=5.0, max_bytes=10)]
     given_ = [held(1, 0.0), held(2, 8.0), held(3, 9.0)]
@@ -66,5 +76,6 @@ def test_what_is_left_keeps_to_the_rule_and_nothing_is_removed_in_vain(
     assert age_s is None or all(100.0 - h.ended_at <= age_s for h in logs)
     assert removals(left, rules, now=100.0) == ()
     if age_s is None and size is not None and found:
-        newest = max(found, key=lambda r: next(h.ended_at for h in holdings if h.job_id == r.job_id))
+        removed = [h for h in holdings if (h.job_id, h.material) in gone]
+        newest = max(removed, key=lambda h: h.ended_at)
         assert sum(h.num_bytes for h in logs) + newest.num_bytes > size

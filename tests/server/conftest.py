@@ -86,7 +86,7 @@ class Served:
             url="http://test",
             secret=SECRET,
             policy=Policy(cooldown_s=0.0),
-            open_folders=(home / "trainings",),
+            open_folders=(home / "data", home / "trainings"),
         )
         self.people = make_people(
             self.store.registry, self.clock, file_token=TOKEN, token_hex=secrets.token_hex, cost=CHEAP
@@ -216,7 +216,7 @@ class Served:
 
     def submit(self, files: Mapping[str, str] | None = None, **job: object) -> httpx.Response:
         body = {"script": "train.py"} | job
-        archive = packed(files if files is not None else {"train.py": "print()"})
+        archive = packed(files if files is not None else {"train.py": "import pliant.train\n"})
         return self.http.post("/jobs", files={"job": (None, json.dumps(body)), "code": ("c.tar.gz", archive)})
 
     def link_url(self, task_id: str) -> str:

@@ -65,7 +65,7 @@ def test_a_name_that_exists_is_refused_and_what_has_it_stays(server: Served, num
     ("path", "body"),
     [
         ("/datasets", {"name": NAME, "datasourcetype": "OTHER", "trainpath": "digits"}),
-        ("/models", {"name": NAME, "tid": NAME}),
+        ("/models", {"name": NAME, "templatename": NAME}),
     ],
 )
 def test_a_name_that_exists_is_refused_in_ibms_form(server: Served, path: str, body: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ def test_a_data_set_that_an_unfinished_job_uses_stays(server: Served) -> None:
     refused = server.http.delete(f"/datasets/{NAME}")
     assert (refused.status_code, job in refused.json()["detail"]) == (409, True)
     of_ibm = ibm(server, "DELETE", f"/datasets/{NAME}")
-    assert (of_ibm.status_code, job in of_ibm.text) == (400, True)
+    assert (of_ibm.status_code, job.replace("job-", "wmla-") in of_ibm.text) == (400, True)
     assert server.http.get(f"/datasets/{NAME}").json() == before
     server.http.post(f"/jobs/{job}/stop")
     server.tick()

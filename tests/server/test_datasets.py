@@ -138,6 +138,21 @@ def test_a_data_set_that_cannot_be_used_is_told_with_what_else_is_wrong(
     refused = server.submit(dataset="empty")
     assert "the import of the data set 'empty' failed" in refused.text
     assert not (server.home / "datasets" / "empty").exists()
+    everything = server.submit(dataset="empty", queue="nowhere", environment="nothing").json()["problems"]
+    assert {problem["field"] for problem in everything} == {"dataset", "queue", "environment"}
+
+
+def test_an_import_that_failed_does_not_keep_its_name_from_who_made_it(
+    server: Served, user: httpx.Client, eventually: Eventually
+) -> None:
+    (server.home / "data" / "again").mkdir()
+    assert imported(server, eventually, name="again", kind="images", source={"path": "again"})["state"] == "failed"
+    with closing(server.client_of("ada")) as http:
+        taken = http.post("/datasets", json={"name": "again", "kind": "any", "source": {"path": "again"}})
+    assert taken.status_code == 409
+    assert imported(server, eventually, name="again", kind="any", source={"path": "again"})["state"] == "ready"
+    ready = server.http.post("/datasets", json={"name": "again", "kind": "any", "source": {"path": "again"}})
+    assert ready.status_code == 409
 
 
 def _code() -> bytes:

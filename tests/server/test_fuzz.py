@@ -101,7 +101,7 @@ class World:
             **dict.fromkeys(("name", "model", "template", "dataset", "training"), "small"),
             **({"name": "ada"} if path.startswith("/v1/users") else {}),
             **dict.fromkeys(("exec_id", "application_id"), self.exec_id),
-            "sig_id": "default",
+            "sig_id": "default" if "/applications" in path else "small",  # which may be closed
             "executor": "0",
             "kind": "stdout",
             "job_id": "job-1",

@@ -140,7 +140,9 @@ def test_the_end_of_a_petabyte_is_found(server: Served, log: Path) -> None:
     (size,) = [stream["num_bytes"] for stream in server.http.get("/jobs/job-1/logs").json()]
     with server.http.stream("GET", "/jobs/job-1/logs/job-1.1/stdout?tail=2") as answer:
         assert answer.status_code == 200
-        assert next(answer.iter_raw())[:5] == b"\0" * 5
+        text = answer.read()
+    assert len(text) < 200
+    assert b"are left out here" in text
     with server.http.stream("GET", f"/jobs/job-1/logs/job-1.1/stdout?offset={size}") as answer:
         assert answer.read() == b""
     assert server.http.get(f"/jobs/job-1/logs/job-1.1/stdout?offset={1 << 70}").text == ""
@@ -203,7 +205,7 @@ def test_a_clean_up_and_a_backup_touch_nothing_else(server: Served, secret: Path
 
     clean_up(server)
     assert os.listdir(result) == []
-    assert os.listdir(result.parent) == ["result"]
+    assert sorted(os.listdir(result.parent)) == ["logs-removed", "result"]
     assert secret.read_bytes() == SECRET
 
 

@@ -14,6 +14,7 @@ from pliant.core.ports import Writes
 from pliant.server import upload
 
 Served = Any
+EXECS = "/platform/rest/deeplearning/v1/execs"
 
 
 def problems(response: httpx.Response) -> dict[str, str]:
@@ -23,10 +24,28 @@ def problems(response: httpx.Response) -> dict[str, str]:
     return {problem["field"]: problem["message"] for problem in body["problems"]}
 
 
+def test_a_script_that_cannot_train_elastically_is_taken_with_a_note(server: Served) -> None:
+    made = server.submit({"train.py": "import torch, steps\n", "steps.py": "import torch\n"})
+    assert made.status_code == 201
+    (note,) = made.json()["notes"]
+    assert note.startswith("train.py cannot train elastically: no code of it imports pliant.train, fabric_model or ")
+    assert "`--fixed 1`" in note
+    (event,) = (e for e in server.http.get("/events").json()["events"] if e["kind"] == "warning")
+    assert (event["job_id"], event["message"]) == ("job-1", f"job-1 (train.py): {note}")
+
+    assert server.submit({"train.py": "import steps\n", "steps.py": "import pliant.train\n"}).json()["notes"] == []
+    assert server.submit({"train.py": ""}, fixed=True).json()["notes"] == []
+    through_ibm = {"args": "--exec-start edtPyTorch --model-main main.py"}
+    made = server.http.post(
+        f"http://{server.address}{EXECS}", params=through_ibm, files={"file": ("main.py", b"import torch\n")}
+    )
+    assert made.json()["notes"] == note.replace("train.py", "main.py", 1), made.text
+
+
 def test_a_job_is_submitted_shown_changed_and_stopped(server: Served) -> None:
     made = server.submit(name="digits", max_tasks=2)
     assert made.status_code == 201
-    assert made.json() == server.http.get("/jobs/job-1").json()["job"]
+    assert made.json() == server.http.get("/jobs/job-1").json()["job"] | {"notes": []}
     assert made.json()["spec"]["virtual_workers"] == 8
     assert list((server.home / "uploads").iterdir()) == []
     server.tick()

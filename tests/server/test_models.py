@@ -122,6 +122,35 @@ def test_a_template_is_added_shown_replaced_and_removed(server: Served) -> None:
     assert list((server.home / "uploads").iterdir()) == []
 
 
+def test_the_engine_elastic_has_a_file_of_its_own(server: Served) -> None:
+    http = server.http
+
+    def scripts() -> list[str]:
+        jobs = [train(http, engine=engine).json()["job_id"] for engine in ("single", "elastic", "distributed")]
+        return [http.get(f"/jobs/{job}").json()["job"]["spec"]["script"] for job in jobs]
+
+    def replace_template(files: Mapping[str, str] | None, **said: str) -> None:
+        parts: dict[str, Any] = {"template": (None, json.dumps({"name": "images", **said}))}
+        if files is not None:
+            parts["code"] = ("c.tar.gz", packed(files))
+        assert http.put("/templates/images", files=parts).is_success
+        assert http.patch("/models/digits", json={"newest_template": True}).is_success
+
+    both = CODE | {"elastic-main.py": "print('more')\n"}
+    assert add_template(http, files=both).json()["elastic_script"] == "elastic-main.py"
+    assert add_model(http).is_success
+    assert scripts() == ["main.py", "elastic-main.py", "main.py"]
+    replace_template(None, elastic_file="network.py")
+    assert scripts() == ["main.py", "network.py", "main.py"]
+    replace_template(CODE)
+    assert scripts() == ["main.py", "main.py", "main.py"]
+    only = add_template(http, "only", {"elastic-main.py": "print()\n"}, engines=["elastic"])
+    assert only.status_code == 201, only.text
+    wrong = add_template(http, "wrong", {"elastic-main.py": "def", "x.py": ""}, elastic_file="y.py")
+    assert set(problems(wrong)) == {"main_file", "elastic_file"}
+    assert "does not parse" in problems(add_template(http, "wrong", CODE | {"elastic-main.py": "def"}))["elastic_file"]
+
+
 def test_a_template_that_cannot_be_is_refused_and_nothing_is_kept(server: Served) -> None:
     http = server.http
     declared = {"name": "x", "kind": "int", "default": "many"}

@@ -68,6 +68,17 @@ def test_a_dry_run_tells_and_a_clean_up_does(server: Served) -> None:
     assert server.http.post("/cleanup").json()["removals"] == []
 
 
+def test_logs_that_were_removed_say_so(server: Served) -> None:
+    ended(server, 1, days_ago=10)
+    server.http.put("/retention", json={"rules": [{"material": "logs", "max_age_days": 7}]})
+    assert server.http.get("/jobs/job-1/logs").status_code == 200
+    server.http.post("/cleanup")
+    answer = server.http.get("/jobs/job-1/logs")
+    assert answer.status_code == 404
+    assert answer.json()["detail"].startswith("the logs of job-1 were removed at ")
+    assert answer.json()["detail"].endswith(" by the clean-up: its job ended 10.0 days ago; logs are kept for 7 days")
+
+
 def test_what_cannot_be_removed_is_told_without_its_place(server: Served) -> None:
     result = ended(server, 1, days_ago=10)
     (result.parent / ".trash-left").write_text("a file, where a clean-up that was cut off has left a folder")

@@ -24,7 +24,7 @@ def test_everything_that_is_wrong_with_the_shape_is_told_at_once() -> None:
 
     fields = ["name", "at_s", "slot_hours", "max_tasks", "speed"]
     assert set(found) == {"slots", *(f"jobs.0.{field}" for field in fields), "changes.0.set"}
-    assert "got '8'" in found["jobs.0.max_tasks"]
+    assert "'8' is no whole number" in found["jobs.0.max_tasks"]
 
 
 def test_everything_that_does_not_fit_together_is_told_at_once() -> None:

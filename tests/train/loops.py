@@ -166,7 +166,7 @@ def train(case: Case, num_epochs: int = NUM_EPOCHS, **options: Any) -> Run:
 
 @contextmanager
 def training_context(heard: list[FromTask] | None = None) -> Iterator[TrainContext]:
-    """Be the only task of a job meanwhile, for any number of trainings one after the other."""
+    """Be the only task of a job of V = 1 meanwhile, for any number of trainings one after the other."""
     num_formed = 0
 
     def send(message: FromTask) -> None:
@@ -183,6 +183,7 @@ def training_context(heard: list[FromTask] | None = None) -> Iterator[TrainConte
     )
     context = standalone_context()
     context.membership, context.result_dir, context.standalone = membership, None, False
+    context.virtual_workers = 1
     token = TRAIN_CONTEXT.set(context)
     try:
         yield context

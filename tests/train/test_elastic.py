@@ -47,13 +47,16 @@ def script(num_epochs: int, pause_s: float = 0.0, changes_done: threading.Event 
         model, optimizer = build()
         run = Run(model, optimizer, data(), batch_size=BATCH)
         for epoch in run.epochs(num_epochs):
-            for x, y in run:
+            for index, (x, y) in run.enumerate():
+                step = run.num_steps_done
+                assert index == step % run.steps_per_epoch, "whoever joined, and whenever"
                 world.maybe_crash(task_id)
                 if pause_s:
                     time.sleep(pause_s)  # makes steps long enough for changes to fall between them
                 if changes_done is not None and epoch >= num_epochs // 2:
                     changes_done.wait(LATE_S)
-                run.step(torch.nn.functional.cross_entropy(model(x), y))
+                stepped = run.step(torch.nn.functional.cross_entropy(model(x), y))
+                assert stepped == (run.num_steps_done > step)
 
     return train
 

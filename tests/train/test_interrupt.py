@@ -20,7 +20,7 @@ torch.manual_seed(0)
 data = [(torch.randn(4), torch.tensor(i % 3)) for i in range(64)]
 model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
-run = Run(model, optimizer, data, batch_size=8)
+run = Run(model, optimizer, data, batch_size=8, virtual_workers=1)
 steps = open(sys.argv[1], "a", buffering=1)
 for epoch in run.epochs(6):
     for x, y in run:

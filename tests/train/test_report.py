@@ -102,3 +102,65 @@ def test_who_leads_after_a_leader_that_died_at_the_last_step_tells_how_far_the_t
     progress = report.progress
     assert (progress.step, progress.epoch, progress.samples) == (20, 2, 200)
     assert (progress.loss, progress.metrics) == (0.25, {"accuracy": 0.75})
+
+
+def test_work_without_a_step_is_told_every_few_seconds_and_has_no_speed(
+    make: Callable[[], Reporter], clock: Clock, sent: list[FromTask]
+) -> None:
+    reporter = make()
+    for step in (1, 2, 3):
+        reporter.commit({"loss": 1.0}, step=step, generation=1, leads=True)
+        clock.at += 1.0
+    sent.clear()
+    for _ in range(25):
+        reporter.note_work(step=3, generation=1, leads=True)
+        clock.at += 0.5
+    told = reports(sent)
+    assert len(told) == 2
+    assert {(report.progress.step, report.progress.samples_per_s, report.progress.eta_s) for report in told} == {
+        (3, 0.0, None)
+    }
+    reporter.note_work(step=3, generation=1, leads=False)
+    assert len(reports(sent)) == 2
+    reporter.commit({"loss": 1.0}, step=4, generation=1, leads=True)
+    assert reports(sent)[-1].progress.samples_per_s > 0.0
+
+
+def test_every_step_is_recorded_as_it_is_if_somebody_wants_that(
+    make: Callable[[], Reporter], clock: Clock, sent: list[FromTask]
+) -> None:
+    reporter = make()
+    reporter.every = 1
+    for step in range(1, 8):
+        reporter.commit({"loss": float(step), "accuracy": 0.5}, step=step, generation=1, leads=True)
+        clock.at += 0.1
+    reporter.end({"loss": 7.0}, step=7, generation=1)
+    reporter.flush(step=7, generation=1)
+    points = [(p.name, p.step, p.value) for report in reports(sent) for p in report.points]
+    assert [p for p in points if p[0] == "loss"] == [("loss", step, float(step)) for step in range(1, 8)]
+    assert len(points) == 14
+    assert len(reports(sent)) < 7  # they travel together all the same
+
+
+def test_one_step_in_so_many_is_recorded_and_the_first(
+    make: Callable[[], Reporter], clock: Clock, sent: list[FromTask]
+) -> None:
+    reporter = make()
+    reporter.every = 4
+    for step in range(1, 11):
+        reporter.commit({"loss": float(step)}, step=step, generation=1, leads=True)
+        clock.at += 1.0
+    assert [p.step for report in reports(sent) for p in report.points] == [1, 4, 8]
+
+
+def test_no_message_grows_without_end_however_fast_the_steps_are(
+    make: Callable[[], Reporter], sent: list[FromTask]
+) -> None:
+    reporter = make()
+    reporter.every = 1
+    reporter.plan = ShardingPlan(num_samples=10**6, batch_size=10, virtual_workers=2)
+    for step in range(1, 5001):
+        reporter.commit({f"m{i}": 0.0 for i in range(16)}, step=step, generation=1, leads=True)
+    told = reports(sent)
+    assert max(len(report.points) for report in told) <= 1016
+    assert sum(len(report.points) for report in told) > 79_000

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset, TensorDataset
 
-from pliant.core.job import JobId, TaskId
+from pliant.core.job import JobId, Mode, TaskId
 from pliant.core.link import EpochFinished, Finished, Form, FromTask, Report
 from pliant.train import Run, TrainingError
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
@@ -26,7 +26,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FromTask]]:
         job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", key=b"the key of job-1", send=messages.append
     )
     membership.deliver(Form(generation=1, members=(ME,), host="", port=0))
-    context = TrainContext(membership=membership, clock=time.monotonic, now=time.time)
+    context = TrainContext(membership=membership, clock=time.monotonic, now=time.time, virtual_workers=1)
     token = TRAIN_CONTEXT.set(context)
     yield messages
     for clean_up in context.cleanups:
@@ -112,7 +112,7 @@ def lone() -> TrainContext:
         job_id=JobId("job-1"), task_id=ME, pid=1, host="127.0.0.1", key=b"the key of job-1", send=lambda _message: None
     )
     membership.deliver(Form(generation=1, members=(ME,), host="", port=0))
-    return TrainContext(membership=membership, clock=time.monotonic, now=time.time)
+    return TrainContext(membership=membership, clock=time.monotonic, now=time.time, virtual_workers=1)
 
 
 def test_order_without_shuffling_is_the_data_set_s() -> None:
@@ -222,6 +222,15 @@ def test_batch_smaller_than_the_virtual_workers_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("mode", ["exact", "fast"])
+def test_batch_smaller_than_the_job_s_virtual_workers_is_cut_into_samples(mode: Mode) -> None:
+    TRAIN_CONTEXT.get().virtual_workers = 8
+    _, run, used = train(num_epochs=1, batch_size=3, mode=mode)
+
+    assert (run.virtual_workers, run.num_steps_done) == (3, 17)
+    assert {len(part) for part in used} == ({1} if mode == "exact" else {3, 2})
+
+
 @pytest.mark.parametrize("batch_size", [0, -3])
 def test_batch_of_nothing_is_refused(batch_size: int) -> None:
     assert refused(lambda: run_of(batch_size=batch_size)) == (
@@ -306,14 +315,16 @@ def test_inner_loop_left_early_is_refused() -> None:
 
 def test_other_metrics_than_before_are_refused() -> None:
     def body(run: Run, model: torch.nn.Module, x: Any, y: Any) -> None:
-        run.step(loss_of(model, x, y), **({"a": 1.0} if run.num_steps_done == 0 else {"b": 1.0}))
+        metrics: dict[str, Any] = {"a": 1.0} if run.num_steps_done == 0 else {"b": 1.0}
+        run.step(loss_of(model, x, y), **metrics)
 
     assert refused(loop(body)) == "step got the metrics ('b',), and ('a',) before; give the same always"
 
 
 def test_more_metrics_than_travel_are_refused() -> None:
     def body(run: Run, model: torch.nn.Module, x: Any, y: Any) -> None:
-        run.step(loss_of(model, x, y), **{f"m{number}": 1.0 for number in range(17)})
+        metrics: dict[str, Any] = {f"m{number}": 1.0 for number in range(17)}
+        run.step(loss_of(model, x, y), **metrics)
 
     assert refused(loop(body)) == "step got 17 metrics; at most 16 travel with a step"
 

@@ -1,7 +1,8 @@
 """The fields of a noun as those who take values in see them: request bodies (`api.request`) and the command line.
 
 A noun's annotations hold `Input` rules, which nobody heeds by themselves; `with_checks` makes checks of pydantic's of
-them. Its fields' descriptions are the strings under them, read from its source.
+them. Its fields' descriptions are the strings under them, read from its source when somebody asks for them: pages of
+help and of REST do, commands that ask a server do not.
 """
 
 import ast
@@ -9,7 +10,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import Field as NounField
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, reduce
 from operator import or_
 from types import NoneType, UnionType
@@ -22,14 +23,11 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import (
-    AfterValidator,
-    AllowInfNan,
-    Field,
-    Strict,
-    StringConstraints,
-)
+from pydantic import AfterValidator, AllowInfNan, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, Strict
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
+from pliant.api.faults import NO_MATCH
 from pliant.core.errors import InvalidInput
 from pliant.core.input import Check, Finite, Input, Number, Pattern
 
@@ -37,13 +35,17 @@ from pliant.core.input import Check, Finite, Input, Number, Pattern
 class Settable:
     """A field of a noun that a person may set."""
 
-    def __init__(self, field: NounField[Any], hint: Any, doc: str) -> None:
+    def __init__(self, noun: type, field: NounField[Any], hint: Any) -> None:
+        self._noun = noun
         self.field = field
         self.name = field.name
         self.hint = hint
         """Its type, with the rules in it."""
-        self.doc = doc
+
+    @property
+    def doc(self) -> str:
         """The string under it; empty if there is none."""
+        return next((doc for base in self._noun.__mro__ if (doc := docs_of(base).get(self.name))), "")
 
     @property
     def type(self) -> Any:
@@ -65,12 +67,11 @@ def settable(noun: type) -> tuple[Settable, ...]:
     if not is_dataclass(noun):
         return ()
     hints = get_type_hints(noun, include_extras=True)
-    docs = {name: doc for base in reversed(noun.__mro__) if is_dataclass(base) for name, doc in _docs(base).items()}
-    return tuple(Settable(field, hints[field.name], docs.get(field.name, "")) for field in fields(noun))
+    return tuple(Settable(noun, field, hints[field.name]) for field in fields(noun))
 
 
 @cache
-def _docs(noun: type) -> Mapping[str, str]:
+def docs_of(noun: type) -> Mapping[str, str]:
     """Return the strings under the fields that a class itself declares; none of a class that has no source."""
     try:
         source = textwrap.dedent(inspect.getsource(noun))
@@ -105,8 +106,8 @@ def with_checks(hint: Any) -> Any:
 def _checks(given: Input) -> Iterator[Any]:
     for rule in given.rules:
         match rule:
-            case Pattern(regex):
-                yield StringConstraints(pattern=regex)
+            case Pattern():
+                yield _PatternCheck(rule)
             case Check():
                 yield AfterValidator(_value_check(rule))
             case Finite():
@@ -117,6 +118,24 @@ def _checks(given: Input) -> Iterator[Any]:
                 yield rule
     if given.doc:
         yield Field(description=given.doc)
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternCheck:
+    """A pattern for pydantic, which has only the expression to say of what does not match: it gets the words."""
+
+    pattern: Pattern
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        matching = core_schema.custom_error_schema(
+            core_schema.str_schema(pattern=self.pattern.regex),
+            custom_error_type=NO_MATCH,
+            custom_error_message=self.pattern.words,
+        )
+        return core_schema.chain_schema([handler(source), matching])
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(schema) | {"pattern": self.pattern.regex}
 
 
 def _value_check(rule: Check) -> Any:

@@ -9,17 +9,17 @@ from pydantic import model_validator
 from pliant.api.request import Request
 from pliant.core.access import SharedWith
 from pliant.core.environment import Environment, EnvironmentKind, EnvironmentSettings, EnvironmentView
-from pliant.core.input import Input, Pattern, values_of
+from pliant.core.input import NO_NUL, Input, Pattern, values_of
 
 MAX_SOURCE = 256 << 10
 
-_Place = Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$"))]
+_Place = Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$", "one line of text"))]
 
 
 class EnvironmentRequest(Request, EnvironmentSettings):
     """An environment to register; exactly one of `requirements`, `venv` and `conda`."""
 
-    requirements: Annotated[str, Input(MaxLen(MAX_SOURCE), Pattern(r"^[^\x00]*$"))] | None = None
+    requirements: Annotated[str, Input(MaxLen(MAX_SOURCE), NO_NUL)] | None = None
     """The text of a requirements file; the server builds it."""
     venv: _Place | None = None
     """The whole path of a virtual environment (or of its Python) on the server's machine."""

@@ -5,7 +5,7 @@ Requests refuse unknown fields and report every error at once.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -28,7 +28,17 @@ from pliant.core.job import (
 )
 from pliant.core.plan import NodeView, PolicyName
 
-_ELASTIC_ONLY = ("virtual_workers", "checkpoint_freq", "checkpoint_every_s", "resume_from", "mode", "audit")
+_ELASTIC_ONLY = (
+    "virtual_workers",
+    "checkpoint_freq",
+    "checkpoint_every_s",
+    "resume_from",
+    "mode",
+    "audit",
+    "stall_after_s",
+    "on_stall",
+    "metrics_every",
+)
 
 
 class JobRequest(Request, JobSettings):
@@ -103,6 +113,14 @@ class ShareView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotedJob(Job):
+    """A job that was just submitted or changed, with what its owner should know of it."""
+
+    notes: tuple[str, ...] = ()
+    """Sentences; each is an event of the job, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
     """Jobs, newest first; ask again with `before=next` for older ones."""
 
@@ -117,6 +135,19 @@ class JobDetail:
     job: Job
     tasks: tuple[Task, ...]
     generations: tuple[Generation, ...]
+    remark: str = ""
+    """What is to be known of how it goes, in sentences; empty if there is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StacksAsked:
+    """Who was asked where its threads are, and where the answers will be."""
+
+    task_ids: tuple[str, ...]
+    after: int
+    """Answers in events are among those after this number, of kind `task.stacks`."""
+    answer: Literal["events", "stderr"]
+    """In events of the job; or at the end of each task's stderr, if its program is a Python script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +211,8 @@ class Why:
     num_tasks: int
     target_tasks: int
     sentence: str
+    remark: str = ""
+    """What is to be known of how it goes, in sentences; empty if there is nothing."""
     history: tuple[Event, ...]
 
 
@@ -190,6 +223,25 @@ class LogFile:
     task_id: str
     stream: str
     num_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFile:
+    """A file of a job's results."""
+
+    path: str
+    """Its name in the archive of the results; below `work/` lies what the job wrote into its code folder."""
+    num_bytes: int
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFiles:
+    """What a job's results are now."""
+
+    files: tuple[ResultFile, ...]
+    left_out: tuple[str, ...]
+    """What is there and is not sent, and why; the first hundred."""
 
 
 class ProblemItem(BaseModel):

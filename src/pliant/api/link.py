@@ -9,7 +9,8 @@ from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from pliant.core.errors import InvalidInput, Problem
+from pliant.api.faults import problems_of
+from pliant.core.errors import InvalidInput
 from pliant.core.link import FromTask, Stored, ToTask
 
 LINK_PATH: Final = "/v1/link"
@@ -74,14 +75,3 @@ def decode_to_task(frame: str | bytes) -> ToTask | Stored:
         return _TO_TASK.validate_json(frame)
     except ValidationError as error:
         raise InvalidInput(*problems_of(error)) from error
-
-
-def problems_of(error: ValidationError) -> tuple[Problem, ...]:
-    """Return pydantic's findings as ours: field, then what is wrong and the value that was given."""
-    return tuple(
-        Problem(
-            field=".".join(str(part) for part in found["loc"]),
-            message=f"{found['msg']} (got {found['input']!r:.80})",
-        )
-        for found in error.errors(include_url=False)
-    )

@@ -118,6 +118,8 @@ class TemplateView(TemplateSettings, Owned):
     """SHA-256 over the names and contents of its files, in hex."""
     num_files: int
     num_bytes: int
+    elastic_script: str
+    """What the engine `elastic` runs, named or found; empty: the main file."""
     revision: int
     created_at: float
     changed_at: float

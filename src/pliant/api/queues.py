@@ -11,7 +11,7 @@ from pliant.api.request import Patch, Request
 from pliant.core.input import Input, Pattern
 from pliant.core.queue import GroupSettings, Hosts, Queue, QueueSettings, ResourceGroup
 
-Label = Annotated[str, Input(MaxLen(60), Pattern(r"^[A-Za-z0-9._/-]*$"))]
+Label = Annotated[str, Input(MaxLen(60), Pattern(r"^[A-Za-z0-9._/-]*$", "letters, digits, '.', '_', '/' and '-'"))]
 HostName = Annotated[str, Len(1, 200)]
 
 
@@ -87,6 +87,8 @@ class GroupView:
     num_slots: int
     queues: tuple[str, ...]
     """That are over it."""
+    notes: tuple[str, ...]
+    """What people should know, such as why it has no slots now."""
     revision: int
 
 
@@ -112,6 +114,8 @@ class QueueView:
     """Slots that its jobs hold."""
     num_deserved: int
     """Slots that it is entitled to now: by weight among those who want slots, no more than its jobs can use."""
+    notes: tuple[str, ...]
+    """What people should know, such as why its group has no slots now."""
     revision: int
 
 

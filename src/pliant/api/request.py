@@ -14,11 +14,13 @@ such only: neither "1" nor 1.0 is 1.
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, Literal, Self, TypeVar, dataclass_transform
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
-from pliant.api.derive import settable, with_checks
+from pliant.api.derive import Settable, docs_of, settable, with_checks
 
 B = TypeVar("B")
 
@@ -30,19 +32,39 @@ _MAX_NAMED: Final = 12
 class Request(BaseModel, frozen=True):
     """Base of all request bodies."""
 
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid")
+    inherited: ClassVar[Mapping[str, Settable]] = {}
+    """The fields that were taken over, by name."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Take over the fields of the nouns among the bases."""
         super().__init_subclass__(**options)
         own = inspect.get_annotations(cls)
-        inherited = [one for base in cls.__bases__ if not issubclass(base, BaseModel) for one in settable(base)]
+        taken = [one for base in cls.__bases__ if not issubclass(base, BaseModel) for one in settable(base)]
         hints: dict[str, Any] = {}
-        for one in inherited:
-            hints[one.name] = own.get(one.name, _described(one.hint, one.doc))
+        cls.inherited = {**cls.inherited, **{one.name: one for one in taken if one.name not in own}}
+        for one in taken:
+            hints[one.name] = own.get(one.name, one.hint)
             if one.name not in own and one.field.default_factory is not MISSING:
                 setattr(cls, one.name, Field(default_factory=one.field.default_factory))
         cls.__annotations__ = {name: with_checks(hint) for name, hint in (hints | own).items()}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the schema with what describes each field: what the noun says of it, or the string under it."""
+        document = handler(schema)
+        properties = handler.resolve_ref_schema(document).get("properties", {})
+        for name, shown in properties.items():
+            if doc := cls.describe(name):
+                shown["description"] = doc
+        return document
+
+    @classmethod
+    def describe(cls, name: str) -> str:
+        """Return what describes a field; empty if nothing does."""
+        if name in cls.inherited:
+            return cls.inherited[name].doc
+        return next((doc for base in cls.__mro__ if (doc := docs_of(base).get(name))), "")
 
     def given(self) -> dict[str, Any]:
         """Return the value of every field."""
@@ -63,10 +85,18 @@ class Changes(Request):
         noun = [one for one in settable(of) if one.name not in {*but, *own}] if of is not None else []
         cls.can_be_none = cls.can_be_none | {one.name for one in noun if one.none}
         for one in noun:
-            own[one.name] = _described(one.hint | None, getattr(one, cls.described_by) if cls.described_by else "")
+            own[one.name] = one.hint | None
             setattr(cls, one.name, None)
         cls.__annotations__ = own
         super().__init_subclass__(**options)
+        cls.inherited = {**cls.inherited, **{one.name: one for one in noun}}
+
+    @classmethod
+    def describe(cls, name: str) -> str:
+        """Return what describes a field, as `described_by` says."""
+        if name not in cls.inherited:
+            return super().describe(name)
+        return str(getattr(cls.inherited[name], cls.described_by)) if cls.described_by else ""
 
     def changes(self) -> Mapping[str, Any]:
         """Return the fields that change, with their new values; of a body within this one its changes."""
@@ -90,10 +120,6 @@ class Patch(Changes):
             which = f"one of {', '.join(names)}" if len(names) <= _MAX_NAMED else "at least one field"
             raise ValueError(f"nothing to change: give {which}")
         return self
-
-
-def _described(hint: Any, doc: str) -> Any:
-    return Annotated[hint, Field(description=doc)] if doc else hint
 
 
 def refuse(body: B, faults: Iterable[str]) -> B:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from pliant.api.derive import Settable, settable
+from pliant.cli.completion import complete_field
 
 Given = dict[str, Any]
 """What was given on the command line, by the names of the fields."""
@@ -107,15 +108,6 @@ def takes(options: Mapping[str, FieldOption]) -> Callable[[Command], Command]:
     return decorate
 
 
-def option_names(table: Table) -> dict[str, str]:
-    """Return what the options for these fields are called."""
-    return {
-        name: wording.names[0].partition("/")[0] if wording.names else _usual_name(name)
-        for name, wording in table.items()
-        if wording is not None
-    }
-
-
 def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bool) -> FieldOption:
     kind, metavar = (wording.type, "TEXT") if field is None or wording.type is not None else _type_of(field)
     named_by_type = kind is bool or any(isinstance(one, EnumType) for one in (kind, *get_args(kind)))
@@ -129,6 +121,7 @@ def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bo
         *(wording.names or (usual,)),
         help=wording.help or (field.doc.partition(". ")[0] if field is not None else ""),
         metavar=None if named_by_type else wording.metavar or metavar,
+        autocompletion=complete_field(name),
     )
     typed: Any = kind if default is not None else kind | None
     parameter = inspect.Parameter(

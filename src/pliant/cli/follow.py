@@ -1,6 +1,5 @@
 """Reads the output of a job's tasks: what there is, or as it is written, whatever tasks come and go."""
 
-import math
 import queue
 import sys
 import threading
@@ -13,6 +12,7 @@ import typer
 
 from pliant.api.jobs import JobDetail
 from pliant.cli.screen import print_outcome, say
+from pliant.cli.wait import leaving_alone, wait_for_end
 from pliant.client import Client
 from pliant.core.errors import NotFound, PliantError
 from pliant.core.job import Job, Task
@@ -70,19 +70,20 @@ def follow_job(
     """
     readers = Readers(client, job_id, streams)
     seen: list[str] = []
-    while True:
-        detail = client.job(job_id)
-        chosen = detail.tasks if every_task else leaders(detail) if readers.idle else ()
-        for task in chosen:
-            if task.id not in seen:
-                first = every_task or not seen
-                readers.start(task.id, tail if first else _tail_of_next(detail, seen[-1], task))
-                seen.append(task.id)
-        tail = None if seen else tail
-        readers.write_for(_POLL_S, write)
-        if detail.job.ended:
-            readers.write_rest(write)
-            return detail.job
+    with leaving_alone(job_id):
+        while True:
+            detail = client.job(job_id)
+            chosen = detail.tasks if every_task else leaders(detail) if readers.idle else ()
+            for task in chosen:
+                if task.id not in seen:
+                    first = every_task or not seen
+                    readers.start(task.id, tail if first else _tail_of_next(detail, seen[-1], task))
+                    seen.append(task.id)
+            tail = None if seen else tail
+            readers.write_for(_POLL_S, write)
+            if detail.job.ended:
+                readers.write_rest(write)
+                return detail.job
 
 
 def follow_to_end(
@@ -98,7 +99,7 @@ def follow_to_end(
         print_outcome(noun, f"{said}; `pliant logs -f {job_id}` follows it", as_json=as_json)
         return None
     say(said, stderr=True)
-    return follow_job(client, job_id) if follow else client.wait(job_id, timeout_s=math.inf)
+    return follow_job(client, job_id) if follow else wait_for_end(client, job_id)
 
 
 def print_end(label: str, job: Job) -> None:

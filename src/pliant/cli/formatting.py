@@ -4,22 +4,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
+from pliant.core.duration import duration as duration
 from pliant.core.job import Job, Progress
 from pliant.core.size import size as size
 
 NOTHING: Final = "–"
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in the two largest units: `8 s`, `2 min 05 s`, `3 h 20 min`, `4 d 02 h`."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600:02} h"
 
 
 def short_duration(seconds: float) -> str:

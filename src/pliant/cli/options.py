@@ -7,27 +7,33 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pliant.cli.fields import Table, ask
-from pliant.cli.session import complete_job
+from pliant.cli.completion import complete
+from pliant.cli.fields import Table, Wording, ask
+from pliant.core.duration import seconds_of
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.size import num_bytes_of
 
 JobArgument = Annotated[
     str,
     typer.Argument(
-        metavar="JOB", help="Id (job-3), number (3) or unique name.", autocompletion=complete_job, show_default=False
+        metavar="JOB", help="Id (job-3), number (3) or unique name.", autocompletion=complete("job"), show_default=False
     ),
 ]
 OptionalJobArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[JOB]", help="Only this job: id, number or name.", autocompletion=complete_job, show_default=False
+        metavar="[JOB]", help="Only this job: id, number or name.", autocompletion=complete("job"), show_default=False
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Print its output until it has ended.")]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Return when it has ended; code 1 unless it completed.")]
+
+
+def name_argument(kind: str, text: str = "", *, metavar: str = "NAME") -> Any:
+    """Return an argument that names something of a kind that the shell can complete."""
+    return typer.Argument(metavar=metavar, help=text or None, autocompletion=complete(kind), show_default=False)
 
 
 def option(text: str, *names: str, metavar: str = "TEXT") -> Any:
@@ -57,6 +63,10 @@ def variables_of(given: Sequence[str]) -> dict[str, str]:
             *(Problem(field="--env", message=f"{pair!r} has no '='; give it as NAME=VALUE") for pair in wrong)
         )
     return dict(pair.split("=", 1) for pair in given)
+
+
+def _ask_time(text: str, option: str) -> Wording:
+    return ask(text, option, metavar="TIME", type=str, read=partial(seconds_of, field=option))
 
 
 JOB: Final[Table] = {
@@ -91,7 +101,11 @@ JOB: Final[Table] = {
         type=str,
         read=partial(num_bytes_of, field="--memory"),
     ),
-    "start_timeout_s": None,
+    "time_limit_s": _ask_time("Stop it when it has held slots for so long, such as 8h.", "--time-limit"),
+    "start_timeout_s": _ask_time("Fail if it has not built its Run after so long; default: 10m.", "--start-timeout"),
+    "stall_after_s": _ask_time("Without a step for so long it is stuck; 0: never.", "--stall-after"),
+    "on_stall": ask("What becomes of it then: say so; replace what is stuck; or end."),
+    "metrics_every": ask("Record every N-th step as it is; default: means, four times a second.", metavar="N"),
     "audit": ask("Record which samples every step used."),
 }
 """How `submit` asks for the fields of a training."""

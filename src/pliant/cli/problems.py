@@ -1,15 +1,16 @@
 """How errors reach the person: one clear paragraph on stderr, and an exit code that scripts can tell apart."""
 
-import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
+import typer
 from pydantic import BaseModel, ValidationError
 from rich.text import Text
 
-from pliant.cli.fields import option_names
-from pliant.cli.options import JOB
-from pliant.cli.screen import console
+from pliant.api.faults import problems_of
+from pliant.cli.screen import console, say
+from pliant.cli.spelling import in_commands
+from pliant.cli.usage import usage_lines
 from pliant.core.errors import (
     Conflict,
     Forbidden,
@@ -37,18 +38,11 @@ EXIT_CODES: Final[Mapping[type[PliantError], int]] = {
 }
 UNEXPECTED: Final = 1
 
-_OPTIONS: Final = {
-    **option_names(JOB),
-    "max_workers": "--max",
-    "slots_per_worker": "--slots-per-worker",
-    "hyperparameters": "--set",
-    "parameters": "--set",
-}
-_OPTION_NAMES: Final = re.compile(rf"\b({'|'.join(name for name in _OPTIONS if '_' in name)})\b")
 
-
-def report(error: PliantError | TimeoutError) -> int:
+def report(error: PliantError | TimeoutError | typer.TyperException) -> int:
     """Print an error and return the exit code that goes with it."""
+    if isinstance(error, typer.TyperException):
+        return _report_usage(error)
     text = Text("error: ", style="bold red")
     if isinstance(error, InvalidInput) and len(error.problems) > 1:
         text.append(f"{len(error.problems)} things are wrong:", style="not bold default")
@@ -57,7 +51,7 @@ def report(error: PliantError | TimeoutError) -> int:
     elif isinstance(error, InvalidInput) and error.problems:
         text.append(_sentence(error.problems[0]), style="not bold default")
     else:
-        text.append(str(error), style="not bold default")
+        text.append(in_commands(str(error)), style="not bold default")
     console(stderr=True).print(text)
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), UNEXPECTED)
 
@@ -71,20 +65,18 @@ def validate(kind: type[M], given: Mapping[str, object]) -> M:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise _input_error(error) from error
+        raise InvalidInput(*problems_of(error)) from error
 
 
-def _input_error(error: ValidationError) -> InvalidInput:
-    problems = []
-    for found in error.errors(include_url=False):
-        field = ".".join(str(part) for part in found["loc"])
-        message = found["msg"].removeprefix("Value error, ")
-        problems.append(Problem(field=field, message=f"{message} (got {found['input']!r:.80})" if field else message))
-    return InvalidInput(*problems)
+def _report_usage(error: typer.TyperException) -> int:
+    first, *more = usage_lines(error)
+    start = Text("error: ", style="bold red") if first.startswith("error: ") else Text()
+    console(stderr=True).print(start.append(first.removeprefix("error: "), style="not bold default"))
+    for line in more:
+        say(line, stderr=True)
+    return error.exit_code
 
 
 def _sentence(problem: Problem) -> str:
-    name, dot, rest = problem.field.partition(".")
-    field = _OPTIONS.get(name, name) + (f" {rest}" if dot else "")
-    message = _OPTION_NAMES.sub(lambda found: _OPTIONS[found[0]], problem.message)
-    return f"{field}: {message}" if field else message
+    message = in_commands(problem.message)
+    return f"{problem.field}: {message}" if problem.field else message

@@ -1,4 +1,8 @@
-"""Writes to the terminal: tables that keep their ids whole, JSON, errors. No colours or wrapping when piped."""
+"""Writes to the terminal: tables that keep their ids whole, JSON, errors.
+
+A program that reads from a pipe gets plain lines: no colours, nothing wrapped or cut, no blanks at the ends; columns
+are as wide as what is in them.
+"""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,7 +16,7 @@ from rich.text import Text
 
 from pliant.core.lifecycle import JobState, TaskState
 
-_PIPED_WIDTH: Final = 10_000
+_PIPED_WIDTH: Final = 1_000_000
 """Nothing is wrapped or cut when a program reads it."""
 _GAP: Final = 2
 _LEAST_NAME: Final = 16
@@ -61,13 +65,20 @@ def say(text: str, *, style: str | None = None, stderr: bool = False) -> None:
 
 
 def show(what: RenderableType) -> None:
-    """Print something that rich can draw."""
-    console().print(what)
+    """Print something that rich can draw; into a pipe without the blanks that fill its lines."""
+    screen = console()
+    if screen.file.isatty():
+        screen.print(what)
+        return
+    with screen.capture() as captured:
+        screen.print(what)
+    drawn = captured.get().removesuffix("\n").split("\n")
+    screen.file.write("".join(f"{line.rstrip()}\n" for line in drawn))
 
 
 def table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str | Text]], *, width: int | None = None) -> Table:
     """Return a table without borders for a terminal of this width (of our own, if none is given)."""
-    cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    cells = [[_cell(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows]
     widths = [max([len(c.title), *(row[i].cell_len for row in cells)]) for i, c in enumerate(columns)]
     kept = _fit(columns, widths, console().width if width is None else width)
     drawn = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_edge=False)
@@ -82,6 +93,13 @@ def table(columns: Sequence[TableColumn], rows: Iterable[Sequence[str | Text]], 
     for row in cells:
         drawn.add_row(*(row[i] for i in kept))
     return drawn
+
+
+def _cell(column: TableColumn, cell: str | Text) -> Text:
+    """Return what stands in a cell: of one line, where sentences do not go on in the next."""
+    if isinstance(cell, Text):
+        return cell
+    return Text(cell if column.wrap else " ".join(cell.splitlines()))
 
 
 def _fit(columns: Sequence[TableColumn], widths: Sequence[int], width: int) -> dict[int, int]:
@@ -145,6 +163,12 @@ def print_outcome(noun: Any, text: str, *, as_json: bool) -> None:
 def state_text(state: JobState | TaskState) -> Text:
     """Return a state in its colour."""
     return Text(state.value, style=STATE_STYLES.get(state, ""))
+
+
+def say_notes(notes: Iterable[str]) -> None:
+    """Say what somebody should know, beside what was asked for."""
+    for note in notes:
+        say(f"note: {note}", stderr=True)
 
 
 def print_json(noun: Any) -> None:

@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 
 import typer
 
+from pliant.api.faults import near_name
 from pliant.api.trust import Trust
+from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
 from pliant.client.http.credentials import Credentials, Login, same_url
 from pliant.client.http.home import SERVER_FILE, ServerRecord, read_record, read_token
 from pliant.client.http.pages import pages
-from pliant.core.errors import Conflict, NotFound, PliantError, Unauthorized, Unavailable
+from pliant.core.errors import Conflict, NotFound, Unauthorized, Unavailable
 from pliant.core.job import Job
 from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
 
@@ -23,26 +25,6 @@ UNFINISHED: Final = tuple(state for state in JobState if not is_final(JOB_LIFECY
 
 _ID: Final = re.compile(r"(job-)?(\d+)")
 _PAGE: Final = 1000
-_COMPLETION_TIMEOUT_S: Final = 1.0
-_NUM_COMPLETIONS: Final = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What stands before the verb, or in the environment."""
-
-    home: Path
-    url: str | None
-    token: str | None
-    ca: Path | None = None
-    """The certificate to know the server by."""
-
-
-def settings_of(context: typer.Context) -> Settings:
-    """Return the settings that the root command left."""
-    settings = context.obj
-    assert isinstance(settings, Settings)
-    return settings
 
 
 def open_client(context: typer.Context) -> Client:
@@ -76,6 +58,8 @@ class Server:
     """The one that runs for the home folder."""
     login: Login | None
     """The one that is stored for it."""
+    public_url: str
+    """Where people on other machines reach it, as far as is known here."""
 
 
 def server_of(settings: Settings) -> Server:
@@ -95,7 +79,8 @@ def server_of(settings: Settings) -> Server:
         trust = ours.trust
     elif login is not None:
         trust = login.trust
-    return Server(url=url, trust=trust, is_ours=ours is not None, login=login)
+    public_url = ours.public_url if ours is not None and ours.public_url is not None else url
+    return Server(url=url, trust=trust, is_ours=ours is not None, login=login, public_url=public_url)
 
 
 def find_record(home: Path, file: str = SERVER_FILE) -> ServerRecord | None:
@@ -154,25 +139,14 @@ def job_id_of(client: Client, text: str) -> str:
     """
     if match := _ID.fullmatch(text):
         return f"job-{int(match[2])}"
-    named = [job for job in all_jobs(client, ended=True) if job.spec.name == text]
+    every = all_jobs(client, ended=True)
+    named = [job for job in every if job.spec.name == text]
     unfinished = [job for job in named if not job.ended]
     if len(named) == 1 or len(unfinished) == 1:
         return (unfinished or named)[0].id
     if not named:
-        raise NotFound(f"no job is called {text!r}; `pliant ps --all` lists all jobs")
+        near = near_name(text, [job.spec.name for job in every])
+        meant = "" if near is None else f" is {near!r} meant?"
+        raise NotFound(f"no job is called {text!r};{meant or ' `pliant ps --all` lists all jobs'}")
     ids = ", ".join(job.id for job in named[:8]) + (" and more" if len(named) > 8 else "")
     raise Conflict(f"{len(named)} jobs are called {text!r}: {ids}; give one of these ids")
-
-
-def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return the jobs that could be meant, newest first, for the shell's completion; none if no server answers."""
-    given = context.find_root().params
-    settings = Settings(
-        home=Path(given["home"]).expanduser(), url=given.get("url"), token=given.get("token"), ca=given.get("ca")
-    )
-    try:
-        with client_of(settings, timeout_s=_COMPLETION_TIMEOUT_S) as client:
-            jobs = client.jobs(limit=_NUM_COMPLETIONS).jobs
-    except PliantError:
-        return []
-    return [(job.id, f"{job.spec.name} ({job.state.value})") for job in jobs if job.id.startswith(incomplete)]

@@ -1,7 +1,7 @@
 """The client: one method per route of the REST API, nouns in and nouns out, errors as `pliant.core.errors`."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -20,6 +20,8 @@ from pliant.api.jobs import (
     JobRequest,
     LogFile,
     MetricPage,
+    NotedJob,
+    ResultFiles,
     ShareRequest,
     ShareView,
     UsagePage,
@@ -40,9 +42,10 @@ from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
+from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
 from pliant.core.errors import InvalidInput, Problem, Unavailable
 from pliant.core.event import Event
-from pliant.core.job import Job
+from pliant.core.job import Job, Metric
 from pliant.core.lifecycle import JobState
 from pliant.core.upkeep import Sweep
 
@@ -52,6 +55,8 @@ _UPLOAD_TIMEOUT_S: Final = 300.0
 _MAX_EVENTS: Final = 10_000
 
 _JOB: Final = TypeAdapter(Job)
+_NOTED_JOB: Final = TypeAdapter(NotedJob)
+_RESULT_FILES: Final = TypeAdapter(ResultFiles)
 _JOB_PAGE: Final = TypeAdapter(JobPage)
 _JOB_DETAIL: Final = TypeAdapter(JobDetail)
 _WHY: Final = TypeAdapter(Why)
@@ -127,8 +132,11 @@ class Client:
     ) -> None:
         self.close()
 
-    def submit(self, code: Path, request: JobRequest) -> Job:
-        """Pack a folder or a single file, upload it and submit a job that runs `request.script` in it."""
+    def submit(self, code: Path, request: JobRequest) -> NotedJob:
+        """Pack a folder or a single file, upload it and submit a job that runs `request.script` in it.
+
+        Its `notes` say what its owner should know of it.
+        """
         with tempfile.TemporaryFile() as archive:
             names = pack(code, archive, also=beside(code, request.environment))
             if request.script not in names:
@@ -141,7 +149,7 @@ class Client:
                 files={"code": ("code.tar.gz", archive, "application/gzip")},
                 timeout_s=max(_UPLOAD_TIMEOUT_S, self._connection.timeout_s),
             )
-        return parse(_JOB, response)
+        return parse(_NOTED_JOB, response)
 
     def jobs(self, *, states: Sequence[JobState] = (), before: str | None = None, limit: int = 100) -> JobPage:
         """Return jobs, newest first."""
@@ -152,13 +160,29 @@ class Client:
         """Return a job with its tasks and generations."""
         return self._connection.get(_JOB_DETAIL, _path(job_id))
 
-    def change(self, job_id: str, patch: JobPatch) -> Job:
+    def change(self, job_id: str, patch: JobPatch) -> NotedJob:
         """Change the priority, minimum, maximum or queue of a job that waits or runs."""
-        return parse(_JOB, self._connection.send("PATCH", _path(job_id), patch))
+        return parse(_NOTED_JOB, self._connection.send("PATCH", _path(job_id), patch))
 
-    def stop(self, job_id: str) -> Job:
-        """Ask a job to leave its slots at the next step boundary and end."""
-        return parse(_JOB, self._connection.call("POST", f"{_path(job_id)}/stop"))
+    def stop(self, job_id: str, *, now: bool = False) -> Job:
+        """Ask a job to leave its slots at the next step boundary and end; or end it at once, without what it did since.
+
+        Raises:
+            Conflict: it has ended.
+        """
+        return parse(_JOB, self._connection.call("POST", f"{_path(job_id)}/stop", params={"now": now}))
+
+    def stacks(self, job_id: str, *, timeout_s: float = 5.0) -> tuple[TaskStacks, ...]:
+        """Return where the threads of every task of a job are; of one that does not answer in time nothing is known.
+
+        Raises:
+            Conflict: it has ended or has no process; or somebody asked a moment ago.
+        """
+        return fetch_stacks(self._connection, job_id, timeout_s=timeout_s)
+
+    def recorded_stacks(self, job_id: str) -> tuple[TaskStacks, ...]:
+        """Return the newest recorded stacks of every task of a job: it was stuck, or somebody asked."""
+        return recorded_stacks(self._all_events(job_id))
 
     def why(self, job_id: str) -> Why:
         """Return why a job has the slots it has."""
@@ -190,6 +214,12 @@ class Client:
         """
         start = self._last_seq() if after is None else after
         return stream_events(self._connection, after=start, job_id=job_id)
+
+    def _all_events(self, job_id: str) -> list[Event]:
+        found: list[Event] = []
+        while (page := self.events(after=found[-1].seq if found else 0, job_id=job_id)).events:
+            found += page.events
+        return found
 
     def _last_seq(self) -> int:
         last = 0
@@ -251,6 +281,13 @@ class Client:
         params: Params = {"after_step": after_step, "name": list(names)}
         return self._connection.get(_METRIC_PAGE, f"{_path(job_id)}/metrics", params)
 
+    def series(self, job_id: str, name: str) -> Iterator[Metric]:
+        """Yield all points of one series of a job, in order of step."""
+        after = -1
+        while points := self.metrics(job_id, names=[name], after_step=after).points:
+            yield from points
+            after = points[-1].step
+
     def usage(self, *, since: float = 0.0, job_id: str | None = None) -> UsagePage:
         """Return how many slots jobs held over time."""
         return self._connection.get(_USAGE_PAGE, "/usage", {"since": since, "job_id": job_id})
@@ -280,9 +317,16 @@ class Client:
         log = LogFile(task_id=task_id, stream=stream, num_bytes=0)
         return read_log(self._connection, log, job_id, tail=tail, follow=follow, offset=offset)
 
-    def result(self, job_id: str, to: Path) -> Path:
-        """Fetch the results of a job (without its checkpoints) into the new or empty folder `to`."""
-        return fetch_result(self._connection, job_id, to)
+    def files(self, job_id: str) -> ResultFiles:
+        """Return the files of a job's results, without fetching them."""
+        return self._connection.get(_RESULT_FILES, f"{_path(job_id)}/files")
+
+    def result(self, job_id: str, to: Path, *, only: Sequence[str] = ()) -> Path:
+        """Fetch the results of a job (without its checkpoints) into the new or empty folder `to`.
+
+        With `only`, those that one of these patterns fits, as in `.pliantignore`: `*.pt`, `model/`, `work/runs/`.
+        """
+        return fetch_result(self._connection, job_id, to, only)
 
     def shutdown(self) -> None:
         """Ask the server to drain its tasks and end; returns at once."""
@@ -296,14 +340,21 @@ class Client:
             return False
         return True
 
-    def wait(self, job_id: str, *, timeout_s: float, poll_s: float = 0.5) -> Job:
+    def wait(
+        self, job_id: str, *, timeout_s: float, poll_s: float = 0.5, on_poll: Callable[[Job], None] | None = None
+    ) -> Job:
         """Wait until a job has ended and return it. A server that restarts meanwhile does not matter.
+
+        Args:
+            on_poll: gets the job every time that we have looked.
 
         Raises:
             TimeoutError: it has not ended after `timeout_s`.
         """
         for detail in observe(lambda: self.job(job_id), timeout_s=timeout_s, poll_s=poll_s):
             job = detail.job
+            if on_poll is not None:
+                on_poll(job)
             if job.ended:
                 return job
         raise TimeoutError(f"{job_id} has not ended after {timeout_s:g} s; it is {job.state.value}")

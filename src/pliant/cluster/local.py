@@ -22,6 +22,7 @@ from pliant.cluster.agent.messages import (
     FromAgent,
     Kill,
     NodeFound,
+    Noted,
     Observed,
     Readiness,
     ResendExits,
@@ -30,13 +31,14 @@ from pliant.cluster.agent.messages import (
     Start,
     UpToDate,
     UseAddress,
+    WriteStacks,
 )
 from pliant.cluster.agent.orders import check
 from pliant.cluster.channel import Channel
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import Address, LiveTask, Observation, StartOrder, TaskExit
+from pliant.core.ports import Address, LiveTask, Observation, StartOrder, TaskExit, TaskNote
 from pliant.isolation.users import refusal
 
 _BEGIN_S: Final = 30.0
@@ -72,6 +74,7 @@ class LocalCluster:
         self._exits: dict[TaskId, TaskExit] = {}
         """Those that no listener has been called with."""
         self._listener: Callable[[TaskExit], None] | None = None
+        self._note_to: Callable[[TaskNote], None] = lambda _note: None
         self._closed = ""
         channel.open(self._take)
         if not self._up_to_date.wait(_BEGIN_S) or self._node is None:
@@ -115,9 +118,14 @@ class LocalCluster:
     def kill(self, task_id: TaskId) -> None:
         self._channel.send(Kill(task_id=task_id))
 
-    def watch(self, listener: Callable[[TaskExit], None]) -> None:
+    def show_stacks(self, task_id: TaskId) -> None:
+        self._channel.send(WriteStacks(task_id=task_id))
+
+    def watch(
+        self, listener: Callable[[TaskExit], None], note: Callable[[TaskNote], None] = lambda _note: None
+    ) -> None:
         with self._lock:
-            self._listener = listener
+            self._listener, self._note_to = listener, note
         self._channel.send(ResendExits())  # so that the channel's thread calls the listener with those that wait
 
     def retain(self, job_ids: Collection[JobId]) -> None:
@@ -157,6 +165,8 @@ class LocalCluster:
         """Take in what the agent has sent; None: it is gone."""
         if isinstance(message, Exited):
             self._take_exit(message.exit)
+        elif isinstance(message, Noted):
+            self._note_to(message.note)
         elif isinstance(message, Alive):
             with self._lock:
                 self._alive, self._alive_at = message, self._monotonic()

@@ -64,6 +64,16 @@ def send_signal(pidfd: int, number: int) -> None:
         signal.pidfd_send_signal(pidfd, number)
 
 
+def catches(pid: int, number: int) -> bool:
+    """Tell whether a process has a handler of its own for a signal, which would end it otherwise."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    caught = next((int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:")), 0)
+    return bool(caught >> (number - 1) & 1)
+
+
 def sweep_session(session_id: int) -> None:
     """End by SIGKILL all that is left of a session whose leader has ended; does nothing while the leader lives.
 

@@ -73,6 +73,11 @@ class JobFolders:
         return UntrustedPath(self.root, "code")
 
     @property
+    def submitted(self) -> UntrustedPath:
+        """Notes of the code as it was submitted; without walls tasks of the server's user could write to them, too."""
+        return UntrustedPath(self.root, "submitted")
+
+    @property
     def result(self) -> UntrustedPath:
         return UntrustedPath(self.root, "result")
 
@@ -95,6 +100,11 @@ class JobFolders:
     @property
     def logs(self) -> UntrustedPath:
         return self.result / "log"
+
+    @property
+    def logs_removed(self) -> Path:
+        """Says when and why a clean-up removed the logs, in words; ours."""
+        return self.root / "logs-removed"
 
     def log(self, task_id: TaskId, node_id: NodeId) -> UntrustedPath:
         """Return LOG_DIR of one task."""

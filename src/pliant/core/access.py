@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from annotated_types import Len, MaxLen
 
-from pliant.core.input import Input, Pattern
+from pliant.core.input import NO_NUL, Input
 from pliant.core.job import JobId
 from pliant.core.registry import MAX_NAME
 
@@ -65,7 +65,7 @@ ALLOWED: Final[Mapping[Role, frozenset[Permission]]] = {
 EVERYBODY: Final = "*"
 """In a list of those something is shared with: all who can log on."""
 
-SharedWith = Annotated[tuple[Annotated[str, Input(Len(1, MAX_NAME), Pattern(r"^[^\x00]*$"))], ...], Input(MaxLen(1000))]
+SharedWith = Annotated[tuple[Annotated[str, Input(Len(1, MAX_NAME), NO_NUL)], ...], Input(MaxLen(1000))]
 """Names of users, and `EVERYBODY`."""
 
 

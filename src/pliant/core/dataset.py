@@ -13,7 +13,7 @@ from annotated_types import Ge, Le, Len, Lt, MaxLen
 
 from pliant.core.access import SharedWith, VisibleJobs
 from pliant.core.errors import Problem
-from pliant.core.input import FINITE, PLAIN_TEXT, Input, Pattern
+from pliant.core.input import FINITE, NO_NUL, PLAIN_TEXT, Input, Pattern
 from pliant.core.registry import CatalogName, Owned
 
 Kind = Literal["any", "images", "csv"]
@@ -27,7 +27,7 @@ MAX_SIDE: Final = 8192
 
 Percent = Annotated[float, Input(Ge(0), Lt(100), FINITE)]
 Pixels = Annotated[int, Input(Ge(1), Le(MAX_SIDE))]
-Sha256 = Annotated[str, Input(Pattern(r"^[0-9a-f]{64}$"))]
+Sha256 = Annotated[str, Input(Pattern(r"^[0-9a-f]{64}$", "64 digits of 0-9 and a-f"))]
 
 
 class DatasetState(StrEnum):
@@ -145,9 +145,11 @@ class CsvRule:
 class SourceSettings:
     """Where people say that the data come from: exactly one of `path` and `upload_id`."""
 
-    path: Annotated[str, Input(Len(1, 3000), Pattern(r"^[^\x00]+$"))] | None = None
+    path: Annotated[str, Input(Len(1, 3000), NO_NUL)] | None = None
     """Below the server's data root. Of kind `any` a folder is used where it lies, all else is imported."""
-    upload_id: Annotated[str, Input(Pattern(r"^[0-9a-f]{32}$"))] | None = None
+    upload_id: (
+        Annotated[str, Input(Pattern(r"^[0-9a-f]{32}$", "the id of an upload, 32 digits of 0-9 and a-f"))] | None
+    ) = None
     """A complete upload: a tar, tar.gz or zip, or a CSV file."""
     sha256: Sha256 | None = None
     """What the upload as a whole must have, in hex."""
@@ -206,7 +208,7 @@ class UploadSettings:
     num_bytes: Annotated[int, Input(Ge(1), Le(2**53))]  # all of them
     sha256: Sha256 | None = None
     """Of all of them, in hex; checked when they are imported."""
-    fingerprint: Annotated[str, Input(MaxLen(200), Pattern(r"^[^\x00]*$"))] = ""
+    fingerprint: Annotated[str, Input(MaxLen(200), NO_NUL)] = ""
     """Whatever the client knows an upload again by."""
 
 

@@ -22,6 +22,8 @@ class Pattern:
     """A text has to match this regular expression somewhere; `^` and `$` bind it to its ends."""
 
     regex: str
+    words: str
+    """What to give instead of what does not match, for people: they see no regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ def _read(value: str, allowed: str) -> str:
     return value
 
 
+NO_NUL: Final = Pattern(r"^[^\x00]*$", "a text without the character NUL")
 ONE_LINE: Final = Check(read_line)
 PLAIN_TEXT: Final = Check(read_text)
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, NewType
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen, MinLen
 
-from pliant.core.input import FINITE, ONE_LINE, Input, Pattern
+from pliant.core.errors import InvalidInput
+from pliant.core.input import FINITE, ONE_LINE, Check, Input, Pattern
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
 
 JobId = NewType("JobId", str)
@@ -21,28 +22,47 @@ DEFAULT_CHECKPOINT_EVERY_S = 600.0
 MAX_VIRTUAL_WORKERS = 4096
 MIN_DEFAULT_VIRTUAL_WORKERS = 8
 MIN_MEMORY_BYTES = 64 << 20
+DEFAULT_START_TIMEOUT_S = 600.0
 
 Mode = Literal["exact", "fast"]
 """What a person asks of the results: bitwise the same for any number of workers, or only the same in distribution."""
 Claim = Literal["exact", "statistical", "fast"]
 """What a training says of its results: what `exact` promises, what is left of it, or what `fast` promises."""
+OnStall = Literal["warn", "replace", "end"]
+"""What becomes of a training that is stuck: its owner is warned; or also what is stuck is replaced; or the job ends."""
 
 
 NumTasks = Annotated[int, Input(Ge(1), Le(MAX_VIRTUAL_WORKERS))]
 SlotsPerTask = Annotated[int, Input(Ge(1), Le(64))]
 Priority = Annotated[int, Input(Ge(1), Le(MAX_PRIORITY))]
 QueueName = Annotated[str, Input(Len(1, 60))]
+
+
+def _refuse_notebook(script: str) -> None:
+    if script.endswith(".ipynb"):
+        made = f"{script.removesuffix('.ipynb')}.py"
+        message = (
+            f"{script!r} is a notebook; `jupyter nbconvert --to script {script!r}` makes {made!r} of it: submit that"
+        )
+        raise InvalidInput.at("", message)
+
+
 _Path = Annotated[str, Input(Len(1, 4000))]
-_Variable = Annotated[str, Input(Pattern(r"^[A-Za-z_][A-Za-z0-9_]*$"))]
+_Variable = Annotated[
+    str, Input(Pattern(r"^[A-Za-z_][A-Za-z0-9_]*$", "a name of letters, digits and '_', no digit first"))
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings:
     """What people say of a training. A field that is added here is one of the REST body and of `submit`, too."""
 
-    name: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f/]+$"), ONE_LINE)] | None = None
+    name: (
+        Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f/]+$", "one line of text without '/'"), ONE_LINE)]
+        | None
+    ) = None
     """For people; the script's name if left out."""
-    script: Annotated[str, Input(Len(1, 400), ONE_LINE)]
+    script: Annotated[str, Input(Len(1, 400), ONE_LINE, Check(_refuse_notebook))]
     """The Python file to run, relative to the code folder."""
     args: Annotated[tuple[str, ...], Input(MaxLen(1000))] = ()
     """Passed to the script as they are."""
@@ -59,7 +79,9 @@ class JobSettings:
     """V: the global batch is cut into V parts whatever the size. If left out: 8, or the maximum if that is larger."""
     python: Annotated[str, Input(MinLen(1))] | None = None
     """Another Python interpreter, with Pliant installed in its environment."""
-    environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$"), ONE_LINE)] | None = None
+    environment: (
+        Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$", "one line of text"), ONE_LINE)] | None
+    ) = None
     """A registered environment's name, the whole path of a virtual environment, `conda:NAME` or `conda:/path`, or
     `requirements:FILE` (in the code folder; built once). The job takes no slot before it is ready."""
     env: Mapping[_Variable, str] = field(default_factory=dict)
@@ -84,8 +106,19 @@ class JobSettings:
     """Start a fixed job again so many times after one of its processes failed or was lost."""
     memory_bytes: Annotated[int, Input(Ge(MIN_MEMORY_BYTES), Le(2**50))] | None = None
     """End a task that uses more memory than this, with all that it has started; about 300 MB go to torch itself."""
-    start_timeout_s: Annotated[float, Input(Gt(0))] = 600.0
-    """Fail the job when a task runs this long without starting to train."""
+    start_timeout_s: Annotated[float, Input(Gt(0), FINITE)] = DEFAULT_START_TIMEOUT_S
+    """Fail the job when a task runs this long without building its `Run`; the first step may take as long again."""
+    stall_after_s: Annotated[float, Input(Ge(0), FINITE)] | None = None
+    """Take the training for stuck after so many seconds without a step; 0: never. If left out: 20 times what is usual,
+    30 s at least."""
+    on_stall: OnStall = "warn"
+    """When it is stuck: `warn` says so and where its code is, `replace` also replaces the tasks that are stuck, `end`
+    lets the job fail."""
+    time_limit_s: Annotated[float, Input(Gt(0), FINITE)] | None = None
+    """Stop the job, at a step boundary, when it has held slots for so many seconds."""
+    metrics_every: Annotated[int, Input(Ge(1), Le(1_000_000))] | None = None
+    """Record the loss and metrics of every so many steps as they are. If left out: means over the steps of a quarter of
+    a second."""
     audit: bool = False
     """Keep, beside the results, which samples every step used."""
 

@@ -203,6 +203,19 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stacks:
+    """Where my threads are, because the server asked; it takes one answer for each time that it asked."""
+
+    text: str
+    """The stacks of all threads, as Python shows them, the main one first."""
+    at: str
+    """The main thread's innermost line in the script's folder, such as `train.py:12 in load`; else its innermost."""
+    waits: bool
+    """My main thread waits for other tasks."""
+    kind: Literal["stacks"] = "stacks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
     """I live: sent when nothing else was sent for a quarter of the lease. The server stores nothing of it."""
 
@@ -226,6 +239,7 @@ FromTask = (
     | Finished
     | Failed
     | Note
+    | Stacks
     | Pulse
 )
 
@@ -265,7 +279,14 @@ class Dismiss:
     kind: Literal["dismiss"] = "dismiss"
 
 
-ToTask = Form | Abandon | Dismiss
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowStacks:
+    """Tell where your threads are."""
+
+    kind: Literal["show_stacks"] = "show_stacks"
+
+
+ToTask = Form | Abandon | Dismiss | ShowStacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,22 +8,24 @@ from annotated_types import Len, MaxLen
 
 from pliant.core.access import SharedWith
 from pliant.core.hyperparameters import ENGINES, Engine, Hyperparameters
-from pliant.core.input import ONE_LINE, Input, Pattern
+from pliant.core.input import NO_NUL, ONE_LINE, Input, Pattern
 from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NumTasks, Priority, QueueName, SlotsPerTask
 from pliant.core.parameter import MAX_PARAMETERS, Parameter, ParameterName, Text, Value
 
 ModelName = Annotated[
     str,
     Input(
-        Pattern(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$"),
+        Pattern(
+            r"^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$",
+            "letters, digits, '.', '_' and '-', 50 at most, a letter or digit first",
+        ),
         doc="Of letters, digits, '.', '_' and '-', 50 at most, beginning with a letter or digit.",
     ),
 ]
 """The name of a model, a template or a training."""
 _SharedWith = Annotated[SharedWith, Input(doc="Names of users; `*` is everybody.")]
-_NO_NUL = Pattern(r"^[^\x00]+$")
 _NO_MORE = Input(none="`null`: none any more.")
-_Place = Annotated[str, Input(Len(1, 4000), _NO_NUL)]
+_Place = Annotated[str, Input(Len(1, 4000), NO_NUL)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,11 @@ class TemplateSettings:
     """For people, and for programs that list frameworks."""
     main_file: Annotated[str, Input(Len(1, 400), ONE_LINE)] = "main.py"
     """The Python file to run, relative to the folder."""
+    elastic_file: Annotated[
+        Annotated[str, Input(Len(1, 400), ONE_LINE)] | None,
+        Input(none="`null`: `elastic-main.py` if the folder has that, else the main file."),
+    ] = None
+    """The file to run with the engine `elastic`."""
     description: Text = ""
     parameters: Annotated[tuple[Parameter, ...], Input(MaxLen(MAX_PARAMETERS))] = ()
     engines: Annotated[tuple[Engine, ...], Input(Len(1, len(ENGINES)))] = ENGINES
@@ -46,7 +53,7 @@ class TemplateSettings:
 class TrainingSettings:
     """How a model is trained. A field that is added here is one of the REST bodies and of the commands, too."""
 
-    dataset: Annotated[Annotated[str, Input(Len(1, 200), _NO_NUL)] | None, _NO_MORE] = None
+    dataset: Annotated[Annotated[str, Input(Len(1, 200), NO_NUL)] | None, _NO_MORE] = None
     """The name of a data set."""
     data_dir: Annotated[_Place | None, _NO_MORE] = None
     """Instead of a data set: the whole path of a folder on the server's machine."""
@@ -59,7 +66,7 @@ class TrainingSettings:
     """The most tasks of an elastic training, the number of processes of a distributed one; 1 with engine `single`."""
     slots_per_worker: SlotsPerTask = 1
     priority: Priority = DEFAULT_PRIORITY
-    queue: Annotated[QueueName, Input(_NO_NUL)] = DEFAULT_QUEUE
+    queue: Annotated[QueueName, Input(NO_NUL)] = DEFAULT_QUEUE
     environment: Annotated[_Place | None, _NO_MORE] = None
     """The name of an environment."""
 
@@ -80,7 +87,7 @@ class WeightsSource:
     training: ModelName | None = None
     """Of the same model, or of `model`."""
     model: ModelName | None = None
-    job: Annotated[str, Input(Pattern(r"^job-[0-9]{1,18}$"))] | None = None
+    job: Annotated[str, Input(Pattern(r"^job-[0-9]{1,18}$", "a job's id, such as job-3"))] | None = None
     """Such as `job-3`."""
 
 

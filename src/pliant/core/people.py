@@ -25,7 +25,9 @@ Password = Annotated[str, Input(Len(MIN_PASSWORD, MAX_PASSWORD))]
 class UserSettings:
     """What people say of a user. A field that is added here is one of REST and of the commands, too."""
 
-    name: Annotated[str, Input(Pattern(USER_NAME))]
+    name: Annotated[
+        str, Input(Pattern(USER_NAME, "small letters, digits, '.', '_' and '-', 60 at most, a letter first"))
+    ]
     role: Role
 
 
@@ -33,7 +35,7 @@ class UserSettings:
 class TokenSettings:
     """What people say of a personal token."""
 
-    label: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f\x7f]+$"), ONE_LINE)]
+    label: Annotated[str, Input(Len(1, 120), Pattern(r"^[^\x00-\x1f\x7f]+$", "one line of text"), ONE_LINE)]
     """What it is for."""
     scopes: Annotated[frozenset[Permission], Input(MinLen(1))] | None = None
     """What it may be used for; if left out, all that its owner's role allows."""

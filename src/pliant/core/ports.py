@@ -118,13 +118,22 @@ class TaskExit:
     facts: ExitFacts = ExitFacts()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskNote:
+    """Something that the owner of a task is to know of it."""
+
+    task_id: TaskId
+    words: str
+    """They follow the task's name."""
+
+
 class Cluster(Protocol):
     """Starts and stops processes on slots; knows no gradients.
 
-    Laws: `start` of a task id that lives, or lived, does nothing. `drain` and `kill` of one that does not live do
-    nothing. Every started task produces exactly one `TaskExit`, also if it could not be started. After its exit
-    was reported a task is not observed. The exit tells what the task left behind (`ExitFacts`), also if it ended while
-    nobody watched. No call blocks longer than it takes to write to a socket.
+    Laws: `start` of a task id that lives, or lived, does nothing. `drain`, `kill` and `show_stacks` of one that does
+    not live do nothing. Every started task produces exactly one `TaskExit`, also if it could not be started. After its
+    exit was reported a task is not observed. The exit tells what the task left behind (`ExitFacts`), also if it ended
+    while nobody watched. No call blocks longer than it takes to write to a socket.
     """
 
     def observe(self) -> Observation: ...
@@ -159,8 +168,14 @@ class Cluster(Protocol):
         """End the process and everything in its session at once (SIGKILL)."""
         ...
 
-    def watch(self, listener: Callable[[TaskExit], None]) -> None:
-        """Call `listener` once for every exit from now on, from a thread of the cluster's own."""
+    def show_stacks(self, task_id: TaskId) -> None:
+        """Make the process write the stacks of its threads to its stderr, if it is made for that; else do nothing."""
+        ...
+
+    def watch(
+        self, listener: Callable[[TaskExit], None], note: Callable[[TaskNote], None] = lambda _note: None
+    ) -> None:
+        """Call `listener` once for every exit, and `note` for every note, from a thread of the cluster's own."""
         ...
 
     def retain(self, job_ids: Collection[JobId]) -> None:

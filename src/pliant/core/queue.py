@@ -1,6 +1,6 @@
 """Resource groups (named sets of slots) and the queues over them that jobs wait in; what of a host a group has."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
@@ -13,10 +13,19 @@ from pliant.core.plan import NodeView, PolicyName
 
 DEFAULT_GROUP: Final = "all"
 MAX_WEIGHT: Final = 10_000
+_NUM_NAMED: Final = 3
 
-Name = Annotated[str, Input(Len(1, 60), Pattern(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"))]
+Name = Annotated[
+    str,
+    Input(
+        Len(1, 60),
+        Pattern(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", "letters, digits, '.', '_' and '-', a letter or digit first"),
+    ),
+]
 Description = Annotated[str, Input(MaxLen(500), PLAIN_TEXT)]
-SystemUser = Annotated[str, Input(Len(1, 32), Pattern(r"^[A-Za-z_][A-Za-z0-9._-]*\$?$"))]
+SystemUser = Annotated[
+    str, Input(Len(1, 32), Pattern(r"^[A-Za-z_][A-Za-z0-9._-]*\$?$", "the name of a user of the system"))
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,13 @@ class Hosts:
         if self.names is not None:
             return node.id in self.names
         return all(node.labels.get(name) == value for name, value in (self.labels or {}).items())
+
+    @property
+    def condition(self) -> str:
+        """What a host has to be, in words."""
+        if self.names is not None:
+            return f"is called {' or '.join(self.names) or 'nothing'}"
+        return f"carries {' and '.join(f'{name}={value}' for name, value in (self.labels or {}).items())}"
 
 
 def _check_slots(value: int | str | None) -> None:
@@ -84,6 +100,23 @@ class ResourceGroup(GroupSettings):
             if (num := min(num, len(node.slots))) > 0:
                 found[node.id] = num
         return found
+
+    def lack(self, nodes: Sequence[NodeView]) -> str:
+        """Return why it has no slot of these hosts, in words; empty if it has some."""
+        if self.slots_of(nodes):
+            return ""
+        if not nodes:
+            return "there are no hosts yet"
+        included = [node for node in nodes if self.hosts.include(node)]
+        if not included:
+            there = ", ".join(node.id for node in nodes[:_NUM_NAMED]) + ", …" * (len(nodes) > _NUM_NAMED)
+            return f"no host here {self.hosts.condition}; there {'is' if len(nodes) == 1 else 'are'} {there}"
+        what = "all" if self.slots_per_host is None else self.slots_per_host
+        shown = [
+            f"{node.id} has {len(node.slots)} slots, {node.num_gpus} GPUs and {node.num_cpus} CPUs"
+            for node in included[:_NUM_NAMED]
+        ]
+        return f"slots per host are `{what}`, which is 0 here: {'; '.join(shown)}"
 
 
 @dataclass(frozen=True, kw_only=True)

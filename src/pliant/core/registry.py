@@ -10,7 +10,9 @@ MAX_NAME = 200
 """Characters of a name."""
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of what people keep in the catalog."""
-CatalogName = Annotated[str, Input(Pattern(NAME))]
+CatalogName = Annotated[
+    str, Input(Pattern(NAME, "letters, digits, '.', '_' and '-', 100 at most, a letter or digit first"))
+]
 NAMED_BY_PEOPLE: Final = frozenset(
     {"dataset", "environment", "model", "queue", "resource_group", "template", "training", "user"}
 )

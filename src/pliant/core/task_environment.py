@@ -7,9 +7,12 @@ knows no paths. A value of None, "" or False has no variable; a part that does n
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, JobId, Mode, TaskId
+from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, MIN_DEFAULT_VIRTUAL_WORKERS, JobId, Mode, TaskId
+
+STACKS_SIGNAL: Final = 47
+"""A real-time signal that libraries do not use: a task without a control link writes its stacks to its stderr then."""
 
 
 class Variable:
@@ -83,7 +86,7 @@ class TaskFolders(Variables):
     """Where its job's files are; the names are IBM's."""
 
     code: Annotated[str | None, Variable("DLI_WORK_DIR")] = None
-    """The submitted code; where the task is started."""
+    """The submitted code; where the task is started. What is written here is a result, too."""
     result: Annotated[str | None, Variable("RESULT_DIR")] = None
     """What is put here is the job's result."""
     log: Annotated[str | None, Variable("LOG_DIR")] = None
@@ -142,6 +145,8 @@ class ElasticTask(Variables):
     """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
     lease_s: Annotated[float | None, Variable("PLIANT_LEASE_S")] = None
     """The server takes it for hung after so many seconds of silence; absent: nobody minds."""
+    metrics_every: Annotated[int | None, Variable("PLIANT_METRICS_EVERY")] = None
+    """Record the loss and metrics of every so many steps; absent: means over the steps of a quarter of a second."""
     audit: Annotated[bool, Variable("PLIANT_AUDIT")] = False
     """`1`: keep which samples every step used; or absent."""
     resume_from: Annotated[str | None, Variable("PLIANT_RESUME_FROM")] = None
@@ -152,6 +157,16 @@ class ElasticTask(Variables):
     """The certificate that it knows the server by; absent without TLS."""
     server_name: Annotated[str | None, Variable("PLIANT_SERVER_NAME")] = None
     """The name that stands in that certificate, if it is not the URL's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoneTask(Variables):
+    """What a script may be told that runs without a server; what is left out is what a submitted job has, too."""
+
+    virtual_workers: Annotated[int, Variable("PLIANT_VIRTUAL_WORKERS")] = MIN_DEFAULT_VIRTUAL_WORKERS
+    """V: the parts of the global batch."""
+    mode: Annotated[Mode, Variable("PLIANT_MODE")] = "exact"
+    """`exact` or `fast`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,8 @@ class Rule:
     max_age_s: float | None = None
     """Seconds since the end of the job, or since the entry was written."""
     max_bytes: int | None = None
-    """Of all jobs together; the things of the jobs that ended first go first."""
+    """Of all jobs together; the things of the jobs that ended first go first. But the logs of a job that alone hold
+    more than half of it go before others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@
 The environment that it reads is listed in docs/task-environment.md.
 """
 
+import faulthandler
 import os
 import runpy
 import signal
@@ -17,7 +18,7 @@ from types import FrameType
 
 from pliant.api.trust import Trust
 from pliant.core.link import Failed, FromTask
-from pliant.core.task_environment import FixedTask, TaskEnvironment, TaskNode
+from pliant.core.task_environment import STACKS_SIGNAL, FixedTask, TaskEnvironment, TaskNode
 from pliant.entry.output import survive_full_disk
 from pliant.files import step_file
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
@@ -31,6 +32,7 @@ from pliant.train.state.step_file import StepFile
 
 GOODBYE_S = 15.0
 """A task that has ended waits this long for a server that is away, to tell it how."""
+_TERMINATED = "SIGTERM before training began"
 _LOCKING = frozenset(function.__code__.co_filename for function in (Link.send, TaskMembership.deliver))
 """Files whose code takes locks in the main thread."""
 
@@ -100,6 +102,7 @@ def _train_context(environment: TaskEnvironment, node: TaskNode, membership: Tas
         memory_dir=_path(node.memory_dir),
         result_dir=_path(environment.folders.result),
         log_dir=_path(environment.folders.log),
+        metrics_every=training.metrics_every,
         audit=training.audit,
     )
 
@@ -108,8 +111,8 @@ def _leave_on_sigterm(membership: TaskMembership) -> None:
     def leave(_signal: int, frame: FrameType | None) -> None:
         if membership.is_training:
             threading.Thread(target=membership.ask_to_leave, args=("SIGTERM",), daemon=True).start()
-        elif membership.give_up(reason := "SIGTERM before training began") and not _may_hold_a_lock(frame):
-            raise Departed(reason)
+        elif membership.give_up(_TERMINATED) and not _may_hold_a_lock(frame):
+            raise Departed(_TERMINATED)
 
     signal.signal(signal.SIGTERM, leave)
 
@@ -133,6 +136,8 @@ def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
         for close in context.closers:
             close()
     except Departed as departed:
+        if departed.reason == _TERMINATED:  # if the server has not asked for it, the exit code does not mean "done"
+            context.membership.ask_to_leave(departed.reason)
         print(f"pliant: left the job: {departed.reason}", file=sys.stderr)
         return 0
     except SystemExit as ended:
@@ -142,7 +147,7 @@ def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
         text = "".join(_of_the_user(error, script).format())
         step = step_file.read(log_dir)
-        context.membership.send(Failed(error=_last_line(error), traceback=text, step=step))
+        context.membership.send(Failed(error=in_a_line(error), traceback=text, step=step))
         print(text, file=sys.stderr, end="")
         return 1
     return 0
@@ -151,6 +156,7 @@ def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
 def _run_fixed(argv: Sequence[str]) -> int:
     """Run the script of a fixed job: it finds the others by itself, so there is neither a link nor a coordinator."""
     limit_threads(TaskNode.from_env(os.environ).num_threads)
+    faulthandler.register(STACKS_SIGNAL, file=2, all_threads=True)
     script = _enter(argv)
     try:
         runpy.run_path(str(script), run_name="__main__")
@@ -195,8 +201,11 @@ def _of_the_user(error: BaseException, script: Path) -> traceback.TracebackExcep
     return found
 
 
-def _last_line(error: BaseException) -> str:
-    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:1000]
+def in_a_line(error: BaseException) -> str:
+    """Return kind and message of an error; line breaks, and what a progress bar has left in it, are blanks."""
+    lines = "".join(traceback.format_exception_only(error)).strip().split("\n")
+    said = lines[-1:] if isinstance(error, SyntaxError) else lines  # before its last line stands where it is
+    return " ".join(" ".join(said).split())[:1000]
 
 
 if __name__ == "__main__":

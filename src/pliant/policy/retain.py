@@ -1,6 +1,7 @@
 """What is removed, and why: things of ended jobs by age first, then by size, those of the longest ended job first.
 
-Entries of the audit log go by age.
+The logs of a job that alone hold more than half of what all may hold go before those of others, which they would drive
+out. Entries of the audit log go by age.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ def removals(holdings: Iterable[Holding], rules: Sequence[Rule], now: float) -> 
     held = sorted((h for h in holdings if h.num_bytes > 0), key=lambda h: (h.ended_at, h.job_id, h.material))
     for material, rule in by_rule.items():
         mine = [holding for holding in held if holding.material is material]
+        mine.sort(key=lambda holding: not _drives_out_others(holding, rule))
         left = sum(holding.num_bytes for holding in mine)
         for holding in mine:
             why = _too_old(holding, rule, now) or _too_much(left, rule)
@@ -37,6 +39,12 @@ def forgotten_before(rules: Sequence[Rule], now: float) -> float:
     """Return the instant before which entries of the audit log are removed; 0 if all are kept."""
     ages_s = (rule.max_age_s for rule in rules if rule.material is Material.AUDIT)
     return max((now - age_s for age_s in ages_s if age_s is not None), default=0.0)
+
+
+def _drives_out_others(holding: Holding, rule: Rule) -> bool:
+    if rule.material is not Material.LOGS or rule.max_bytes is None:
+        return False
+    return holding.num_bytes > rule.max_bytes / 2
 
 
 def _too_old(holding: Holding, rule: Rule, now: float) -> str:

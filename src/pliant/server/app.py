@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -16,6 +18,7 @@ from pliant.api.link import LINK_PATH
 from pliant.core.errors import Unavailable
 from pliant.server.audit_upkeep import keep_audit
 from pliant.server.context import Context
+from pliant.server.manual import manual
 from pliant.server.middleware import problems
 from pliant.server.middleware.audit import LOG_ON, AuditTrail
 from pliant.server.middleware.authentication import SECURITY_SCHEMES, Authentication
@@ -112,6 +115,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         description=_DESCRIPTION,
         openapi_tags=_TAGS,
         lifespan=_lifespan,
+        docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
     )
@@ -123,6 +127,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         app.router.routes.extend(routes.router.routes)  # each is whole; including them would build every one again
     app.add_api_websocket_route(LINK_PATH, _link, dependencies=declare(Audience.TASK))
     _describe(app)
+    _add_manual(app)
     return app
 
 
@@ -162,6 +167,21 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
     unsubscribe()
+
+
+def _add_manual(app: FastAPI) -> None:
+    """Show the description of the routes as a page, which is made when somebody asks for it first."""
+    routes = Routes("", include_in_schema=False)
+
+    @cache
+    def page() -> str:
+        return manual(app.openapi())
+
+    @routes.get("/docs", Audience.EVERYBODY, response_class=HTMLResponse)
+    def docs() -> HTMLResponse:
+        return HTMLResponse(page())
+
+    app.router.routes.extend(routes.router.routes)
 
 
 def _describe(app: FastAPI) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from pliant.api.link import problems_of
+from pliant.api.faults import problems_of
 from pliant.core.errors import InvalidInput, Problem, TooLarge
 from pliant.files.archive import inspect
 from pliant.files.space import translate_disk_errors

@@ -3,9 +3,11 @@
 A task can put anything in the place of its log; what is no plain file of its own is read as an empty one.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from pliant.files.untrusted.gaps import Reading, read_piece
 from pliant.files.untrusted.opening import OpenFile, open_file
 from pliant.files.untrusted.path import UntrustedPath
 
@@ -14,12 +16,22 @@ MAX_TAIL_BYTES: Final = 256 << 20
 """So much of the end of a file is searched for line breaks: a file may have a petabyte and none."""
 
 
-def read_at(path: UntrustedPath, offset: int, limit: int = CHUNK) -> bytes:
-    """Return at most `limit` bytes at `offset`, 64 KiB at most; empty at the end."""
+def read_at(path: UntrustedPath, offset: int, limit: int = CHUNK) -> Reading:
+    """Return at most `limit` bytes at `offset`, 64 KiB at most, and where to go on; empty at the end.
+
+    In the place of a middle that was left out stands a line that says so.
+    """
     with suppress(OSError), open_file(path) as file:
-        if offset < file.num_bytes:
-            return file.read_at(offset, min(limit, CHUNK))
-    return b""
+        return read_piece(file, offset, min(limit, CHUNK))
+    return Reading(b"", offset)
+
+
+def read_whole(path: UntrustedPath, offset: int) -> Iterator[bytes]:
+    """Yield the text from an offset to where the file ends now."""
+    end = size_of(path)
+    while offset < end and (found := read_at(path, offset, end - offset)).text:
+        offset = found.next
+        yield found.text
 
 
 def size_of(path: UntrustedPath) -> int:

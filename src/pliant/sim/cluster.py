@@ -12,7 +12,16 @@ from typing import Any
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import MAX_STDERR_BYTES, Address, ExitFacts, LiveTask, Observation, StartOrder, TaskExit
+from pliant.core.ports import (
+    MAX_STDERR_BYTES,
+    Address,
+    ExitFacts,
+    LiveTask,
+    Observation,
+    StartOrder,
+    TaskExit,
+    TaskNote,
+)
 from pliant.sim.clock import VirtualClock
 
 _SIGKILL = 9
@@ -42,7 +51,7 @@ class _Sim:
 class SimCluster:
     """Slots without a machine; implements `pliant.core.ports.Cluster`.
 
-    `orders` and `drained` keep, in order, what was asked for.
+    `orders`, `drained` and `shown` (whose stacks) keep, in order, what was asked for.
     """
 
     def __init__(self, clock: VirtualClock, nodes: Sequence[NodeView], times: SimTimes | None = None) -> None:
@@ -56,6 +65,7 @@ class SimCluster:
         self._pids = itertools.count(1000)
         self._ports = itertools.count(20_000)
         self._listener: Callable[[TaskExit], None] | None = None
+        self.note: Callable[[TaskNote], None] = lambda _note: None
         self._begun: Callable[[StartOrder, int], None] | None = None
         self._gone: Callable[[TaskId], None] | None = None
         self._asked: Callable[[TaskId], None] | None = None
@@ -64,6 +74,7 @@ class SimCluster:
         self.orders: list[StartOrder] = []
         self.retained: frozenset[JobId] | None = None
         self.drained: list[TaskId] = []
+        self.shown: list[TaskId] = []
         self.users: frozenset[str] = frozenset()
         """Of the operating system, that processes can run as."""
 
@@ -109,8 +120,14 @@ class SimCluster:
     def kill(self, task_id: TaskId) -> None:
         self.exit(task_id, -_SIGKILL)
 
-    def watch(self, listener: Callable[[TaskExit], None]) -> None:
-        self._listener = listener
+    def show_stacks(self, task_id: TaskId) -> None:
+        if task_id in self._tasks:
+            self.shown.append(task_id)
+
+    def watch(
+        self, listener: Callable[[TaskExit], None], note: Callable[[TaskNote], None] = lambda _note: None
+    ) -> None:
+        self._listener, self.note = listener, note
         self._clock.call_later(0.0, self._report_all)
 
     def retain(self, job_ids: Collection[JobId]) -> None:

@@ -21,6 +21,8 @@ from pliant.core.link import (
     Ready,
     Report,
     Saved,
+    ShowStacks,
+    Stacks,
     Switched,
     ToTask,
 )
@@ -141,6 +143,8 @@ class SimTasks:
                     training.halt(self._clock.now())
             case Form():
                 self._learn_of(training, task_id, message)
+            case ShowStacks():
+                self._say(task_id, Stacks(text="Thread MainThread:\n", at="sim.py:1 in train", waits=False))
             case _:
                 assert_never(message)
 

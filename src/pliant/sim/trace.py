@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from pliant.api.faults import problems_of
 from pliant.api.jobs import JobPatch
-from pliant.api.link import problems_of
 from pliant.api.queues import GroupRequest, QueueRequest
 from pliant.api.request import Request
 from pliant.control.kinds import KINDS

@@ -6,15 +6,16 @@ one worker. The clocks of that case are the only ones in this room.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
-from pliant.core.job import JobId, Mode, TaskId
+from pliant.core.job import MAX_VIRTUAL_WORKERS, MIN_DEFAULT_VIRTUAL_WORKERS, JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask
-from pliant.core.task_environment import TaskFolders
+from pliant.core.task_environment import LoneTask, TaskFolders
+from pliant.train.errors import TrainingError
 from pliant.train.group.membership import TaskMembership
 
 
@@ -27,7 +28,8 @@ class TrainContext:
     """Monotonic, seconds."""
     now: Callable[[], float]
     """Seconds since the epoch."""
-    virtual_workers: int | None = None
+    virtual_workers: int = MIN_DEFAULT_VIRTUAL_WORKERS
+    """V of a script that says none; a smaller batch is cut into single samples."""
     checkpoint_freq: int = 0
     checkpoint_every_s: float = 0.0
     """Seconds between checkpoints in the middle of an epoch; 0 makes none."""
@@ -40,6 +42,8 @@ class TrainContext:
     """The job's folder in this machine's shared memory, if there is one."""
     result_dir: Path | None = None
     log_dir: Path | None = None
+    metrics_every: int | None = None
+    """Record every so many steps as they are; None: means over the steps of a quarter of a second."""
     audit: bool = False
     standalone: bool = False
     """No server manages this training: a person runs it in a terminal."""
@@ -58,7 +62,13 @@ def find_context() -> TrainContext:
 
 
 def standalone_context() -> TrainContext:
-    """Return the context of a script that nobody manages: one worker; results go to RESULT_DIR if it is set."""
+    """Return the context of a script that nobody manages: one worker; results go to RESULT_DIR if it is set.
+
+    Its batch is cut as that of a job is, so that alone and submitted it comes to the same result.
+
+    Raises:
+        TrainingError: PLIANT_VIRTUAL_WORKERS or PLIANT_MODE is nonsense.
+    """
 
     def discard(_message: FromTask) -> None:
         return None
@@ -68,12 +78,29 @@ def standalone_context() -> TrainContext:
         job_id=JobId("alone"), task_id=me, pid=os.getpid(), host="127.0.0.1", key=b"", send=discard
     )
     membership.deliver(Form(generation=1, members=(me,), host="", port=0))
-    folders = TaskFolders.from_env(os.environ)
+    folders, asked = TaskFolders.from_env(os.environ), _read_lone_task(os.environ)
     return TrainContext(
         membership=membership,
         clock=time.monotonic,
         now=time.time,
+        virtual_workers=asked.virtual_workers,
+        mode=asked.mode,
         result_dir=Path(folders.result) if folders.result else None,
         log_dir=Path(folders.log) if folders.log else None,
         standalone=True,
     )
+
+
+def _read_lone_task(env: Mapping[str, str]) -> LoneTask:
+    try:
+        asked = LoneTask.from_env(env)
+    except ValueError:
+        asked = None
+    if asked is None or not 1 <= asked.virtual_workers <= MAX_VIRTUAL_WORKERS:
+        raise TrainingError(
+            f"PLIANT_VIRTUAL_WORKERS is {env['PLIANT_VIRTUAL_WORKERS']!r}; give a whole number from 1 to "
+            f"{MAX_VIRTUAL_WORKERS}, or unset it"
+        )
+    if asked.mode not in get_args(Mode):
+        raise TrainingError(f"PLIANT_MODE is {asked.mode!r}; give {' or '.join(get_args(Mode))}, or unset it")
+    return asked

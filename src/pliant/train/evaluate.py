@@ -38,6 +38,8 @@ class Evaluation:
     batch_size: int
     collate: Collate
     seed: int
+    on_batch: Callable[[], None] = lambda: None
+    """Called after every batch that this task computes."""
     _done: dict[int, dict[str, float]] = field(default_factory=dict)
 
     @property
@@ -57,6 +59,7 @@ class Evaluation:
                 raise GenerationLost("the coordinator gave this generation up")
             if number not in self._done:
                 self._done[number] = self._measure_batch(number)
+                self.on_batch()
         table = torch.zeros(self.num_batches, 1 + _MOST_VALUES, dtype=torch.float64)
         for number in mine:
             values = sorted(self._done[number].items())

@@ -4,21 +4,25 @@ Knows the user's loop (a batch is handed out, a loss comes back) and nothing of 
 
 Example: a global batch of 10 samples, 4 virtual workers, 2 tasks. The parts have 3, 3, 2 and 2 samples. Task 0 computes
 the first two: it multiplies their mean losses by 3/10 each before backward, and task 1 its two by 2/10 each. The sum of
-all gradients is then the gradient of the mean loss over the 10 samples, whoever computed which part.
+all gradients is then the gradient of the mean loss over the 10 samples, whoever computed which part. Losses that are
+sums over their parts are added up as they are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from pliant.train.carried import CarriedState
 from pliant.train.data.feed import Feed
 from pliant.train.data.sharding import Part, Worker
 from pliant.train.engine import NUM_PLEDGE_ELEMENTS, Engine
 from pliant.train.errors import GenerationLost, TrainingError
+from pliant.train.reduction import Reduction, check_reduction, describe_sum, find_sum
 from pliant.train.seeds import mix, seed_forward
 from pliant.train.sum.metrics import MetricSums
+from pliant.train.sum.reducer import Reducer
 
 Metrics = Mapping[str, float | torch.Tensor]
 
@@ -30,11 +34,16 @@ class Loop:
     engine: Engine
     feed: Feed
     seed: int
+    warn: Callable[[str], None]
+    """Tells the person something, once."""
+    carried: CarriedState
     metric_sums: MetricSums = field(default_factory=MetricSums)
     is_inside: bool = False
     """The script is working on a part."""
     _part: Part | None = None
     _ends_share: bool = False
+    _is_examined: bool = False
+    """A loss of which nothing was said was looked at."""
 
     def parts(self) -> Iterator[Any]:
         """Yield the batches of this task's parts of one step, or of one attempt at it."""
@@ -58,18 +67,19 @@ class Loop:
                 engine.running.restore()  # every virtual worker starts from the same running statistics
             seed_forward(mix(self.seed, part.step, part.virtual_worker, part.piece))
             self.is_inside = True
+            self.carried.begin_part()
             yield loaded
+            self.carried.end_part()
             self.is_inside = False
             if engine.membership.group is not group:
                 return  # it was lost, or all have switched: what was computed of this step is undone or committed
             if self._part is not None:
                 raise TrainingError("a batch was not trained on: call run.step(loss) once for every batch")
 
-    def step(self, loss: torch.Tensor, metrics: Metrics) -> None:
-        """Call backward on the mean loss of a part."""
-        part, reducer = self._take_part(), self.engine.reducer
-        weight = len(part.positions) / part.of
-        self._count(part, loss, metrics)
+    def step(self, loss: torch.Tensor, metrics: Metrics, reduction: Reduction | None = None) -> bool:
+        """Call backward on the loss of a part; return whether the optimizers stepped, as they do after the last one."""
+        part, reducer = self._begin_take(loss, metrics, reduction)
+        weight = _weight(part, reduction)
         reducer.restore()
         if part.last:
             reducer.arm(is_lost=self.engine.is_lost)
@@ -78,22 +88,44 @@ class Loop:
             self.engine.stepper.scale(weighted).backward()  # type: ignore[no-untyped-call]
         except GenerationLost as error:  # raised by a hook of the reducer, to end a pass whose gradients are useless
             self.engine.recover(error)
-            return
-        self._end_part(part)
+        else:
+            self._end_part(part)
+        return self.engine.committed > part.step
 
-    def take(self, loss: float | torch.Tensor, metrics: Metrics) -> None:
-        """Take the gradients of a part's mean loss from the parameters."""
-        part, reducer = self._take_part(), self.engine.reducer
-        self._count(part, loss, metrics)
-        reducer.weigh(len(part.positions) / part.of)
+    def take(self, loss: float | torch.Tensor, metrics: Metrics, reduction: Reduction | None = None) -> bool:
+        """Take the gradients of a part's loss from the parameters; return whether the optimizers stepped."""
+        part, reducer = self._begin_take(loss, metrics, reduction)
+        reducer.weigh(_weight(part, reduction))
         if part.piece > 0:
             reducer.hold()
             reducer.restore()
         self._end_part(part)
+        return self.engine.committed > part.step
 
-    def _count(self, part: Part, loss: float | torch.Tensor, metrics: Metrics) -> None:
-        control = self.engine.reducer.control
-        self.metric_sums.add(control, loss, metrics, len(part.positions), first=NUM_PLEDGE_ELEMENTS)
+    def _begin_take(
+        self, loss: float | torch.Tensor, metrics: Metrics, reduction: Reduction | None
+    ) -> tuple[Part, Reducer]:
+        check_reduction(reduction)
+        part, reducer = self._take_part(), self.engine.reducer
+        self.metric_sums.add(
+            reducer.control,
+            loss,
+            metrics,
+            len(part.positions),
+            first=NUM_PLEDGE_ELEMENTS,
+            loss_weight=part.of if reduction == "sum" else None,
+        )
+        if reduction is None and not self._is_examined:
+            self._is_examined = True
+            self._examine(loss, part)
+        return part, reducer
+
+    def _examine(self, loss: float | torch.Tensor, part: Part) -> None:
+        """Look at the very first loss of a job: if it is a sum, it would be trained on with a part of its gradient."""
+        plan, group = self.engine.plan, self.engine.membership.group
+        if plan.is_cut and part.step == 0 and group.rank == 0 and (found := find_sum(loss, len(part.positions))):
+            assert isinstance(loss, torch.Tensor)
+            self.warn(describe_sum(found, loss, len(part.positions), plan.batch_size))
 
     def _take_part(self) -> Part:
         part, self._part = self._part, None
@@ -108,3 +140,8 @@ class Loop:
             self.engine.reducer.close_leaf()
         else:
             self.engine.reducer.hold()
+
+
+def _weight(part: Part, reduction: Reduction | None) -> float:
+    """Return what a part's loss is multiplied by, so that the sum over all parts is the loss of the global batch."""
+    return 1.0 if reduction == "sum" else len(part.positions) / part.of

@@ -1,7 +1,7 @@
 """What the leader reports of a training: progress a few times a second at most, ends of epochs, and the claim."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pliant.core.job import Progress
@@ -10,6 +10,9 @@ from pliant.train.data.sharding import ShardingPlan
 from pliant.train.state.claim import TrainingClaim
 
 _EVERY_S: Final = 0.25
+_MOST_POINTS: Final = 1000
+"""More are not sent in one message, but for those of one step."""
+_WORK_EVERY_S: Final = 5.0
 _SMOOTHING: Final = 0.3
 """Weight of the newest interval in the speed."""
 
@@ -18,7 +21,8 @@ _SMOOTHING: Final = 0.3
 class Reporter:
     """Collects committed steps and sends a report when the last one is old enough.
 
-    Every point is the mean over the steps since the point before it, so that none is lost however fast the steps are.
+    Every point is the mean over the steps since the point before it, so that none is lost however fast the steps are;
+    or, where a person wants that, what one step in so many came to. Either way a step costs a few microseconds here.
     """
 
     send: Callable[[FromTask], None]
@@ -27,11 +31,16 @@ class Reporter:
     plan: ShardingPlan
     claim: TrainingClaim
     num_epochs: int
+    every: int | None = None
+    """A point is one step in so many; None: a mean over steps."""
     latest: dict[str, float] = field(default_factory=dict)
     """Newest value of everything that was ever reported."""
     _sums: dict[str, tuple[float, int]] = field(default_factory=dict)
+    _points: list[Point] = field(default_factory=list)
+    """To be sent, besides those of the sums."""
     _sent_at: float | None = None
     _sent_step: int = 0
+    _worked_at: float | None = None
     _generation: int = 0
     _reported_step: int | None = None
     _speed: float = 0.0
@@ -42,21 +51,36 @@ class Reporter:
         self.latest.update(values)
         if not leads:
             self._sums.clear()
+            self._points.clear()
             self._sent_at = None
             return
         self.send_claim(step)
-        for name, value in values.items():
-            total, count = self._sums.get(name, (0.0, 0))
-            self._sums[name] = (total + value, count + 1)
+        self._count(values, step)
         ended, rest = divmod(step, self.plan.steps_per_epoch)
         if generation != self._generation:  # report it at once; the time it took to begin says nothing about its speed
             self._generation, self._sent_at = generation, None
             self.flush(step=step, generation=generation)
-        elif rest == 0 or self._sent_at is None or self.now() - self._sent_at >= _EVERY_S:
+        elif rest == 0 or self._is_due():
             self.flush(step=step, generation=generation)
         if rest == 0:
             metrics = dict(self.latest)
             self.send(EpochFinished(epoch=ended - 1, step=step, samples=self.plan.num_samples, metrics=metrics))
+
+    def _count(self, values: Mapping[str, float], step: int) -> None:
+        if self.every is None:
+            for name, value in values.items():
+                total, count = self._sums.get(name, (0.0, 0))
+                self._sums[name] = (total + value, count + 1)
+        elif step % self.every == 0 or step == 1:
+            now, epoch = self.now(), step // self.plan.steps_per_epoch
+            self._points += (
+                Point(name=name, step=step, epoch=epoch, at=now, value=value) for name, value in values.items()
+            )
+
+    def _is_due(self) -> bool:
+        if self._sent_at is None or len(self._points) >= _MOST_POINTS:
+            return True
+        return self.now() - self._sent_at >= _EVERY_S
 
     def log(self, values: Mapping[str, float], *, step: int, generation: int, leads: bool) -> None:
         """Count values that the script reports, and send them at once."""
@@ -64,6 +88,15 @@ class Reporter:
         if leads:
             self._sums.update({name: (value, 1) for name, value in values.items()})
             self.flush(step=step, generation=generation)
+
+    def note_work(self, *, step: int, generation: int, leads: bool) -> None:
+        """Say every few seconds that the training works on something else than a step: it has no speed, but goes on."""
+        now = self.now()
+        since = max(self._sent_at or 0.0, self._worked_at or 0.0)
+        if leads and now - since >= _WORK_EVERY_S:
+            self._worked_at = now
+            progress = replace(self.progress(step), samples_per_s=0.0, eta_s=None)
+            self.send(Report(generation=generation, progress=progress))
 
     def end(self, values: Mapping[str, float], *, step: int, generation: int) -> None:
         """Report how far the training came, unless this task has done so: a leader may have died before it could."""
@@ -86,11 +119,13 @@ class Reporter:
         if elapsed_s > 0 and step > self._sent_step:
             speed = (num_used(step) - num_used(self._sent_step)) / elapsed_s
             self._speed = speed if self._speed == 0.0 else self._speed + _SMOOTHING * (speed - self._speed)
-        points = tuple(
+        means = (
             Point(name=name, step=step, epoch=epoch, at=now, value=total / count)
             for name, (total, count) in self._sums.items()
         )
+        points = (*self._points, *means)
         self._sums.clear()
+        self._points.clear()
         self._sent_at, self._sent_step = now, step
         self._reported_step = step
         self.send(Report(generation=generation, progress=self.progress(step), points=points))

@@ -11,8 +11,10 @@ gets one part of it; when this task's parts are through, `step` reduces, steps a
 `Run` holds the arguments and passes calls on; `assemble` makes the parts of the training from the arguments.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import torch
 
 from pliant.core.job import Mode
 from pliant.core.link import Note
+from pliant.train.carried import CarriedState
 from pliant.train.checks import InitialParameters, check_trainable, trained_parameters, unwrap
 from pliant.train.context import TrainContext, find_context
 from pliant.train.data.audit import SampleAudit
@@ -34,6 +37,7 @@ from pliant.train.errors import TrainingError
 from pliant.train.evaluate import Measure, evaluation_mode, make_evaluation
 from pliant.train.loop import Loop
 from pliant.train.optimize import Optimizers, Stepper, name_optimizers
+from pliant.train.reduction import Reduction
 from pliant.train.seeds import mix
 from pliant.train.state.claim import TrainingClaim
 from pliant.train.state.results import Results, Saving
@@ -55,7 +59,7 @@ class Run:
     model: torch.nn.Module
     """Its parameters that require a gradient are trained; the same in every task after the first step."""
     optimizers: Optimizers
-    """One, a list or a dict; all step once per global batch, on the mean gradient over it."""
+    """One, a list or a dict; all step once per global batch, on the gradient of its mean loss (or its sum: `step`)."""
     data: Any
     """Map-style data set, `IterableDataset`, or a `DataLoader`, whose settings are taken over. Every sample is used
     exactly once an epoch."""
@@ -66,7 +70,8 @@ class Run:
     """"exact": bitwise the same result for any number of tasks; "fast": every task computes its share in one piece.
     Default: the job's, and "exact"."""
     virtual_workers: int | None = None
-    """V, parts that a global batch is cut into; at most V tasks can work. Default: the job's."""
+    """V, parts that a global batch is cut into; at most V tasks can work. Default: the job's, and 8 without a server,
+    or `batch_size` if that is smaller. One gives what a plain loop gives."""
     accumulate: int = 1
     """Pieces that every part is computed in, one after the other, to save memory."""
     seed: int = 0
@@ -125,21 +130,41 @@ class Run:
         """Yield this task's parts of the global batches of the present epoch, from the step that comes next."""
         return self._trainer.batches()
 
-    def step(self, loss: torch.Tensor, **metrics: float | torch.Tensor) -> None:
-        """Compute the gradients of a batch's mean loss; with the last batch of this task's share, step the optimizers.
+    def enumerate(self) -> Iterator[tuple[int, Any]]:
+        """Yield the same parts, each with the index of its optimizer step in the epoch, below `steps_per_epoch`.
+
+        `enumerate(run)` would count the parts of this task instead, of which a step has one or several.
+        """
+        for part in self._trainer.batches():
+            yield self._trainer.step_in_epoch, part
+
+    def step(self, loss: torch.Tensor, *, reduction: Reduction | None = None, **metrics: float | torch.Tensor) -> bool:
+        """Compute the gradients of a batch's loss; with the last batch of this task's share, step the optimizers.
 
         Args:
-            loss: mean over the samples of the batch, shape ().
+            loss: mean over the samples of the batch, shape (); or their sum, if `reduction` says so.
+            reduction: "mean": the gradient is that of the mean over the global batch; "sum": of the sum over it, which
+                is then the loss in `last`. If nothing is said it is taken for a mean, and a warning tells if it looks
+                like a sum.
             metrics: means over the samples of the batch; they become means over the global batch in `last`.
-        """
-        self._trainer.loop.step(loss, metrics)
 
-    def take(self, loss: float | torch.Tensor, **metrics: float | torch.Tensor) -> None:
+        Returns:
+            Whether the optimizers have stepped; then `last` is of this step. True once a step in every task that has a
+            part of it.
+
+        Raises:
+            TrainingError: the reduction is another word, or the call is out of place.
+        """
+        return self._trainer.loop.step(loss, metrics, reduction)
+
+    def take(
+        self, loss: float | torch.Tensor, *, reduction: Reduction | None = None, **metrics: float | torch.Tensor
+    ) -> bool:
         """Like `step`, for a loss whose `backward` was called already: its gradients are in the parameters.
 
         With a scaler, backward is called on `run.scale(loss)`.
         """
-        self._trainer.loop.take(loss, metrics)
+        return self._trainer.loop.take(loss, metrics, reduction)
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         """Return the loss to call backward on before `take`; it differs from `loss` only with a scaler."""
@@ -282,8 +307,15 @@ def assemble(run: Run, context: TrainContext) -> Trainer:
         save=results.checkpoint_now,
     )
     context.cleanups += [results.close, engine.audit.close, engine.reducer.close]
-    loop = Loop(engine=engine, feed=feed, seed=run.seed)
+    carried = CarriedState(model, is_enabled=plan.is_cut)
+    loop = Loop(engine=engine, feed=feed, seed=run.seed, warn=partial(_warn, context), carried=carried)
     return Trainer(context=context, engine=engine, loop=loop, results=results, initial=initial)
+
+
+def _warn(context: TrainContext, text: str) -> None:
+    """Tell the person: in the terminal or the task's log, and as an event of the job."""
+    print(f"pliant: {text}", file=sys.stderr, flush=True)
+    context.membership.send(Note(message=text))
 
 
 def _load_settings(run: Run) -> LoadSettings:
@@ -308,7 +340,7 @@ def _plan(run: Run, context: TrainContext, *, num_samples: int, loader_batch_siz
     return ShardingPlan(
         num_samples=num_samples,
         batch_size=batch_size,
-        virtual_workers=run.virtual_workers or context.virtual_workers or 1,
+        virtual_workers=run.virtual_workers or max(1, min(context.virtual_workers, batch_size)),
         whole_shares=(run.mode or context.mode) == "fast",
         accumulate=run.accumulate,
     )

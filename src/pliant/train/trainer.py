@@ -70,6 +70,7 @@ class Trainer:
             plan=engine.plan,
             claim=engine.state.claim,
             num_epochs=num_epochs,
+            every=self.context.metrics_every,
         )
         self.loop.feed.stop_at(num_epochs * self.steps_per_epoch)
         if self.context.standalone:
@@ -126,6 +127,11 @@ class Trainer:
                 self.results.after_epoch(step=engine.committed, epoch=engine.epoch)
             self.results.after_commit(step=engine.committed, epoch=engine.epoch)
 
+    def _note_work(self) -> None:
+        assert self._reporter is not None
+        generation = self.engine.membership.group.number
+        self._reporter.note_work(step=self.engine.committed, generation=generation, leads=self.leads)
+
     def check_together(self) -> None:
         """Raise TrainingError unless all tasks are at the same line of the script: between steps, inside an epoch."""
         if self.num_epochs is None or self.loop.is_inside:
@@ -138,6 +144,7 @@ class Trainer:
         """Compute an evaluation with all other tasks; each computes it for itself when the training is finished."""
         if self._is_finished:
             return evaluation.run(GROUP_OF_ONE, is_lost=lambda: False)
+        evaluation.on_batch = self._note_work
         return self.engine.evaluate(evaluation, after_steps=self._iterated == self.engine.epoch)
 
     def log(self, values: Mapping[str, float]) -> None:

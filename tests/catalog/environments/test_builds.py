@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata, util
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.catalog.environments.wheels import tiny_wheel
@@ -32,7 +33,8 @@ from pliant.core.access import VisibleJobs
 from pliant.core.environment import Environment, EnvironmentKind
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale, Unavailable
 from pliant.core.job import JobId
-from pliant.core.preparation import Prepared, Preparing, Unpreparable
+from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
+from pliant.sim.clock import VirtualClock
 
 PROGRAM = """
 import importlib.util, iniconfig, ofthecode, prething, tinything
@@ -53,8 +55,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
     made: list[World] = []
 
-    def make() -> World:
-        made.append(World(tmp_path))
+    def make(**more: Any) -> World:
+        made.append(World(tmp_path, **more))
         return made[-1]
 
     yield make
@@ -225,6 +227,33 @@ def test_an_environment_of_others_is_tried(world: World, tmp_path: Path) -> None
     assert f"has Pliant 0.0.1, but this server is {__version__}" in old.why
     able_python(tmp_path / "old")
     assert isinstance(world.until_known(world.job(str(tmp_path / "old"))), Prepared), "mended, and tried again"
+
+
+def test_one_that_was_tried_is_tried_again_only_if_it_has_changed(make_world: Callable[..., World]) -> None:
+    world = make_world(clock=(clock := VirtualClock(1000.0)))
+    venv = world.folder / "venv"
+    python = able_python(venv)
+
+    def submit() -> Preparation:
+        job = world.job(str(venv))
+        assert world.environments.problems(job.spec, "") == ()
+        return world.status(job)
+
+    assert isinstance(submit(), Preparing)
+    assert world.until_known(world.job(str(venv))) == Prepared(python=python)
+    clock.advance(3600)
+    assert submit() == Prepared(python=python), "nothing has changed"
+    able_python(venv, version="0.0.1")
+    clock.advance(3600)
+    assert isinstance(submit(), Preparing), "it is another interpreter now"
+    job = world.job(str(venv))
+    broken = world.until_known(job)
+    assert isinstance(broken, Unpreparable)
+    assert "has Pliant 0.0.1" in broken.why
+    able_python(venv)
+    assert world.until_known(world.job(str(venv))) == Prepared(python=python)
+    clock.advance(3600)
+    assert isinstance(world.status(world.job(str(venv))), Preparing), "nobody has looked"
 
 
 def environment(name: str, kind: EnvironmentKind, source: str) -> Environment:

@@ -1,5 +1,6 @@
 """What a job's environment means, and the interpreters of environments that somebody else made."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,42 @@ def test_what_a_string_means() -> None:
 
 
 def sight(python: Path, *base: Path) -> Sight:
-    return Sight(prefix=str(python.parents[1]), python=str(python), base=[str(path) for path in base], problem="")
+    where = [str(path) for path in base]
+    return Sight(prefix=str(python.parents[1]), python=str(python), base=where, fingerprint="", problem="")
+
+
+def seen(place: Place) -> Sight:
+    """Return what lies at a place, but for its fingerprint."""
+    found = look(place)
+    assert len(found["fingerprint"]) == 64
+    return {**found, "fingerprint": ""}
+
+
+def test_a_fingerprint_tells_what_was_installed_removed_or_made_anew(tmp_path: Path) -> None:
+    def fingerprint() -> str:
+        return look(Place(kind="venv", path=str(tmp_path)))["fingerprint"]
+
+    python = interpreter(tmp_path)
+    (tmp_path / "pyvenv.cfg").touch()
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    (packages / "torch").mkdir(parents=True)
+    seen_so_far = {fingerprint()}
+    assert fingerprint() in seen_so_far
+    (packages / "__pycache__").mkdir()
+    assert fingerprint() in seen_so_far
+    changes: tuple[Callable[[], object], ...] = (
+        (packages / "torch" / "__init__.py").touch,
+        (packages / "torch-2.9.dist-info").mkdir,
+        (packages / "torch-2.9.dist-info").rmdir,
+        lambda: python.write_text("#!/bin/bash\n"),
+        python.with_name("python3").touch,
+    )
+    news = []
+    for change in changes:
+        change()
+        news.append(fingerprint() not in seen_so_far)
+        seen_so_far.add(fingerprint())
+    assert news == [True, True, False, True, False]
 
 
 def test_a_virtual_environment_is_named_by_its_folder_or_its_python(tmp_path: Path) -> None:
@@ -42,7 +78,7 @@ def test_a_virtual_environment_is_named_by_its_folder_or_its_python(tmp_path: Pa
     (tmp_path / "venv" / "pyvenv.cfg").touch()
     (tmp_path / "link").symlink_to(tmp_path / "venv")
     for path in ("venv", "venv/bin/python", "link", "link/bin/python"):
-        assert look(Place(kind="venv", path=str(tmp_path / path))) == sight(python)
+        assert seen(Place(kind="venv", path=str(tmp_path / path))) == sight(python)
 
 
 def test_what_the_interpreter_leads_to_counts_if_it_is_a_python_with_its_libraries(tmp_path: Path) -> None:
@@ -54,12 +90,12 @@ def test_what_the_interpreter_leads_to_counts_if_it_is_a_python_with_its_librari
     python = tmp_path / "venv" / "bin" / "python"
     python.symlink_to(tmp_path / "base" / "bin" / "python3.11")
     asked = Place(kind="venv", path=str(tmp_path / "venv"))
-    assert look(asked) == sight(python), "it has no libraries"
+    assert seen(asked) == sight(python), "it has no libraries"
     (tmp_path / "base" / "lib").mkdir()
-    assert look(asked) == sight(python, python.resolve(), tmp_path / "base" / "lib")
+    assert seen(asked) == sight(python, python.resolve(), tmp_path / "base" / "lib")
     python.unlink()
     python.symlink_to(tmp_path / "secret")
-    assert look(asked) == sight(python), "it is no Python"
+    assert seen(asked) == sight(python), "it is no Python"
 
 
 def problem(kind: str, path: Path) -> str:
@@ -109,7 +145,7 @@ def test_a_conda_environment_is_found_by_path_and_by_name(tmp_path: Path) -> Non
     assert find_conda("vision", env) == str(elsewhere.parents[1])
     assert find_conda("old", env) == str(listed.parents[1])
     assert find_conda("base", {"CONDA_PREFIX": str(root / "envs" / "nlp")}) == str(base.parents[1])
-    assert look(Place(kind="conda", path=find_conda("nlp", env))) == sight(named)
+    assert seen(Place(kind="conda", path=find_conda("nlp", env))) == sight(named)
     with pytest.raises(EnvironmentNotFound, match=r"no conda environment 'x' here \(conda, nlp, old, vision found\)"):
         find_conda("x", env)
     with pytest.raises(EnvironmentNotFound, match="none at all"):

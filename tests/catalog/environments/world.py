@@ -18,6 +18,7 @@ from pliant.core.access import Principal, Role
 from pliant.core.confinement import RunAs
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
+from pliant.core.ports import Clock
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.entry.clock import SystemClock
 from pliant.entry.server.rooms.children import ConfinedChildren
@@ -34,14 +35,21 @@ PATIENCE_S = 120.0
 class World:
     """EnvironmentCatalog in a folder, with a store of their own; may be opened again after an end."""
 
-    def __init__(self, folder: Path, user_of: UserOf = lambda _: None, *, walls: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        user_of: UserOf = lambda _: None,
+        *,
+        walls: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
         self.folder = folder
         self.user_of = user_of
         self.walls = walls
         self.home = folder / "home"
         self.wheels = folder / "wheels"
         self.code = folder / "code"
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         self.store = SqlStore(new_sqlite(folder))
         self.num_jobs = 0
         tiny_wheel(self.wheels)

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from pliant.core.event import EventKind
-from pliant.core.job import JobId
+from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import JobState
+from pliant.core.ports import TaskNote
 
 World = Any
 
@@ -32,10 +33,20 @@ def test_a_job_that_holds_too_much_of_a_disk_fails_and_is_not_started_again(worl
 
     job = world.job(job_id)
     assert job.state is JobState.FAILED
-    assert job.reason.endswith(f"; its files are as they were, see `pliant result {job_id}`")
+    way_on = "; when there is room, `pliant submit --resume-from job-1` goes on from its newest checkpoint"
+    kept = f"; its files are as they were, see `pliant result {job_id}`"
+    assert job.reason.endswith(kept if job.spec.fixed else kept + way_on)
     assert (job.num_restarts, job.num_slots, world.tasks(job_id)) == (0, 0, ())
     assert len(world.store.tasks(job_id)) == 2
     assert len(world.said(EventKind.TASK_LOST)) == 1
+
+
+def test_what_the_agent_notes_of_a_live_task_is_a_warning(world: World, job_id: JobId) -> None:
+    task = world.tasks(job_id)[0]
+    world.cluster.note(TaskNote(task_id=task.id, words="writes 324 MiB/s to its stdout"))
+    world.cluster.note(TaskNote(task_id=TaskId("job-9.1"), words="is nobody's"))
+    world.settle(1)
+    assert world.said(EventKind.WARNING) == [f"{task.id} of {job_id} (digits) writes 324 MiB/s to its stdout"]
 
 
 def test_a_server_that_restarts_does_not_start_it_again_either(world: World, job_id: JobId) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pliant.api.jobs import JobPatch
-from pliant.control.jobs.failure import EXITS_S
+from pliant.control.jobs.failure import EXITS_S, lines_of
 from pliant.control.kinds.fixed import assign_ranks
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
@@ -125,6 +125,12 @@ def test_several_lost_together_are_one_restart(world: World) -> None:
         world.exit(task.id, -9)
     world.settle(3)
     assert (world.job(job_id).num_restarts, len(world.tasks(job_id))) == (1, 4)
+
+
+def test_of_a_progress_bar_the_reason_quotes_what_came_last() -> None:
+    written = "start\r\n" + "".join(f"\r{percent}%" for percent in range(101)) + "\nRuntimeError: no\n"
+
+    assert lines_of(written) == ["start", "100%", "RuntimeError: no", ""]
 
 
 def test_too_many_restarts_fail_it_with_the_end_of_stderr(world: World) -> None:
@@ -277,7 +283,7 @@ def test_more_processes_than_slots_wait_and_say_so(make_world: Callable[[int], W
     world = make_world(2)
     job_id = submit(world, 3)
     assert world.job(job_id).state is JobState.PENDING
-    assert "needs 3 slots and there are only 2" in world.job(job_id).why
+    assert "needs 3 slots and queue default (group all) has only 2" in world.job(job_id).why
 
 
 @pytest.mark.parametrize("policy", list(PolicyName))

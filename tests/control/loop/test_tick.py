@@ -138,16 +138,58 @@ def test_tasks_lost_together_count_once(world: World) -> None:
     assert world.job(job_id).state is JobState.RUNNING
 
 
-def test_a_script_that_ends_without_training_fails_its_job(world: World) -> None:
+def test_a_plain_script_that_ends_well_completes_its_job_with_a_warning(world: World) -> None:
     world.links.obedient = False
     job_id = world.submit()
-    world.leave_behind(world.tasks(job_id)[0].id, stderr="all done\n")
     world.exit(world.tasks(job_id)[0].id, 0)
     world.settle()
     job = world.job(job_id)
-    assert job.state is JobState.FAILED
-    assert job.reason.startswith("train.py ended (exit code 0) without training")
-    assert "all done" in job.reason
+    assert job.state is JobState.COMPLETED
+    assert job.reason.startswith("train.py ended (exit code 0) and never trained elastically: job-1.1 ran it whole")
+    assert "`--fixed 1`" in job.reason
+    assert world.said(EventKind.WARNING)[-1] == f"job-1 (digits): {job.reason}"
+
+
+def test_a_plain_script_in_several_tasks_is_done_when_one_of_them_is(world: World) -> None:
+    world.links.obedient = False
+    job_id = world.submit(min_tasks=3, max_tasks=3)
+    world.exit(world.tasks(job_id)[1].id, 0)
+    world.settle()
+    assert world.job(job_id).state is JobState.COMPLETED
+    assert "job-1.2 ran it whole; 2 more of its tasks, which ran the same, were ended" in world.job(job_id).reason
+    world.settle(30)
+    assert world.tasks(job_id) == (), "nobody computes on for a job that has completed"
+
+
+def test_a_plain_script_that_ends_badly_fails_its_job(world: World) -> None:
+    world.links.obedient = False
+    job_id = world.submit()
+    world.leave_behind(world.tasks(job_id)[0].id, stderr="no data\n")
+    world.exit(world.tasks(job_id)[0].id, 3)
+    world.settle()
+    assert world.job(job_id).state is JobState.FAILED
+    assert "no data" in world.job(job_id).reason
+
+
+def test_a_task_that_ends_well_while_another_is_ready_to_train_fails_its_job(world: World) -> None:
+    world.links.obedient = False
+    job_id = world.submit(min_tasks=2, max_tasks=2)
+    world.say("job-1.2", Ready(host="h", port=1, virtual_workers=8))
+    world.settle(0.1)
+    world.exit(world.tasks(job_id)[0].id, 0)
+    world.settle()
+    assert world.job(job_id).state is JobState.FAILED
+    assert "ended (exit code 0) in job-1.1 without training" in world.job(job_id).reason
+
+
+def test_a_task_that_was_ended_from_outside_before_it_trained_is_not_done(world: World) -> None:
+    world.links.obedient = False
+    job_id = world.submit()
+    world.say("job-1.1", Leaving(reason="SIGTERM before training began"))
+    world.exit("job-1.1", 0)
+    world.settle()
+    assert world.job(job_id).state is JobState.STARTING, "another task has begun in its place"
+    assert [task.id for task in world.tasks(job_id)] == ["job-1.2"]
 
 
 def test_a_script_that_exits_in_mid_training_fails_its_job(world: World) -> None:
@@ -189,6 +231,19 @@ def test_why_a_program_ended_is_awaited(world: World) -> None:
     assert job.state is JobState.FAILED
     assert "raised ValueError: bad" in job.reason
     assert "line 3" in job.reason
+
+
+def test_a_script_that_found_a_full_disk_is_told_how_to_go_on(world: World) -> None:
+    job_id = world.submit()
+    (task_id,) = world.members(job_id)
+    error = "OSError: [Errno 28] No space left on device: 'model.pt'"
+    world.say(task_id, Failed(error=error, traceback=f"File train.py, line 3\n{error}"))
+    world.settle(0.1)
+    first, *more = world.job(job_id).reason.splitlines()
+    assert first.endswith(
+        "; when there is room, `pliant submit --resume-from job-1` goes on from its newest checkpoint"
+    )
+    assert more == ["File train.py, line 3", error]
 
 
 def test_others_train_on_when_a_program_raises_in_one_worker(world: World) -> None:

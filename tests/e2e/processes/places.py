@@ -56,6 +56,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "catalog/environments/look_program.py": ("look",),
         "cli/app.py": ("command",),
         "entry/agent.py": ("agent",),
+        "entry/alone.py": ("alone",),
         "entry/importer.py": ("importer",),
         "entry/inspector.py": ("inspector",),
         "entry/restore.py": ("restore",),

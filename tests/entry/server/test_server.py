@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pliant.entry.server.__main__ import main
+from pliant.entry.server.process import main
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -6,7 +6,8 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,8 @@ def test_a_certificate_is_made_once_for_this_machine_and_the_names_asked_for(tmp
         assert path.stat().st_mode & 0o777 == (0o644 if is_public else 0o600), path
     assert first.key.parent.stat().st_mode & 0o777 == 0o700
     assert b"PRIVATE" not in first.trusted.read_bytes()
-    assert made(tmp_path, now=NOW + 300 * DAY_S) == first, "it lasts, and a name that is not asked for does no harm"
+    later = made(tmp_path, now=NOW + 300 * DAY_S)
+    assert later == replace(first, public_name=socket.gethostname()), "it lasts, and a name not asked for does no harm"
 
 
 @pytest.mark.parametrize("days", [VALID.days - RENEWED_BEFORE.days, 400, -2])
@@ -286,7 +288,7 @@ def test_a_given_certificate_for_another_name_is_checked_by_that_name(tmp_path: 
     files = ["--tls-cert", str(settings.certificate), "--tls-key", str(settings.key)]
     with served(open_listener(settings_of(tmp_path, *files), now=NOW)) as listener:
         assert listener.trust.server_name in ("pool.example.org", "pliant.example.org")
-        assert listener.describe_tls().keys() == {"certificate", "fingerprint", "server_name"}
+        assert listener.describe().keys() == {"certificate", "fingerprint", "server_name"}
         assert listener.trust.certificate is not None
         assert listener.trust.certificate.read_bytes().count(b"BEGIN CERTIFICATE") == 1, "not its authority's"
         assert healthy(listener.url, listener.trust)
@@ -294,3 +296,20 @@ def test_a_given_certificate_for_another_name_is_checked_by_that_name(tmp_path: 
         assert healthy(listener.url, authority)
         with pytest.raises(Unavailable, match="IP address mismatch"):
             healthy(listener.url, Trust(certificate=tmp_path / "ca.pem"))
+
+
+@pytest.mark.parametrize(
+    ("options", "host"),
+    [
+        (("--host", "0.0.0.0", "--tls", "--tls-name", "gpu1.example.org"), "gpu1.example.org"),
+        (("--host", "0.0.0.0", "--tls", "--tls-name", "fd00::7"), "[fd00::7]"),
+        (("--host", "0.0.0.0", "--tls"), socket.gethostname()),
+        (("--tls", "--tls-name", "gpu1.example.org"), "127.0.0.1"),
+    ],
+)
+def test_others_are_told_an_address_that_they_can_reach(tmp_path: Path, options: tuple[str, ...], host: str) -> None:
+    with closing(open_listener(settings_of(tmp_path, *options), now=NOW)) as listener:
+        port = listener.sock.getsockname()[1]
+        assert listener.url == f"https://127.0.0.1:{port}"
+        assert listener.public_url == f"https://{host}:{port}"
+        assert listener.describe().get("public_url", listener.url) == listener.public_url

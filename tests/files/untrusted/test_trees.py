@@ -14,7 +14,7 @@ from pliant.files.archive import unpack
 from pliant.files.untrusted import packing
 from pliant.files.untrusted.names import escape, shown
 from pliant.files.untrusted.opening import open_folder
-from pliant.files.untrusted.packing import LEFT_OUT, pack
+from pliant.files.untrusted.packing import LEFT_OUT, PackedFolder, pack
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import TRASH, empty_trash, remove
 from pliant.files.untrusted.walking import FoundEntry, WalkLimits, files_below, list_folder, measure, walk
@@ -44,7 +44,7 @@ def unpacked(chunks: "list[bytes]") -> dict[str, bytes]:
 
 
 def packed(result: UntrustedPath) -> dict[str, bytes]:
-    return unpacked(list(pack(result)))
+    return unpacked(list(pack([PackedFolder(folder=result)])))
 
 
 def walked(folder: UntrustedPath, limits: WalkLimits) -> tuple[list[FoundEntry], list[str]]:
@@ -58,7 +58,7 @@ def test_a_tree_is_packed_and_unpacked(job: Path, result: UntrustedPath, tmp_pat
     (job / "result" / "deep" / "er" / "run").write_bytes(b"#!")
     (job / "result" / "deep" / "er" / "run").chmod(0o755)
     archive, target = tmp_path / "archive", tmp_path / "target"
-    archive.write_bytes(b"".join(pack(result)))
+    archive.write_bytes(b"".join(pack([PackedFolder(folder=result)])))
     target.mkdir()
 
     unpack(archive, target)
@@ -134,7 +134,7 @@ def test_a_name_that_does_not_show_as_what_it_is_is_escaped(
     assert new == escape(os.fsdecode(name)) == shown(os.fsdecode(name))
     assert found[LEFT_OUT].decode().count("\n") == 1
     archive, target = tmp_path / "archive", tmp_path / "target"
-    archive.write_bytes(b"".join(pack(result)))
+    archive.write_bytes(b"".join(pack([PackedFolder(folder=result)])))
     target.mkdir()
     unpack(archive, target)
 
@@ -229,7 +229,7 @@ def test_a_file_that_grows_and_one_that_shrinks_keep_their_lengths(job: Path, re
     for name in ("grows", "shrinks"):
         (job / "result" / name).write_bytes(os.urandom(3 << 20))
     chunks = []
-    for number, chunk in enumerate(pack(result)):
+    for number, chunk in enumerate(pack([PackedFolder(folder=result)])):
         chunks.append(chunk)
         if number == 1:
             with (job / "result" / "grows").open("ab") as file:

@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from ibm_cloud_sdk_core.authenticators import Authenticator, BasicAuthenticator
+from ibm_cloud_sdk_core.authenticators import Authenticator, BasicAuthenticator, BearerTokenAuthenticator
 from ibm_wmla.wmla_api_v1 import DeepLearningImpactV1
 from tests.e2e.pool import Pool
+from tests.server.played import Played
 
 from pliant.core.errors import InvalidInput
 
@@ -118,6 +119,22 @@ def outcome(call: Callable[..., Any], *given: Any) -> Any:
         return call(*given)
     except InvalidInput as error:
         return error
+
+
+@pytest.fixture
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """A server over the simulator's cluster, whose tasks are played."""
+    server = Played(tmp_path_factory.mktemp("played"))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def client(played: Played) -> DeepLearningImpactV1:
+    """IBM's client of that server, as its administrator."""
+    found = DeepLearningImpactV1(authenticator=BearerTokenAuthenticator(played.token))
+    found.set_service_url(played.url)
+    return found
 
 
 @pytest.fixture(scope="session")

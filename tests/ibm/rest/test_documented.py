@@ -8,7 +8,7 @@ from fastapi.routing import APIRoute
 from ibm_wmla.wmla_api_v1 import DeepLearningImpactV1, HyperParameter
 
 from pliant.ibm.rest.api import IBM
-from pliant.ibm.rest.errors import CONDUCTOR, DEEP_LEARNING
+from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.routes import absent
 from pliant.ibm.rest.translate.flags import FLAGS, Support
 from pliant.ibm.rest.translate.hyper import NAMES
@@ -66,10 +66,7 @@ def test_every_option_is_documented_as_it_is() -> None:
 
 
 def test_what_is_not_here_is_documented_as_such() -> None:
-    wanted = {
-        **{f"{method} {path}": why for (method, path), why in absent.ABSENT.items()},
-        **{f"{method} {CONDUCTOR}{path}": why for (method, path), why in absent.ABSENT_OF_CONDUCTOR.items()},
-    }
+    wanted = {f"{method} {path}": why for (method, path), why in absent.ABSENT.items()}
     found = rows()
     assert {name: found[name] for name in wanted} == {name: ("no", why) for name, why in wanted.items()}
     assert all(support in set(Support) and (how or support == "yes") for support, how in found.values())

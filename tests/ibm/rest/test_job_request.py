@@ -23,7 +23,7 @@ HERE = SubmissionContext(
     queues=("default", "night", "training"),
     has_dataset=lambda name: name == "digits",
     has_environment=lambda name: name == "dlipy3",
-    data_folder=lambda path: f"/data/{path}" if path == "loose" else None,
+    data_folder=lambda path: {"loose": "/data/loose", ".": "/data"}.get(path),
 )
 
 
@@ -53,7 +53,9 @@ def wanted(text: str, framework: str = "edtPyTorch", **submission: Any) -> tuple
         ("--cs-datastore-meta type=fs,data_path=digits", {"dataset": "digits", "data_dir": None}),
         ("--cs-datastore-meta data_path=/digits/", {"data_dir": "/digits/"}),
         ("--cs-datastore-meta type=fs,data_path=loose", {"data_dir": "/data/loose"}),
-        ("--cs-datastore-meta type=fs", {"data_dir": None}),
+        ("--cs-datastore-meta type=fs", {"data_dir": "/data"}),
+        ("--cs-datastore-meta data_path=", {"data_dir": "/data"}),
+        ("""--data-source '[{"type": "fs"}]'""", {"data_dir": "/data"}),
         ("""--data-source '[{"type": "fs", "location": {"paths": "digits"}}]'""", {"dataset": "digits"}),
         ("--conda-env-name dlipy3 --python-version 3.6", {"environment": "dlipy3"}),
         ("--batch-size 200 pos", {"args": ("--batch-size", "200", "pos")}),
@@ -79,7 +81,6 @@ def test_what_is_honoured(text: str, fields: dict[str, Any]) -> None:
         ("--workerDeviceType gpu", "a pool has slots of one kind"),
         ("--msd-priority 20000", "--msd-priority 20000 counts as 10000"),
         ("--submit-user ben", "the job is ada's"),
-        ("--conda-env-name py27", "there is no environment 'py27'; the server's own Python 3.11 runs"),
         ("--python-version 3.6", "--python-version 3.6: Python 3.11 runs"),
         ("""--data-source '[{"type": "s3"}]'""", "type 's3' has no effect"),
         ("""--data-source '[{"type": "fs", "location": {"paths": "digits,b"}}]'""", "'b' has no effect"),
@@ -111,12 +112,18 @@ def test_what_fits_anyway_is_not_told(text: str) -> None:
         ("--data-source {", "edtPyTorch", {"--data-source"}),
         ("--data-source '[1]'", "edtPyTorch", {"--data-source.dataSource.0"}),
         ("--appName a/b", "edtPyTorch", {"--appName"}),
+        ("--conda-env-name py27 --conda-home /opt/conda", "edtPyTorch", {"--conda-env-name"}),
     ],
 )
 def test_what_is_refused(text: str, framework: str, fields: set[str]) -> None:
     with pytest.raises(InvalidInput) as error:
         wanted(text, framework)
     assert {problem.field for problem in error.value.problems} == fields
+
+
+def test_an_unknown_environment_is_refused_with_what_would_run_else() -> None:
+    with pytest.raises(InvalidInput, match=r"'py27'.* leave the option out: then the server's own Python 3\.11 runs"):
+        wanted("--conda-env-name py27")
 
 
 def test_hardware_counts_where_no_option_does() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +18,7 @@ from pliant.catalog.children.reach import ChildIsolation
 from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.hyperparameters import Hyperparameters
 from pliant.core.job import Job, JobId, JobSpec, NodeId, Task, TaskId
-from pliant.core.lifecycle import JobState, TaskState
+from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, TaskState, is_final
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.ibm.rest.logs import leaders
 from pliant.ibm.rest.routes.server import exec_frameworks
@@ -26,6 +27,7 @@ from pliant.ibm.rest.translate.frameworks import BUILT_IN, FrameworkKind, load
 from pliant.ibm.rest.translate.listing import ListOptions, sort_and_cut
 from pliant.ibm.rest.translate.package import pack_upload
 from pliant.ibm.rest.translate.program import RUNNER, Program
+from pliant.ibm.rest.wording import reword
 from pliant.isolation import landlock
 from pliant.isolation.variables import allowed
 
@@ -74,6 +76,20 @@ def test_what_is_no_name_is_not_found(name: str) -> None:
         ids.job_of_application(name)
 
 
+@pytest.mark.parametrize(
+    ("text", "reworded"),
+    [
+        ("job-3 has ended", "wmla-3 has ended"),
+        ("lost job-3.1 (killed); job-12 (digits) goes on", "lost wmla-3.1 (killed); wmla-12 (digits) goes on"),
+        ("see `pliant result job-3` of job-3", "see `pliant result job-3` of wmla-3"),
+        ("/srv/jobs/job-3/result is full", "/srv/jobs/job-3/result is full"),
+        ("my-job-3, job-0, job-3-more and job-3x", "my-job-3, job-0, job-3-more and job-3x"),
+    ],
+)
+def test_sentences_call_a_job_by_its_exec(text: str, reworded: str) -> None:
+    assert reword(text) == reworded
+
+
 # States
 
 
@@ -84,8 +100,23 @@ def test_every_state_has_a_word() -> None:
     assert states.parse_states("") is None
     assert states.parse_states("finished, KILLED") == frozenset({"FINISHED", "KILLED"})
     assert states.parse_states("NEW") == frozenset()
+    assert states.parse_states("PENDING_CRD_SCHEDULER,PENDING_JOB_SCHEDULER") == frozenset({"SUBMITTED"})
     assert states.parse_states("FAILED") == frozenset({"ERROR"})
     assert states.parse_states("whatever") == frozenset({"WHATEVER"})
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        lambda state: state in ("PENDING_CRD_SCHEDULER", "SUBMITTED", "RUNNING"),  # notebooks
+        lambda state: state in ("SUBMITTED", "RUNNING"),  # those of the first generation
+        lambda state: state not in ("FINISHED", "KILLED", "ERROR"),  # the command line, `--app-wait`
+    ],
+)
+def test_loops_of_clients_wait_until_a_job_has_ended_and_no_longer(waits: Callable[[str], bool]) -> None:
+    assert {state for state in JobState if not waits(states.STATES[state])} == {
+        state for state in JobState if is_final(JOB_LIFECYCLE, state)
+    }
 
 
 # Lists

@@ -1,10 +1,12 @@
 """How V divides: as the trainings themselves cut and sum, and the advice is as good as it says."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.policy.elastic.virtual_workers import GOOD, advise, divide, worst
+from pliant.policy.elastic.virtual_workers import GRADIENT, WORTH, advise, divide
 from pliant.train.data.sharding import cut
 from pliant.train.sum import tree
 
@@ -52,23 +54,47 @@ def test_known_divisions(virtual_workers: int, num_tasks: int, efficiency: float
     assert (division.efficiency, division.wire) == (efficiency, wire)
 
 
+def slot_time(virtual_workers: int, sizes: Sequence[int], batch_size: int) -> float:
+    """Return what the tasks take for a step on all these numbers of them, worked out part by part."""
+    num_parts = min(virtual_workers, batch_size)
+    samples = [len(cut(range(batch_size), num_parts, part)) for part in range(num_parts)]
+    time = 0.0
+    for size in sizes:
+        ranges = [cut(range(num_parts), size, rank) for rank in range(size)]
+        sent = max(tree.global_sum(num_parts, size).num_partials) if size > 1 else 0
+        time += size * (max(sum(samples[part] + GRADIENT for part in own) for own in ranges) + GRADIENT * sent)
+    return time
+
+
 @pytest.mark.parametrize(
-    ("lowest", "highest", "advised"), [(1, 1, 1), (1, 2, 2), (1, 3, 6), (1, 4, 12), (1, 6, 24), (1, 8, 48), (4, 4, 4)]
+    ("virtual_workers", "highest", "batch_size", "advised"),
+    [
+        (8, 8, 64, None),
+        (8, 8, 256, None),
+        (8, 8, 1 << 14, 24),
+        (48, 8, 64, 8),
+        (8, 3, 64, 3),
+        (8, 2, 4096, None),
+        (12, 12, 64, None),
+    ],
 )
-def test_advice_is_few_parts_that_divide(lowest: int, highest: int, advised: int) -> None:
-    assert advise(range(lowest, highest + 1)) == advised
+def test_small_parts_are_not_advised_however_well_they_divide(
+    virtual_workers: int, highest: int, batch_size: int, advised: int | None
+) -> None:
+    found = advise(virtual_workers, range(1, highest + 1), batch_size)
+
+    assert (found and found.virtual_workers) == advised
 
 
-@given(lowest=st.integers(1, 24), more=st.integers(0, 24), batch_size=st.none() | st.integers(1, 500))
-def test_advice_leaves_no_size_bad(lowest: int, more: int, batch_size: int | None) -> None:
+@given(virtual_workers=st.integers(1, 60), lowest=st.integers(1, 8), more=st.integers(0, 8), spare=st.integers(0, 5000))
+def test_advice_saves_the_time_that_it_says(virtual_workers: int, lowest: int, more: int, spare: int) -> None:
     sizes = range(lowest, lowest + more + 1)
+    virtual_workers, batch_size = max(virtual_workers, sizes[-1]), sizes[-1] + spare
 
-    advised = advise(sizes, batch_size)
+    found = advise(virtual_workers, sizes, batch_size)
 
-    if advised is None:
-        assert batch_size is not None
-        tried = range(sizes[-1], batch_size + 1)
-        assert all(worst(parts, sizes, batch_size)[0] < GOOD for parts in tried)
-    else:
-        assert worst(advised, sizes, batch_size)[0] >= GOOD
-        assert advised <= (batch_size or advised)
+    if found is not None:
+        before, after = (slot_time(v, sizes, batch_size) for v in (virtual_workers, found.virtual_workers))
+        assert found.saved == pytest.approx(1 - after / before)
+        assert found.saved >= WORTH
+        assert sizes[-1] <= found.virtual_workers <= batch_size

@@ -116,14 +116,19 @@ ROWS = [
     Row(
         name="a minimum that can never be met",
         jobs=[job("a", 1, bounds=(9, 9))],
-        expected={"a": (0, "waits: its minimum needs 9 slots and there are only 8")},
+        expected={"a": (0, "waits: its minimum needs 9 slots and queue default has only 8")},
     ),
-    Row(name="no slots", jobs=[job("a", 1)], nodes=(), expected={"a": (0, "waits: there are no slots")}),
+    Row(
+        name="no slots",
+        jobs=[job("a", 1)],
+        nodes=(),
+        expected={"a": (0, "waits: its minimum needs 1 slot and queue default has none")},
+    ),
     Row(
         name="a task does not fit on two nodes",
         jobs=[job("a", 1, size=4)],
         nodes=pool(2, 2),
-        expected={"a": (0, "waits: its minimum needs 4 slots on one node, and the nodes do not have that free")},
+        expected={"a": (0, "waits: its minimum needs 4 slots on one node and queue default has 2 at most")},
     ),
     Row(
         name="two jobs of one name are told apart",

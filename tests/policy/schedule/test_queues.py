@@ -213,7 +213,7 @@ def test_a_queue_that_nobody_knows_gets_nothing() -> None:
     decision = plan(world.snapshot, world.policy, world.now)
 
     assert decision.grants[JobId("job-2")].num_tasks == 0
-    assert decision.reasons[JobId("job-2")] == "waits: there are no slots"
+    assert decision.reasons[JobId("job-2")] == "waits: its minimum needs 1 slot and queue b has none"
 
 
 QUEUES = st.lists(

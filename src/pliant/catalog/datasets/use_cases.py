@@ -20,6 +20,7 @@ from pliant.core.registry import NAME, Kept, Registry, iterate_nouns
 from pliant.files.space import cause_of
 
 _MAX_SHOWN: Final = 8
+_NOTHING_LEFT: Final = (DatasetState.FAILED, DatasetState.STOPPED)
 
 
 class DatasetCatalog:
@@ -60,7 +61,7 @@ class DatasetCatalog:
         self.imports.close()
 
     def add(self, dataset: Dataset, caller: Principal) -> Dataset:
-        """Begin to import a data set for somebody.
+        """Begin to import a data set for somebody, in the place of one of theirs whose import failed or was stopped.
 
         Raises:
             InvalidInput: the name or the path cannot be one.
@@ -72,6 +73,7 @@ class DatasetCatalog:
         if upload_id is not None:
             self.uploads.get(upload_id, caller)
         now = self._now()
+        self._free_name(dataset.name, caller)
         kept = self._registry.add(_apply(dataset, {"owner": caller.name, "created_at": now}), at=now)
         if upload_id is not None:
             try:
@@ -81,6 +83,12 @@ class DatasetCatalog:
                 raise
         self.imports.begin(kept.noun)
         return self._with_progress(kept)
+
+    def _free_name(self, name: str, caller: Principal) -> None:
+        """Forget a data set of theirs of which an import left nothing but its name."""
+        kept = self._find(name)
+        if kept is not None and kept.noun.owner == caller.name and kept.noun.state in _NOTHING_LEFT:
+            self.remove(name, caller, revision=kept.revision)
 
     def list(
         self, caller: Principal, *, states: Sequence[DatasetState] = (), after: str = "", limit: int = 100
@@ -230,13 +238,13 @@ def _apply(dataset: Dataset, changes: Mapping[str, Any]) -> Dataset:
 def _place(dataset: Dataset | None, name: str) -> DataPlace | Problem:
     """Return where a data set lies, or why it cannot be used."""
     if dataset is None:
-        return _problem(f"there is no data set {name!r:.80}; `pliant data list` lists those that you may use")
+        return _problem(f"there is no data set {name!r:.80}; list them to see which you may use")
     if dataset.state is DatasetState.IMPORTING:
         return _problem(f"the data set {name!r} is still being imported; wait until it is ready")
     if dataset.state is not DatasetState.READY:
         ended = "failed" if dataset.state is DatasetState.FAILED else "was stopped"
         why = f" ({dataset.reason})" if dataset.reason else ""
-        return _problem(f"the import of the data set {name!r} {ended}{why}; remove it and add it again")
+        return _problem(f"the import of the data set {name!r} {ended}{why}; add it again")
     folder = Path(dataset.folder)
     if not folder.is_dir():
         return _problem(f"the files of the data set {name!r} are not at {dataset.folder} any more; add it again")

@@ -32,7 +32,7 @@ from pliant.files.untrusted.removal import empty_trash
 log = logging.getLogger(__name__)
 
 _STALE_S: Final = 60.0
-"""What somebody else made is tried again for a new job if that was last done longer ago than this."""
+"""What somebody else made is good for so long after it was tried, or was looked at and had not changed."""
 _OPEN_FOLDER: Final = 0o755
 _OPEN_FILE: Final = 0o644
 _LINE_S: Final = 2.0
@@ -69,6 +69,8 @@ class Builds:
         self._lock = threading.RLock()
         self._known: dict[str, Build] = {}
         """What the registry holds of builds that were asked for; only this process changes them."""
+        self._looks: dict[tuple[EnvironmentKind, str], tuple[float, str]] = {}
+        """When what somebody else made was looked at last, and its fingerprint then; by what it is and where."""
         self._lines: dict[str, tuple[float, str]] = {}
         self._listeners: list[Callable[[], None]] = []
         self._lookers = threading.BoundedSemaphore(builder.limits.num_probes)
@@ -146,7 +148,7 @@ class Builds:
         """
         with self._lock:
             build = self.get(work.key)
-            if build is None or self._is_outdated(build, first):
+            if build is None or self._is_outdated(build, work, first):
                 return self._begin(work)
             return build
 
@@ -199,7 +201,7 @@ class Builds:
             self._lines[key] = (now, line)
         return line
 
-    def _is_outdated(self, build: Build, first: bool) -> bool:
+    def _is_outdated(self, build: Build, work: BuildRequest, first: bool) -> bool:
         """Tell whether a build cannot be used any more and has to be begun anew; under the lock."""
         if build.state is BuildState.BUILDING:
             return not self.is_active(build.name)
@@ -207,7 +209,16 @@ class Builds:
             return first
         if build.kind is EnvironmentKind.REQUIREMENTS:
             return build.made_with != self.base.facts or not os.path.lexists(build.python)
-        return first and not 0.0 <= self._clock.now() - (build.ended_at or 0.0) <= _STALE_S
+        return first and not (self._is_new(build.ended_at or 0.0) or self._is_unchanged(build, work))
+
+    def _is_unchanged(self, build: Build, work: BuildRequest) -> bool:
+        """Tell whether what somebody else made was seen a moment ago to be as it was when it was tried."""
+        looked_at, fingerprint = self._looks.get((work.kind, work.path), (0.0, ""))
+        same = fingerprint == build.fingerprint and build.made_with == self.base.facts
+        return bool(fingerprint) and same and self._is_new(looked_at)
+
+    def _is_new(self, at: float) -> bool:
+        return 0.0 <= self._clock.now() - at <= _STALE_S
 
     def _begin(self, work: BuildRequest) -> Build:
         if work.kind is EnvironmentKind.REQUIREMENTS:
@@ -274,7 +285,11 @@ class Builds:
         user = AsPerson(work.person) if work.person else AsBuilder()
         with self._lookers:
             place = Place(kind=work.kind.value, path=work.path)
-            self._builder.prober.look(Child(), place, user, is_offered=work.is_offered)
+            sight = self._builder.prober.look(Child(), place, user, is_offered=work.is_offered)
+        with self._lock:
+            now = self._clock.now()
+            self._looks = {one: look for one, look in self._looks.items() if self._is_new(look[0])}
+            self._looks[work.kind, work.path] = now, sight["fingerprint"]
 
     def _carry_out(self, key: str, child: Child, make: Callable[[], BuildOutcome]) -> None:
         try:
@@ -291,7 +306,10 @@ class Builds:
             if build is None:
                 return
             state = BuildState.FAILED if outcome.reason else BuildState.READY
-            found = {name: getattr(outcome, name) for name in ("python", "builder", "num_bytes", "reason", "output")}
+            found = {
+                name: getattr(outcome, name)
+                for name in ("python", "builder", "fingerprint", "num_bytes", "reason", "output")
+            }
             self._put(replace(build, state=state, ended_at=self._clock.now(), **found))
             self._lines.pop(key, None)
             for queue in (self._builders, self._probers):

@@ -47,6 +47,8 @@ class Build:
     """Why it failed: what happened and what to do."""
     output: tuple[str, ...] = ()
     """The last lines of what the builder printed, if it failed; secrets are masked."""
+    fingerprint: str = ""
+    """What somebody else made: how its files looked when it was tried."""
     num_bytes: int = 0
     """On the disk; 0 for what somebody else made."""
     began_at: float
@@ -61,6 +63,7 @@ class BuildOutcome:
 
     python: str = ""
     builder: str = ""
+    fingerprint: str = ""
     num_bytes: int = 0
     reason: str = ""
     output: tuple[str, ...] = ()

@@ -5,6 +5,8 @@ runs as the person who named the path, so that its answer tells nothing that the
 executes nothing of what it finds. Standard library only: it runs as a file, with nothing of Pliant imported.
 """
 
+import glob
+import hashlib
 import json
 import os
 import re
@@ -13,6 +15,7 @@ from typing import Final, TypedDict
 
 _MAX_LINE: Final = 1 << 16
 _PYTHON: Final = re.compile(r"python[\d.]*t?")
+_MAX_PACKAGES: Final = 100_000
 _MARKS: Final = {"venv": ("pyvenv.cfg", "conda-meta"), "conda": ("conda-meta",)}
 
 
@@ -34,6 +37,8 @@ class Sight(TypedDict):
     """The interpreter in it; this may be a link."""
     base: list[str]
     """What that link leads to, outside of the environment: a program and its libraries."""
+    fingerprint: str
+    """A digest of the interpreter and of the names and times of the packages: what was installed or removed shows."""
     problem: str
     """Why it cannot be used; empty if it can."""
 
@@ -65,7 +70,8 @@ def look(place: Place) -> Sight:
     found = os.path.join(programs, os.path.basename(python))
     if not (os.path.isfile(found) and os.access(found, os.X_OK)):
         return _refuse(f"{found!r} is not a program here; install Python in this environment")
-    return Sight(prefix=prefix, python=found, base=_base_of(found, prefix), problem="")
+    base = _base_of(found, prefix)
+    return Sight(prefix=prefix, python=found, base=base, fingerprint=_fingerprint(prefix, found), problem="")
 
 
 def _base_of(python: str, prefix: str) -> list[str]:
@@ -79,8 +85,36 @@ def _base_of(python: str, prefix: str) -> list[str]:
     return []
 
 
+def _fingerprint(prefix: str, python: str) -> str:
+    """Return a digest of what an environment consists of, as far as names, sizes and times tell."""
+    marks = sorted({mark for marks in _MARKS.values() for mark in marks})
+    digest = hashlib.sha256()
+    for path in (python, *(os.path.join(prefix, mark) for mark in marks)):
+        digest.update(_facts(path))
+    for folder in sorted(glob.glob(os.path.join(glob.escape(prefix), "lib", "python*", "site-packages"))):
+        for name in _packages(folder):
+            digest.update(_facts(os.path.join(folder, name)))
+    return digest.hexdigest()
+
+
+def _packages(folder: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [name for name in names if name != "__pycache__"][:_MAX_PACKAGES]
+
+
+def _facts(path: str) -> bytes:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return f"{path!r} is not there\n".encode()
+    return f"{path!r} {found.st_ino} {found.st_size} {found.st_mtime_ns}\n".encode()
+
+
 def _refuse(problem: str) -> Sight:
-    return Sight(prefix="", python="", base=[], problem=problem)
+    return Sight(prefix="", python="", base=[], fingerprint="", problem=problem)
 
 
 if __name__ == "__main__":

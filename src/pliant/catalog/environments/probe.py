@@ -7,6 +7,7 @@ found is run. Both are the person's processes, within bounds like those of the p
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from pliant.catalog.environments.look_program import Place, Sight
 from pliant.isolation.launcher import CANNOT_ENTER
 
 _LOOK_S: Final = 20.0
+_MAX_FINGERPRINT: Final = 64
 _NOT_RUN: Final = (CANNOT_ENTER, CANNOT_RUN)
 _ITS_OWN: Final = {"PYTHONPATH": "", "PYTHONHOME": ""}
 """Empty, they count as not there: an environment's own packages come first, whatever the server was started with."""
@@ -62,7 +64,8 @@ class EnvironmentProber:
             sight = self.look(child, place, AsPerson(person), is_offered=is_offered)
         except EnvironmentNotFound as error:
             return BuildOutcome(reason=str(error))
-        return self.probe(child, sight["python"], (sight["prefix"], *sight["base"]), person)
+        outcome = self.probe(child, sight["python"], (sight["prefix"], *sight["base"]), person)
+        return replace(outcome, fingerprint=sight["fingerprint"])
 
     def look(self, child: Child, place: Place, user: ChildUser, *, is_offered: bool = False) -> Sight:
         """Return what lies where somebody says.
@@ -148,6 +151,7 @@ def _parse_sight(answer: str) -> Sight | None:
             prefix=str(found["prefix"]),
             python=str(found["python"]),
             base=[str(path) for path in found["base"]],
+            fingerprint=str(found["fingerprint"])[:_MAX_FINGERPRINT],
             problem=str(found["problem"]),
         )
     except (IndexError, KeyError, TypeError, ValueError):

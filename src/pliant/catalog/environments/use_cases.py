@@ -81,7 +81,7 @@ class EnvironmentCatalog:
         if isinstance(source, Problem):
             return (source,)
         if isinstance(source, Named) and not self._is_visible(source.name, visible):
-            message = f"there is no environment {source.name!r}; `GET /v1/environments` lists those that you can use"
+            message = f"there is no environment {source.name!r}; list them to see which you may use"
             return (Problem(field="environment", message=message),)
         try:
             self._look(self._resolver.resolve(source, code, "" if visible is None else visible.owner))

@@ -3,19 +3,21 @@
 import ast
 import re
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pliant.core.errors import InvalidInput
+from pliant.core.errors import Problem
 from pliant.files import folder as folders
 from pliant.files.archive import unpack
 from pliant.files.digest import digest_of_file, digest_of_names
 from pliant.files.pack import walk
 from pliant.files.space import translate_disk_errors
 
+ELASTIC_FILE: Final = "elastic-main.py"
+"""What IBM's templates call the file that the engine `elastic` runs, beside `main.py`."""
 _DRAFT: Final = ".new-"
 """Folders that are being checked begin with this; no template's name does."""
 
@@ -41,8 +43,11 @@ class CodeFolders:
         return self._root / name
 
     @contextmanager
-    def draft(self, archive: Path, main_file: str) -> Iterator[tuple[Path, CodeSummary]]:
+    def draft(self, archive: Path, check: Callable[[Path], object]) -> Iterator[tuple[Path, CodeSummary]]:
         """Unpack an archive beside the folders and yield it; moved away, or removed after.
+
+        Args:
+            check: called with the folder; raises `InvalidInput` if its files cannot be run.
 
         Raises:
             InvalidInput: with everything that is wrong with it.
@@ -55,7 +60,7 @@ class CodeFolders:
         try:
             with translate_disk_errors(self._root):
                 unpack(archive, draft)
-            check_main_file(draft, main_file)
+            check(draft)
             yield draft, summarize_code(draft)
         finally:
             folders.remove(draft)
@@ -97,23 +102,25 @@ def summarize_code(folder: Path) -> CodeSummary:
     )
 
 
-def check_main_file(folder: Path, main_file: str) -> None:
-    """See that a template's main file can be run.
+def find_elastic_file(folder: Path, named: str | None) -> str:
+    """Return the file of a folder that the engine `elastic` runs; empty if it runs the main file."""
+    return named or (ELASTIC_FILE if (folder / ELASTIC_FILE).is_file() else "")
 
-    Raises:
-        InvalidInput: it is not there, or is no Python.
-    """
-    path = PurePosixPath(main_file)
+
+def problem_of_file(folder: Path, name: str, field: str) -> Problem | None:
+    """Return why a file of a template cannot be run: it is not there, or is no Python; None if it can."""
+    path = PurePosixPath(name)
     inside = not path.is_absolute() and ".." not in path.parts
     if not (inside and (folder / path).is_file()):
         there = ", ".join(sorted(file.name for file in folder.glob("*.py"))[:8]) or "no Python file at its top"
-        message = f"{main_file!r:.200} is not in the folder, which has {there}; name one that is"
-        raise InvalidInput.at("main_file", message)
+        message = f"{name!r:.200} is not in the folder, which has {there}; name one that is"
+        return Problem(field=field, message=message)
     try:
-        ast.parse((folder / path).read_bytes(), filename=main_file)
+        ast.parse((folder / path).read_bytes(), filename=name)
     except SyntaxError as error:
-        message = f"{main_file!r:.200} does not parse: line {error.lineno}: {error.msg}; mend it"
-        raise InvalidInput.at("main_file", message) from error
+        message = f"{name!r:.200} does not parse: line {error.lineno}: {error.msg}; mend it"
+        return Problem(field=field, message=message)
     except (ValueError, RecursionError, MemoryError) as error:
-        message = f"{main_file!r:.200} does not parse ({type(error).__name__}: {error}); mend it"
-        raise InvalidInput.at("main_file", message) from error
+        message = f"{name!r:.200} does not parse ({type(error).__name__}: {error}); mend it"
+        return Problem(field=field, message=message)
+    return None

@@ -25,6 +25,12 @@ class Template(TemplateSettings):
     """SHA-256 over the names and contents of the files, in hex."""
     num_files: int
     num_bytes: int
+    elastic_script: str = ""
+    """What the engine `elastic` runs, named or found; empty: the main file."""
+
+    def script_of(self, engine: Engine) -> str:
+        """Return the file that an engine runs."""
+        return (engine == "elastic" and self.elastic_script) or self.main_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

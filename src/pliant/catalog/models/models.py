@@ -196,7 +196,7 @@ def _checksum_of_data(registry: Registry, model: Model) -> str:
 def _problem_of_dataset(registry: Registry, name: str, caller: Principal, *, ready: bool) -> str:
     kept = registry.get(Dataset, name)
     if kept is None or not caller.sees(kept.noun.owner, kept.noun.shared_with):
-        return f"there is no data set {name!r:.80} that you may use; list them to see which there are"
+        return f"there is no data set {name!r:.80}; list them to see which you may use"
     if ready and kept.noun.state is not DatasetState.READY:
         return f"the data set {name!r} is {kept.noun.state.value}, not ready"
     return ""

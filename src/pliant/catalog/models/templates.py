@@ -7,10 +7,11 @@ the former one stays as long as a model needs it.
 from collections.abc import Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 
-from pliant.catalog.models.code_folders import CodeFolders, check_main_file, folder_name
+from pliant.catalog.models.code_folders import CodeFolders, find_elastic_file, folder_name, problem_of_file
 from pliant.catalog.models.model import Model, Template, said_of
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
@@ -62,7 +63,7 @@ class TemplateCatalog:
             Unavailable: the disk cannot take the code.
         """
         self._check(asked, caller.name)
-        with self._folders.draft(archive, asked.main_file) as (draft, code), self._lock:
+        with self._folders.draft(archive, partial(_check_files, asked)) as (draft, code), self._lock:
             if self._registry.get(Template, asked.name) is not None:
                 raise Conflict(f"there is a template {asked.name!r} already; choose another name, or replace that one")
             noun = Template(
@@ -71,6 +72,7 @@ class TemplateCatalog:
                 checksum=code.checksum,
                 num_files=code.num_files,
                 num_bytes=code.num_bytes,
+                elastic_script=find_elastic_file(draft, asked.elastic_file),
                 **said_of(TemplateSettings, asked),
             )
             self._folders.keep(draft, noun.code)
@@ -92,12 +94,15 @@ class TemplateCatalog:
             message = f"{asked.name!r} is not {name!r}; a template keeps its name, add another one instead"
             raise InvalidInput.at("name", message)
         self._check(asked, before.noun.owner)
-        drafting = nullcontext((None, None)) if archive is None else self._folders.draft(archive, asked.main_file)
+        check = partial(_check_files, asked)
+        drafting = nullcontext((None, None)) if archive is None else self._folders.draft(archive, check)
         with drafting as (draft, code), self._lock:
             kept = self.get(caller, name)
-            noun = replace(kept.noun, **said_of(TemplateSettings, asked))
+            files = draft or self._folders.path(kept.noun.code)
+            script = find_elastic_file(files, asked.elastic_file)
+            noun = replace(kept.noun, elastic_script=script, **said_of(TemplateSettings, asked))
             if draft is None or code is None:
-                check_main_file(self._folders.path(noun.code), asked.main_file)
+                check(files)
             else:
                 folder = folder_name(name, kept.revision + 1)
                 noun = replace(
@@ -145,6 +150,21 @@ class TemplateCatalog:
         """Remove the files of former revisions of a template that no model needs any more."""
         with self._lock:
             self._sweep(name)
+
+
+def _check_files(asked: TemplateSettings, folder: Path) -> None:
+    """See that a folder has the files that the engines of a template run.
+
+    Raises:
+        InvalidInput: with those that are not there, or are no Python.
+    """
+    elastic = find_elastic_file(folder, asked.elastic_file)
+    names = {"elastic_file": elastic} if elastic and "elastic" in asked.engines else {}
+    if not names or len(asked.engines) > 1:
+        names["main_file"] = asked.main_file
+    found = (problem_of_file(folder, name, field) for field, name in names.items())
+    if problems := [problem for problem in found if problem is not None]:
+        raise InvalidInput(*problems)
 
 
 def _list_models(caller: Principal, models: Collection[Model]) -> str:

@@ -265,7 +265,7 @@ def job_spec(ran: Model, title: str, weights: Path | None) -> JobSpec:
     most = min(default_virtual_workers(ran.max_workers), ran.hyperparameters.batch_size)
     return JobSpec(
         name=f"{ran.name}.{title}",
-        script=ran.template.main_file,
+        script=ran.template.script_of(ran.engine),
         min_tasks=ran.max_workers if distributed else 1,
         max_tasks=ran.max_workers,
         fixed=distributed,

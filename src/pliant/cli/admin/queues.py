@@ -16,9 +16,9 @@ from pliant.api.queues import (
 )
 from pliant.cli import formatting
 from pliant.cli.fields import Given, ask, options_of, takes
-from pliant.cli.options import JsonOption
+from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, say, show_list
+from pliant.cli.screen import TableColumn, say, say_notes, show_list
 from pliant.cli.session import open_client
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.queue import GroupSettings, Hosts, QueueSettings
@@ -36,7 +36,8 @@ groups = typer.Typer(
     rich_markup_mode=None,
 )
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+QueueArgument = Annotated[str, name_argument("queue")]
+GroupArgument = Annotated[str, name_argument("group")]
 _QUEUE: Final = {
     "resource_group": ask("Its resource group.", "--group", metavar="NAME"),
     "policy": ask("How its jobs share."),
@@ -93,7 +94,7 @@ def list_queues(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @queues.command("add")
 @takes(options_of(QueueSettings, _QUEUE, but=("name", "open")))
-def add_queue(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
+def add_queue(context: typer.Context, name: QueueArgument, given: Given, as_json: JsonOption = False) -> None:
     """Make a queue.
 
     \b
@@ -106,7 +107,7 @@ def add_queue(context: typer.Context, name: NameArgument, given: Given, as_json:
 
 @queues.command("set")
 @takes(options_of(QueueSettings, _QUEUE, but=("name",)))
-def set_queue(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
+def set_queue(context: typer.Context, name: QueueArgument, given: Given, as_json: JsonOption = False) -> None:
     """Change a queue while its jobs run; the scheduler decides anew at once.
 
     \b
@@ -120,7 +121,7 @@ def set_queue(context: typer.Context, name: NameArgument, given: Given, as_json:
 
 
 @queues.command("remove")
-def remove_queue(context: typer.Context, name: NameArgument) -> None:
+def remove_queue(context: typer.Context, name: QueueArgument) -> None:
     """Forget a queue; its jobs must have ended."""
     with open_client(context) as client:
         client.queues.remove(name)
@@ -139,7 +140,7 @@ def list_groups(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @groups.command("add")
 @takes(options_of(GroupSettings, _GROUP, but=("name",)))
-def add_group(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
+def add_group(context: typer.Context, name: GroupArgument, given: Given, as_json: JsonOption = False) -> None:
     """Make a resource group; without --host and --label it is of all hosts.
 
     \b
@@ -153,7 +154,7 @@ def add_group(context: typer.Context, name: NameArgument, given: Given, as_json:
 
 @groups.command("set")
 @takes(options_of(GroupSettings, _GROUP, but=("name",)))
-def set_group(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
+def set_group(context: typer.Context, name: GroupArgument, given: Given, as_json: JsonOption = False) -> None:
     """Change a resource group; jobs leave slots that it has no longer at a step boundary."""
     patch = validate(GroupPatch, _group_fields(given))
     with open_client(context) as client:
@@ -161,7 +162,7 @@ def set_group(context: typer.Context, name: NameArgument, given: Given, as_json:
 
 
 @groups.command("remove")
-def remove_group(context: typer.Context, name: NameArgument) -> None:
+def remove_group(context: typer.Context, name: GroupArgument) -> None:
     """Forget a resource group; no queue may be over it."""
     with open_client(context) as client:
         client.groups.remove(name)
@@ -203,10 +204,12 @@ def _slots(given: str) -> int | str | None:
 
 def _print_queue(view: QueueView, *, as_json: bool) -> None:
     show_list(view, _QUEUE_COLUMNS, [_queue_row(view)], as_json=as_json)
+    say_notes(view.notes)
 
 
 def _print_group(view: GroupView, *, as_json: bool) -> None:
     show_list(view, _GROUP_COLUMNS, [_group_row(view)], as_json=as_json)
+    say_notes(view.notes)
 
 
 def _queue_row(view: QueueView) -> list[str]:

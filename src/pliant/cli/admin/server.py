@@ -1,4 +1,4 @@
-"""Commands about the server itself: `up`, `down`, `version`."""
+"""Commands about the server itself: `up`, `down`."""
 
 import os
 import subprocess
@@ -14,11 +14,11 @@ from typing import Annotated, Final
 
 import typer
 
-from pliant import __version__
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import print_json, print_outcome, say
-from pliant.cli.session import Settings, client_of, find_record, settings_of
+from pliant.cli.session import client_of, find_record
+from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
 from pliant.client.http.home import ServerRecord, read_record
 from pliant.core.errors import Conflict, PliantError, Unavailable
@@ -104,6 +104,14 @@ DiskOption = Annotated[
         show_default=False,
     ),
 ]
+LogOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="What a task may have in its stdout, and in its stderr; the middle goes. Default: 256MiB; or off.",
+        show_default=False,
+    ),
+]
 PassOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="A variable that every script gets from here; repeatable.", show_default=False),
@@ -142,6 +150,7 @@ def up(  # noqa: PLR0913 (one parameter per option)
     uids: UidsOption = None,
     allow: AllowOption = None,
     max_disk: DiskOption = None,
+    max_log: LogOption = None,
     pass_env: PassOption = None,
     trust_everyone: TrustOption = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once it runs; log to server.log.")] = False,
@@ -160,7 +169,7 @@ def up(  # noqa: PLR0913 (one parameter per option)
     argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", host]
     argv += ["--port", str(port), "--policy", policy.value, "--lease-s", f"{lease:g}"]
     once = {"--slots": slots, "--max-upload-gib": max_upload_gib, "--isolation": isolation, "--uids": uids}
-    once |= {"--max-disk": max_disk}
+    once |= {"--max-disk": max_disk, "--max-log": max_log}
     argv += [f"{option}={value}" for option, value in once.items() if value is not None]
     many = {"--preload": preload, "--tls-name": tls_name, "--label": label, "--allow": allow, "--pass-env": pass_env}
     argv += [f"{option}={value}" for option, values in many.items() for value in values or ()]
@@ -189,14 +198,19 @@ def _paths(given: Mapping[str, Path | None]) -> list[str]:
 
 
 def _say_started(record: ServerRecord, folder: Path) -> None:
-    runs = "runs" if find_record(folder) == record else "stands by"
-    say(f"The server {runs} at {record.url} (process {record.pid}).")
+    leads = find_record(folder) == record
+    say(f"The server {'runs' if leads else 'stands by'} at {record.url} (process {record.pid}).")
+    if record.public_url is not None:
+        say(f"Others reach it at {record.public_url}.")
     if record.fingerprint is not None:
         say(f"Its certificate is {record.certificate},")
         say(f"SHA-256 {record.fingerprint}.")
     say(f"Its state is in {folder}, its log in {folder / 'server.log'}.")
-    if runs == "runs":
-        _say_walls(folder)
+    if not leads:
+        say(f"It takes the place of the one that leads when that is gone. `kill {record.pid}` ends it, and not")
+        say("`pliant down`, which is for the one that leads.")
+        return
+    _say_walls(folder)
     before = "" if folder == _default_home() else f"--home {folder} "
     say(f"Submit with `pliant {before}submit train.py`, watch with `pliant {before}top`,")
     say(f"end it with `pliant {before}down`.")
@@ -238,13 +252,10 @@ def down(
     print_outcome({"url": url, "ended": True}, f"The server at {url} has ended; its jobs are saved.", as_json=as_json)
 
 
-def version(as_json: JsonOption = False) -> None:
-    """Print the version."""
-    print_outcome({"version": __version__}, f"pliant {__version__}", as_json=as_json)
-
-
 def _view(record: ServerRecord, home: Path) -> dict[str, object]:
     view: dict[str, object] = {"url": record.url, "home": str(home), "pid": record.pid}
+    if record.public_url is not None:
+        view["public_url"] = record.public_url
     if record.fingerprint is not None:
         view |= {"certificate": str(record.certificate), "fingerprint": record.fingerprint}
     return view
@@ -284,27 +295,42 @@ def _start(argv: list[str], home: Path, env: dict[str, str]) -> tuple[ServerReco
         raise Unavailable(
             f"the server could not be started in {home}: {error.strerror}; give another --home"
         ) from error
-    with first_words:
-        deadline = time.monotonic() + _START_S
-        while time.monotonic() < deadline:
-            if child.poll() is not None:
-                if text := _read(first_words):
-                    say(text.rstrip(), stderr=True)
-                raise Unavailable(
-                    f"the server ended at once (code {child.returncode}); it said:\n{_end_of(log, start)}"
-                )
-            record = find_record(home)
-            if record is not None and record.pid == child.pid and _answers(record):
-                return record, _read(first_words)
-            waiting = find_record(home, STANDBY_FILE)
-            if waiting is not None and waiting.pid == child.pid:
-                return waiting, ""
-            time.sleep(_LOOK_S)
+    try:
+        with first_words:
+            if (found := _wait_for(child, home, log, start, first_words)) is not None:
+                return found
+    except KeyboardInterrupt:
+        child.terminate()
+        raise
     child.terminate()
     raise Unavailable(
         f"the server did not answer within {formatting.duration(_START_S)} and was ended; "
         f"it said:\n{_end_of(log, start)}"
     )
+
+
+def _wait_for(
+    child: subprocess.Popen[bytes], home: Path, log: Path, start: int, first_words: FileIO
+) -> tuple[ServerRecord, str] | None:
+    """Return what a server that starts says of itself, and its first words; None if it does not answer in time.
+
+    Raises:
+        Unavailable: it ended.
+    """
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        if child.poll() is not None:
+            if text := _read(first_words):
+                say(text.rstrip(), stderr=True)
+            raise Unavailable(f"the server ended at once (code {child.returncode}); it said:\n{_end_of(log, start)}")
+        record = find_record(home)
+        if record is not None and record.pid == child.pid and _answers(record):
+            return record, _read(first_words)
+        waiting = find_record(home, STANDBY_FILE)
+        if waiting is not None and waiting.pid == child.pid:
+            return waiting, ""
+        time.sleep(_LOOK_S)
+    return None
 
 
 def _read(pipe: FileIO) -> str:

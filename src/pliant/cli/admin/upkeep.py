@@ -13,7 +13,8 @@ from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_list, table
-from pliant.cli.session import open_client, settings_of
+from pliant.cli.session import open_client
+from pliant.cli.settings import settings_of
 from pliant.core.errors import InvalidInput
 from pliant.core.upkeep import Material, Removal, Rule
 

@@ -13,7 +13,7 @@ from pliant.cli import formatting
 from pliant.cli.catalog.progress import Bar
 from pliant.cli.catalog.share import NamesArgument, RemoveOption, shared_after, who
 from pliant.cli.fields import Given, Table, ask, options_of, takes
-from pliant.cli.options import JsonOption
+from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.session import open_client
@@ -24,7 +24,7 @@ from pliant.core.errors import InvalidInput
 
 app = typer.Typer(name="data", help="Data sets: what trainings read.", no_args_is_help=True, rich_markup_mode=None)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the data set.", show_default=False)]
+NameArgument = Annotated[str, name_argument("data set", "Of the data set.")]
 _STYLES: Final = {
     DatasetState.IMPORTING: "cyan",
     DatasetState.READY: "green",

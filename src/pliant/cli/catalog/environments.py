@@ -10,7 +10,7 @@ import typer
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest
 from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
-from pliant.cli.options import JsonOption, whole_path
+from pliant.cli.options import JsonOption, name_argument, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show_facts, show_list
 from pliant.cli.session import open_client
@@ -25,7 +25,7 @@ env = typer.Typer(
     rich_markup_mode=None,
 )
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the environment.", show_default=False)]
+NameArgument = Annotated[str, name_argument("environment", "Of the environment.")]
 
 _COLUMNS = (
     TableColumn(title="NAME"),
@@ -110,7 +110,7 @@ def log(context: typer.Context, name: NameArgument) -> None:
 def share(
     context: typer.Context,
     name: NameArgument,
-    users: Annotated[list[str] | None, typer.Argument(metavar="USER", help="`*`: everybody; none: nobody.")] = None,
+    users: Annotated[list[str] | None, name_argument("user", "`*`: everybody; none: nobody.", metavar="USER")] = None,
 ) -> None:
     """Let these people use an environment, and nobody else."""
     with open_client(context) as client:

@@ -10,8 +10,9 @@ from rich.text import Text
 from pliant.api.models import ModelPage, ModelPatch, ModelRequest, ModelSettings, ModelView
 from pliant.cli import formatting
 from pliant.cli.catalog.assignments import assign
+from pliant.cli.completion import complete
 from pliant.cli.fields import Given, Table, ask, options_of, takes
-from pliant.cli.options import JsonOption, whole_path
+from pliant.cli.options import JsonOption, name_argument, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, show_facts, show_list
 from pliant.cli.session import open_client
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the model.", show_default=False)]
+NameArgument = Annotated[str, name_argument("model", "Of the model.")]
 ASSIGNMENTS: Final = ask("A number or parameter; repeatable.", "--set", metavar="NAME=VALUE", type=list[str])
 TRAINING: Final[Table] = {
     "dataset": ask("A data set, by name."),
@@ -74,7 +75,12 @@ def list_models(context: typer.Context, as_json: JsonOption = False) -> None:
 def add(
     context: typer.Context,
     name: NameArgument,
-    template: Annotated[str, typer.Option(metavar="NAME", help="What it is made from.", show_default=False)],
+    template: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="What it is made from.", autocompletion=complete("template"), show_default=False
+        ),
+    ],
     given: Given,
     as_json: JsonOption = False,
 ) -> None:

@@ -5,13 +5,11 @@ from typing import Annotated
 
 import typer
 
-from pliant.cli.options import JobArgument, JsonOption
+from pliant.cli.options import JobArgument, JsonOption, name_argument
 from pliant.cli.screen import print_outcome
 from pliant.cli.session import job_id_of, open_client
 
-NamesArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[USER]...", help="Users; * is everybody.", show_default=False)
-]
+NamesArgument = Annotated[list[str] | None, name_argument("user", "Users; * is everybody.", metavar="[USER]...")]
 RemoveOption = Annotated[bool, typer.Option("--remove", help="Take it back from them.")]
 
 

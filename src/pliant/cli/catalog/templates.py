@@ -10,7 +10,7 @@ from rich.text import Text
 from pliant.api.models import TemplatePage, TemplateRequest, TemplateView
 from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
-from pliant.cli.options import JsonOption
+from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.session import open_client
@@ -29,11 +29,12 @@ app = typer.Typer(
 DESCRIPTION: Final = "template.toml"
 """In the folder of a template: what else has to be known, as the fields of `TemplateSettings`."""
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of the template.", show_default=False)]
+NameArgument = Annotated[str, name_argument("template", "Of the template.")]
 
 _TEMPLATE: Final[Table] = {
     "name": ask("Instead of the name in template.toml."),
     "main_file": ask("The file to run.", "--main", metavar="FILE"),
+    "elastic_file": ask("The file to run with the engine elastic.", "--elastic-main", metavar="FILE"),
     "framework": ask("For people."),
     "description": ask("For people."),
     "shared_with": ask("Who else may use it; repeatable.", "--share", metavar="USER", type=list[str]),
@@ -162,6 +163,7 @@ def _facts(view: TemplateView) -> dict[str, str]:
         "description": view.description,
         "framework": view.framework,
         "runs": view.main_file,
+        "runs elastic": view.elastic_script,
         "engines": ", ".join(view.engines),
         "files": f"{formatting.count_of(view.num_files, 'file')}, {formatting.size(view.num_bytes)}",
         "checksum": view.checksum,

@@ -11,7 +11,7 @@ from pliant.cli import formatting
 from pliant.cli.catalog.models import ASSIGNMENTS, TRAINING, facts_of, with_assignments
 from pliant.cli.fields import Given, Table, ask, options_of, takes
 from pliant.cli.follow import follow_to_end, print_end
-from pliant.cli.options import FollowOption, JsonOption, WaitOption
+from pliant.cli.options import FollowOption, JsonOption, WaitOption, name_argument
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, say, show_facts, show_list, state_text
 from pliant.cli.session import open_client
@@ -20,7 +20,7 @@ from pliant.client.http.pages import pages
 from pliant.core.lifecycle import JobState
 from pliant.core.model import TrainingSettings
 
-ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", show_default=False)]
+ModelArgument = Annotated[str, name_argument("model", "Name of a model.", metavar="MODEL")]
 
 _TRAINING: Final[Table] = {
     "name": ask("Of the training.", type=str),

@@ -1,6 +1,5 @@
 """Commands about jobs that exist: `ps`, `show`, `set`, `why`, `stop`."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
@@ -10,6 +9,8 @@ from rich.text import Text
 
 from pliant.api.jobs import JobDetail, JobPage, JobPatch
 from pliant.cli import formatting
+from pliant.cli.completion import complete
+from pliant.cli.jobs.plan import advice
 from pliant.cli.options import JobArgument, JsonOption, leave_out_none
 from pliant.cli.problems import validate
 from pliant.cli.screen import (
@@ -17,6 +18,7 @@ from pliant.cli.screen import (
     print_json,
     print_outcome,
     say,
+    say_notes,
     show,
     show_facts,
     show_list,
@@ -24,6 +26,7 @@ from pliant.cli.screen import (
     table,
 )
 from pliant.cli.session import all_jobs, job_id_of, open_client
+from pliant.cli.wait import wait_for_end
 from pliant.core.job import Generation, Job, NodeId, Task
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView
@@ -71,7 +74,7 @@ def show_job(context: typer.Context, job: JobArgument, as_json: JsonOption = Fal
     if as_json:
         print_json(detail)
         return
-    show_facts([*_facts(detail.job), *_isolation_of(detail, nodes)])
+    show_facts([*_facts(detail.job, detail.remark), *_isolation_of(detail, nodes)])
     if detail.tasks:
         say("\nTasks", style="bold")
         show(_task_table(detail))
@@ -99,7 +102,9 @@ def set_job(
     min_tasks: Annotated[
         int | None, typer.Option("--min", metavar="N", help="Pause rather than run with fewer.")
     ] = None,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Move it to this queue.")] = None,
+    queue: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Move it to this queue.", autocompletion=complete("queue"))
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Change priority, minimum, maximum or queue of a job.
@@ -117,6 +122,7 @@ def set_job(
     moved = "" if queue is None else f", queue {changed.queue}"
     said = f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.bounds(changed)} tasks{moved}"
     print_outcome(changed, said, as_json=as_json)
+    say_notes(changed.notes)
 
 
 def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
@@ -130,6 +136,8 @@ def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -
     aim = f", to become {answer.target_tasks}" if answer.target_tasks != answer.num_tasks else ""
     say(f"{answer.job_id} is {answer.state}{tasks}{aim}.")
     say(answer.sentence)
+    if answer.remark:
+        say(answer.remark)
     if answer.history:
         say("\nDecisions, newest first", style="bold")
         columns = (TableColumn(title="TIME"), TableColumn(title="TASKS"), TableColumn(title="REASON", wrap=True))
@@ -140,14 +148,18 @@ def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -
 def stop(
     context: typer.Context,
     job: JobArgument,
+    now: Annotated[bool, typer.Option("--now", help="At once; what it has not saved is lost.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the job has ended.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """End a job at its next step boundary."""
+    """End a job at its next step boundary, with its state saved.
+
+    One that does not come to a boundary is ended after a minute.
+    """
     with open_client(context) as client:
-        stopped = client.stop(job_id_of(client, job))
+        stopped = client.stop(job_id_of(client, job), now=now)
         if wait:
-            stopped = client.wait(stopped.id, timeout_s=math.inf)
+            stopped = wait_for_end(client, stopped.id)
     print_outcome(stopped, f"{stopped.id} ({stopped.spec.name}) is {stopped.state.value}", as_json=as_json)
 
 
@@ -167,7 +179,7 @@ def _job_row(job: Job) -> list[str | Text]:
     ]
 
 
-def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
+def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     spec = job.spec
     yield "job", f"{job.id} ({spec.name})"
     yield "state", state_text(job.state)
@@ -175,6 +187,8 @@ def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
         yield "reason", Text(job.reason, style="red" if job.state is JobState.FAILED else "")
     if job.why and not job.ended:
         yield "why", job.why
+    if remark:
+        yield "now", remark
     yield (
         "slots",
         f"{job.num_slots} now; {formatting.bounds(job)} tasks of {formatting.count_of(spec.slots_per_task, 'slot')}",
@@ -187,7 +201,7 @@ def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
     if spec.fixed:
         yield "restarts", f"{job.num_restarts} of {spec.max_restarts}"
     else:
-        yield "virtual workers", str(spec.virtual_workers)
+        yield "virtual workers", "; ".join(filter(None, (str(spec.virtual_workers), advice(job))))
     yield from _results_of(job)
     yield "submitted", f"{formatting.date_time(job.submitted_at)} by {job.owner}"
     if job.started_at is not None:
@@ -195,6 +209,8 @@ def _facts(job: Job) -> Iterator[tuple[str, str | Text]]:
     if job.ended_at is not None:
         took = "" if job.started_at is None else f" after {formatting.duration(job.ended_at - job.started_at)}"
         yield "ended", f"{formatting.date_time(job.ended_at)}{took}"
+    if spec.time_limit_s is not None:
+        yield "time limit", f"{formatting.duration(spec.time_limit_s)} on slots"
     yield from _progress_of(job)
 
 

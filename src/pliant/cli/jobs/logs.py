@@ -10,6 +10,7 @@ from pliant.cli.follow import STREAMS, Readers, Write, follow_job, leaders, read
 from pliant.cli.options import JobArgument, JsonLinesOption
 from pliant.cli.screen import print_json_line, say
 from pliant.cli.session import job_id_of, open_client
+from pliant.cli.wait import leaving_alone
 from pliant.core.errors import NotFound
 
 
@@ -55,7 +56,8 @@ def logs(  # noqa: PLR0913 (one parameter per option)
             readers = Readers(client, job_id, streams)
             for task_id in task_ids:
                 readers.start(task_id, tail)
-            readers.write_rest(write)
+            with leaving_alone(job_id):
+                readers.write_rest(write)
         elif follow:
             ended = follow_job(client, job_id, streams=streams, every_task=all_tasks, tail=tail, write=write)
             say(f"{ended.id} {ended.state.value}", stderr=True)

@@ -11,8 +11,8 @@ from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import TableColumn, print_json, say, show, table
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.job import MAX_VIRTUAL_WORKERS, default_virtual_workers
-from pliant.policy.elastic.virtual_workers import GOOD, Division, advise, divide, worst
+from pliant.core.job import MAX_VIRTUAL_WORKERS, Job, default_virtual_workers
+from pliant.policy.elastic.virtual_workers import GOOD, WORTH, Advice, Division, advise, divide, worst
 
 _LARGE: Final = 64
 """Beyond this many sizes only those that divide badly are named one by one."""
@@ -25,8 +25,8 @@ class Planned:
     virtual_workers: int
     batch_size: int | None
     sizes: tuple[Division, ...]
-    advised: int | None
-    """A V that no size divides badly; None if there is none, or if V is good as it is."""
+    advised: Advice | None
+    """A V that is faster with this batch size; None if there is none, or the batch size is not known."""
 
 
 def plan(
@@ -49,6 +49,8 @@ def plan(
     all tasks' time is used. WIRE is what an exact sum sends, by what a stock
     all-reduce sends: more than 1.0x where ranges of parts are not whole nodes of
     the tree in which they are added (SUMS: partial sums of the busiest task).
+    With a batch size it says which number of virtual workers is faster: every
+    part takes as long as 14 samples besides its own, so small parts are slow.
 
     \b
     pliant plan --max 8
@@ -57,12 +59,11 @@ def plan(
     parts = default_virtual_workers(max_tasks) if virtual_workers is None else virtual_workers
     _check(min_tasks, max_tasks, parts, batch_size)
     sizes = range(min_tasks, max_tasks + 1)
-    good = worst(parts, sizes, batch_size)[0] >= GOOD
     planned = Planned(
         virtual_workers=parts,
         batch_size=batch_size,
         sizes=tuple(divide(parts, size, batch_size) for size in sizes),
-        advised=None if good else advise(sizes, batch_size),
+        advised=None if batch_size is None else advise(parts, sizes, batch_size),
     )
     if as_json:
         print_json(planned)
@@ -71,25 +72,55 @@ def plan(
     say("\n" + _verdict(parts, sizes, batch_size))
 
 
-def advice(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | None:
-    """Return what to say of a V that divides badly over these sizes; None if it does not."""
+def bad_division(virtual_workers: int, min_tasks: int, max_tasks: int) -> str | None:
+    """Return what to say of a V that was asked for and divides badly over these sizes; None if it does not."""
     sizes = range(min_tasks, max_tasks + 1)
     if worst(virtual_workers, sizes)[0] >= GOOD:
         return None
-    return f"{_verdict(virtual_workers, sizes, None)} (`pliant plan --min {min_tasks} --max {max_tasks}`)"
+    command = f"pliant plan --min {min_tasks} --max {max_tasks} --virtual-workers {virtual_workers} --batch-size B"
+    return f"{_division(virtual_workers, sizes, None)}; `{command}` tells whether another number suits a batch of B"
+
+
+def advice(job: Job) -> str | None:
+    """Return which V is faster with the batches that a job was seen to have; None if there is none worth it."""
+    spec, progress = job.spec, job.progress
+    if spec.fixed or spec.mode == "fast" or progress is None or not progress.step:
+        return None
+    batch_size = round(progress.samples / progress.step)
+    sizes = range(job.min_tasks, job.max_tasks + 1)
+    better = advise(spec.virtual_workers, sizes, batch_size) if batch_size >= max(sizes) else None
+    return None if better is None else _faster(better, batch_size)
 
 
 def _verdict(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> str:
+    head = _division(virtual_workers, sizes, batch_size)
+    good = worst(virtual_workers, sizes, batch_size)[0] >= GOOD
+    if batch_size is None:
+        return f"{head}." if good else f"{head}; --batch-size tells whether another number is faster."
+    better = advise(virtual_workers, sizes, batch_size)
+    if better is not None:
+        return f"{head}; {_faster(better, batch_size)}."
+    return f"{head}." if good else f"{head}; with {_batch(batch_size)} no other number saves {WORTH:.0%} of the time."
+
+
+def _division(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> str:
     low, at = worst(virtual_workers, sizes, batch_size)
     many = formatting.count_of(virtual_workers, "virtual worker")
     if low >= GOOD:
-        return f"{many} suit {_range(sizes)}: {low:.0%} or more of the tasks' time is used."
-    bad = f"{many} divide badly over {_range(sizes)}: on {at} only {low:.0%} of the tasks' time is used"
-    better = advise(sizes, batch_size)
-    if better is None:
-        limit = f" within a batch of {batch_size}" if batch_size is not None else ""
-        return f"{bad}, and no other number up to {MAX_VIRTUAL_WORKERS}{limit} suits all; narrow the sizes."
-    return f"{bad}; --virtual-workers {better} uses {worst(better, sizes, batch_size)[0]:.0%} or more on all of them."
+        at_least = "" if low == 1.0 else " or more"
+        return f"{many} divide well over {_range(sizes)}: {low:.0%}{at_least} of the tasks' time is used"
+    return f"{many} divide badly over {_range(sizes)}: on {at} only {low:.0%} of the tasks' time is used"
+
+
+def _faster(better: Advice, batch_size: int) -> str:
+    least, more = divmod(batch_size, better.virtual_workers)
+    parts = f"parts of {least} to {least + 1} samples" if more else f"parts of {formatting.count_of(least, 'sample')}"
+    number = f"--virtual-workers {better.virtual_workers}"
+    return f"{number} ({parts} of {_batch(batch_size)}) takes about {better.saved:.0%} less time"
+
+
+def _batch(batch_size: int) -> str:
+    return f"a batch of {batch_size}"
 
 
 def _range(sizes: Sequence[int]) -> str:

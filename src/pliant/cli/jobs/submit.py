@@ -7,18 +7,18 @@ from typing import Annotated, Final
 
 import typer
 
-from pliant.api.jobs import JobRequest
+from pliant.api.jobs import JobRequest, NotedJob
 from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, options_of, takes
 from pliant.cli.follow import follow_to_end, print_end
-from pliant.cli.jobs.plan import advice
+from pliant.cli.jobs.plan import bad_division
 from pliant.cli.options import JOB, FollowOption, JsonOption, WaitOption, leave_out_none, whole_path
 from pliant.cli.problems import validate
-from pliant.cli.screen import print_json, say
+from pliant.cli.screen import print_json, say, say_notes
 from pliant.cli.session import job_id_of, open_client
 from pliant.client import Client
 from pliant.core.errors import InvalidInput
-from pliant.core.job import Job, JobSettings
+from pliant.core.job import JobSettings
 
 _USUAL_NAMES: Final = ("train.py", "main.py")
 _IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
@@ -49,6 +49,9 @@ def submit(
     A folder is packed without .git, __pycache__, .venv, node_modules, *.pyc and
     what its .pliantignore names. A single file is packed alone. If a folder has
     train.py, main.py or one Python file only, that is the script.
+
+    What the script writes to RESULT_DIR, or into the folder of its code (10 GiB
+    at most, and not what .pliantignore names), is its result: see `pliant files`.
 
     \b
     pliant submit train.py --max 8 -- --epochs 20
@@ -97,15 +100,15 @@ def _from(client: Client, request: JobRequest, weights: str | None, resume_from:
 
 
 def _warn_of_parts(request: JobRequest) -> None:
-    """Warn if some sizes of the job would leave tasks idle for a part of every step."""
-    if request.fixed or request.mode == "fast":
+    """Warn if the number of parts that was asked for leaves tasks idle for a part of every step at some sizes."""
+    if request.fixed or request.mode == "fast" or request.virtual_workers is None:
         return
-    said = advice(request.spec().virtual_workers, request.min_tasks, request.max_tasks)
-    if said:
-        say(f"note: {said}", stderr=True)
+    if said := bad_division(request.virtual_workers, request.min_tasks, request.max_tasks):
+        say_notes([said])
 
 
-def _report(client: Client, job: Job, *, follow: bool, wait: bool, as_json: bool) -> None:
+def _report(client: Client, job: NotedJob, *, follow: bool, wait: bool, as_json: bool) -> None:
+    say_notes(job.notes)
     said = f"{job.id} ({job.spec.name}) is submitted"
     ended = follow_to_end(client, job.id, said, job, follow=follow, wait=wait, as_json=as_json)
     if ended is not None:

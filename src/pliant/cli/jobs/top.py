@@ -17,7 +17,7 @@ from rich.text import Text
 from pliant.cli.jobs.events import past_events
 from pliant.cli.jobs.frame import View, draw
 from pliant.cli.options import JsonOption
-from pliant.cli.screen import console, print_json, print_json_line
+from pliant.cli.screen import console, print_json, print_json_line, show
 from pliant.cli.session import all_jobs, open_client
 from pliant.client import Client
 from pliant.client.http.patience import Patience
@@ -56,9 +56,9 @@ def top(
             if as_json:
                 print_json(view)
             elif screen.is_terminal:
-                screen.print(draw(view, width=screen.width, height=screen.height))
+                show(draw(view, width=screen.width, height=screen.height))
             else:
-                screen.print(draw(view, width=_ONCE_WIDTH, height=_ONCE_HEIGHT))
+                show(draw(view, width=_ONCE_WIDTH, height=_ONCE_HEIGHT))
         elif as_json:
             while True:
                 print_json_line(watcher.look())

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from pliant.cli import formatting
+from pliant.cli.completion import complete
 from pliant.cli.options import JsonLinesOption
 from pliant.cli.screen import TableColumn, print_json_line, say, show, table
 from pliant.cli.session import open_client
@@ -26,7 +27,10 @@ _COLUMNS: Final = (
 def audit(
     context: typer.Context,
     who: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only what this user did.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Only what this user did.", autocompletion=complete("user"), show_default=False
+        ),
     ] = None,
     tail: Annotated[int, typer.Option("--tail", "-n", min=1, metavar="N", help="So many, the newest.")] = 50,
     as_json: JsonLinesOption = False,

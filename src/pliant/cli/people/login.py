@@ -10,7 +10,8 @@ from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.people.secret import ask, ask_new
 from pliant.cli.screen import print_json, say
-from pliant.cli.session import Server, credentials, is_local, open_client, server_of, settings_of
+from pliant.cli.session import Server, credentials, is_local, open_client, server_of
+from pliant.cli.settings import settings_of
 from pliant.client import Client
 from pliant.client.http.credentials import Login
 from pliant.core.errors import InvalidInput, NotFound, Unauthorized

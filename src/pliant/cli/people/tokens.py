@@ -7,6 +7,7 @@ import typer
 
 from pliant.api.people import TokenPage, TokenRequest, TokenView
 from pliant.cli import formatting
+from pliant.cli.completion import complete
 from pliant.cli.fields import Given, ask, options_of, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.problems import validate
@@ -18,7 +19,10 @@ from pliant.core.people import TokenSettings
 app = typer.Typer(help="Personal tokens: list, add, revoke.", invoke_without_command=True, rich_markup_mode=None)
 
 OwnerOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Somebody else's, for administrators.", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Somebody else's, for administrators.", autocompletion=complete("user"), show_default=False
+    ),
 ]
 
 _DAY_S: Final = 86400.0

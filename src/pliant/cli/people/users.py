@@ -7,17 +7,18 @@ import typer
 from pliant.api.people import UserPage, UserPatch, UserRequest
 from pliant.cli import formatting
 from pliant.cli.fields import Given, ask, options_of, takes
-from pliant.cli.options import JsonOption
+from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.people.secret import ask_new
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, table
-from pliant.cli.session import open_client
+from pliant.cli.session import is_local, open_client, server_of
+from pliant.cli.settings import settings_of
 from pliant.core.access import Role
 from pliant.core.people import UserSettings
 
 app = typer.Typer(help="Users: list, add, set, remove.", invoke_without_command=True, rich_markup_mode=None)
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
+NameArgument = Annotated[str, name_argument("user", "The user's name.")]
 AskOption = Annotated[bool, typer.Option("--password", "-p", help="Ask for the password, or take a line on stdin.")]
 _USER: Final = {
     "role": ask("What they may do.", type=Role),
@@ -71,11 +72,13 @@ def add_user(
     request = validate(UserRequest, {"name": name, "role": Role.USER, **given, **password})
     with open_client(context) as client:
         made = client.people.add_user(request)
-        url = client.url
+    url = server_of(settings_of(context)).public_url
     if as_json:
         print_json(made)
         return
     say(f"{made.user.name} ({made.user.role.value}) can log in: `pliant login --url {url} --user {made.user.name}`")
+    if is_local(url):
+        say("That is on this machine; others reach a server that was started with --host and --tls.")
     if made.password is not None:
         say(f"The password, shown this once: {made.password}")
 

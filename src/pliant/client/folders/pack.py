@@ -10,18 +10,16 @@ import os
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from pliant.core.errors import InvalidInput, Problem, TooLarge
+from pliant.files.ignore import ALWAYS_IGNORED, IGNORE_FILE, Patterns, read_patterns
 
 MAX_PACKED_BYTES: Final = 64 << 20
 MAX_UNPACKED_BYTES: Final = 512 << 20
 MAX_FILES: Final = 20_000
 """Files and folders together, as the server counts."""
-IGNORE_FILE: Final = ".pliantignore"
-ALWAYS_IGNORED: Final = (".git", "__pycache__", ".venv", "node_modules", "*.pyc")
 
 _MAX_PROBLEMS: Final = 20
 _HINT: Final = f"leave data, results and environments out of it with lines in {IGNORE_FILE}"
@@ -89,7 +87,7 @@ def find_entries(code: Path, limits: Limits) -> tuple[Entry, ...]:
 class _Walk:
     """One walk through a folder: counts, and collects what is wrong."""
 
-    def __init__(self, root: Path, patterns: tuple[str, ...], limits: Limits) -> None:
+    def __init__(self, root: Path, patterns: Patterns, limits: Limits) -> None:
         self.problems: list[Problem] = []
         self._root = root
         self._patterns = patterns
@@ -101,23 +99,13 @@ class _Walk:
         above |= {folder.resolve()}
         for path in sorted(folder.iterdir()):
             name = f"{prefix}{path.name}"
-            if self._is_ignored(name, path) or self._refuse(name, path, above):
+            if self._patterns.fit(name, path.is_dir()) or self._refuse(name, path, above):
                 continue
             entry = _entry(path, name)
             self._count(entry)
             yield entry
             if entry.is_folder:
                 yield from self.entries(path, f"{name}/", above)
-
-    def _is_ignored(self, name: str, path: Path) -> bool:
-        last = path.name
-        for pattern in self._patterns:
-            bare = pattern.rstrip("/")
-            if pattern.endswith("/") and not path.is_dir():
-                continue
-            if fnmatch(last, bare) or fnmatch(name, bare.lstrip("/")):
-                return True
-        return False
 
     def _refuse(self, name: str, path: Path, above: frozenset[Path]) -> bool:
         message = self._refusal(path, above)
@@ -152,11 +140,10 @@ class _Walk:
             )
 
 
-def _patterns(folder: Path) -> tuple[str, ...]:
+def _patterns(folder: Path) -> Patterns:
     file = folder / IGNORE_FILE
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
-    given = [line.strip() for line in lines]
-    return (*ALWAYS_IGNORED, *(line for line in given if line and not line.startswith("#")))
+    given = read_patterns(file.read_text(encoding="utf-8", errors="replace")) if file.is_file() else ()
+    return Patterns((*ALWAYS_IGNORED, *given))
 
 
 def _entry(path: Path, name: str) -> Entry:

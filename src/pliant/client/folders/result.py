@@ -8,28 +8,29 @@ import shutil
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
-from pliant.client.http.connection import Connection
+from pliant.client.http.connection import Connection, Params
 from pliant.core.errors import Conflict, InternalError
 
 _TIMEOUT_S: Final = 300.0
 
 
-def fetch_result(connection: Connection, job_id: str, to: Path) -> Path:
-    """Put the results of a job into the folder `to` and return it.
+def fetch_result(connection: Connection, job_id: str, to: Path, only: Sequence[str] = ()) -> Path:
+    """Put the results of a job, or those that a pattern of `only` fits, into the folder `to` and return it.
 
     Raises:
         Conflict: `to` holds something already; nothing was changed.
         NotFound: no such job, or it has no results.
         InternalError: the archive is damaged, or holds what we do not unpack; nothing was changed.
     """
-    return fetch_folder(connection, f"/jobs/{quote(job_id, safe='')}/result", to)
+    return fetch_folder(connection, f"/jobs/{quote(job_id, safe='')}/result", to, {"only": list(only)})
 
 
-def fetch_folder(connection: Connection, path: str, to: Path) -> Path:
+def fetch_folder(connection: Connection, path: str, to: Path, params: Params | None = None) -> Path:
     """Put what the archive at a path of the API holds into the folder `to` and return it.
 
     Raises:
@@ -42,7 +43,7 @@ def fetch_folder(connection: Connection, path: str, to: Path) -> Path:
         archive, folder = work / "result.tar.gz", work / "result"
         with (
             archive.open("wb") as out,
-            connection.stream(path, {}, timeout_s=_TIMEOUT_S) as chunks,
+            connection.stream(path, params or {}, timeout_s=_TIMEOUT_S) as chunks,
         ):
             out.writelines(chunks)
         folder.mkdir()

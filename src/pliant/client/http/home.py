@@ -23,6 +23,8 @@ class ServerRecord:
     """By which name to check that, if not by the host in the URL."""
     fingerprint: str | None = None
     """The certificate's SHA-256."""
+    public_url: str | None = None
+    """Where people on other machines reach it, if they do at another address than ours."""
 
     @property
     def trust(self) -> Trust:

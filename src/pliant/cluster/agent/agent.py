@@ -63,6 +63,7 @@ from pliant.cluster.agent.messages import (
     ToAgent,
     UpToDate,
     UseAddress,
+    WriteStacks,
 )
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.tasks import Tasks
@@ -165,6 +166,8 @@ class Agent:
                 self._tasks.send_signal(message.task_id, signal.SIGTERM)
             case Kill():  # the zygote ends the rest of the task's session when it reaps it
                 self._tasks.send_signal(message.task_id, signal.SIGKILL)
+            case WriteStacks():
+                self._tasks.show_stacks(message.task_id)
             case ResendExits():
                 self._tasks.resend_exits()
             case Acknowledge():

@@ -11,6 +11,7 @@ from typing import Final, Literal, assert_never
 
 from pliant.cluster.agent.disk_watch import DiskFindings, DiskWatch, JobFiles
 from pliant.cluster.agent.exit_facts import collect
+from pliant.cluster.agent.log_limits import LogCut, TaskLogs, cut_logs
 from pliant.cluster.json_lines import LineSocket, by_kind, decode, encode
 from pliant.cluster.zygote.records import Record
 from pliant.core.ports import ExitFacts
@@ -60,11 +61,33 @@ class DiskMeasured:
     kind: Literal["disk_measured"] = "disk_measured"
 
 
-Question = Inspect | MeasureDisk
-Answer = Inspected | DiskMeasured
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutLogs:
+    """Cut logs that are too long."""
 
-QUESTIONS: Final[Mapping[str, type[Question]]] = by_kind((Inspect, MeasureDisk))
-ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind((Inspected, DiskMeasured))
+    number: int = 0
+    max_bytes: int
+    logs: tuple[TaskLogs, ...]
+    kind: Literal["cut_logs"] = "cut_logs"
+
+    def __str__(self) -> str:
+        return f"how long the logs of {', '.join(log.task_id for log in self.logs)} are"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsCut:
+    """Which were."""
+
+    number: int
+    cuts: tuple[LogCut, ...]
+    kind: Literal["logs_cut"] = "logs_cut"
+
+
+Question = Inspect | MeasureDisk | CutLogs
+Answer = Inspected | DiskMeasured | LogsCut
+
+QUESTIONS: Final[Mapping[str, type[Question]]] = by_kind((Inspect, MeasureDisk, CutLogs))
+ANSWERS: Final[Mapping[str, type[Answer]]] = by_kind((Inspected, DiskMeasured, LogsCut))
 
 
 def serve(channel: socket.socket) -> None:
@@ -82,5 +105,7 @@ def _answer(asked: Question, watch: DiskWatch) -> Answer:
             return Inspected(number=asked.number, facts=collect(asked.record, out_of_memory=False))
         case MeasureDisk():
             return DiskMeasured(number=asked.number, findings=watch.look(asked.jobs, asked.max_bytes))
+        case CutLogs():
+            return LogsCut(number=asked.number, cuts=cut_logs(asked.logs, asked.max_bytes))
         case _:
             assert_never(asked)

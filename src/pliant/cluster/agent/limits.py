@@ -1,19 +1,21 @@
 """What a task, and a job, may use of the node, and the end of those that use more.
 
 Memory is looked at here. What jobs hold on the disk is measured by a process of its own, which is started when there is
-a first job to measure (`pliant.cluster.agent.disk_watch`).
+a first job to measure (`pliant.cluster.agent.disk_watch`); it also cuts logs that are too long (`log_limits`).
 """
 
 import logging
 import signal
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from pliant.cluster.agent.disk_watch import DiskFindings, JobFiles
-from pliant.cluster.agent.inspection import DiskMeasured, MeasureDisk
+from pliant.cluster.agent.inspection import CutLogs, DiskMeasured, LogsCut, MeasureDisk
 from pliant.cluster.agent.inspector import Inspector
+from pliant.cluster.agent.log_limits import LogNotes, logs_of
 from pliant.cluster.agent.memory_use import CHECK_EVERY_S, MemoryCheck
+from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.task_process import TaskProcess
 from pliant.core.job import TaskId
 
@@ -28,12 +30,16 @@ class NodeLimits:
     """Holds the tasks of a node to their limits.
 
     Args:
-        max_disk_bytes: what a job may have on the disk; None: it is not measured.
+        settings: what a job may have on the disk, and a task in a log.
         env: what the process that measures is started with.
+        tell: called with what the owner of a task is to know of it.
     """
 
-    def __init__(self, max_disk_bytes: int | None, env: Mapping[str, str]) -> None:
-        self._max_disk_bytes = max_disk_bytes
+    def __init__(self, settings: AgentSettings, env: Mapping[str, str], *, tell: Callable[[TaskId, str], None]) -> None:
+        self._max_disk_bytes = settings.max_disk_bytes
+        self._max_log_bytes = settings.max_log_bytes
+        self._log_notes = LogNotes(settings.max_log_bytes or 0)
+        self._tell = tell
         self._memory = MemoryCheck()
         self._inspector = Inspector(env, deadline_s=DISK_DEADLINE_S)
         self._num_asked = 0
@@ -49,6 +55,9 @@ class NodeLimits:
         for _, answer in self._inspector.receive():
             if isinstance(answer, DiskMeasured):
                 _end_jobs(answer.findings, tasks.values())
+            elif isinstance(answer, LogsCut):
+                for task_id, words in self._log_notes.take(answer.cuts, time.monotonic()).items():
+                    self._tell(task_id, words)
         self._measure(living)
 
     def wait_s(self, tasks: Collection[TaskProcess]) -> float | None:
@@ -56,12 +65,15 @@ class NodeLimits:
         return CHECK_EVERY_S if any(task.record.memory_bytes for task in tasks) else None
 
     def _measure(self, living: Collection[TaskProcess]) -> None:
-        """Ask which jobs hold too much of the disk, unless that was asked a moment ago."""
+        """Have logs cut, and ask which jobs hold too much of the disk, unless that was asked a moment ago."""
         now = time.monotonic()
-        if self._max_disk_bytes is None or not living or self._inspector.is_asked or now < self._disk_at:
+        if not living or self._inspector.is_asked or now < self._disk_at:
             return
         self._disk_at = now + DISK_EVERY_S
-        if jobs := files_of_jobs(living):
+        if self._max_log_bytes is not None:
+            self._log_notes.begin((task.record.task_id for task in living), now)
+            self._inspector.ask(CutLogs(max_bytes=self._max_log_bytes, logs=logs_of([task.record for task in living])))
+        if self._max_disk_bytes is not None and (jobs := files_of_jobs(living)):
             first = self._num_asked % len(jobs)  # one that cannot be measured is not always in the way of the others
             self._num_asked += 1
             asked = MeasureDisk(max_bytes=self._max_disk_bytes, jobs=(*jobs[first:], *jobs[:first]))

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from pliant.cluster.json_lines import by_kind
 from pliant.core.job import JobId, TaskId
 from pliant.core.plan import NodeView
-from pliant.core.ports import Address, LiveTask, StartOrder, TaskExit
+from pliant.core.ports import Address, LiveTask, StartOrder, TaskExit, TaskNote
 
 # from the adapter
 
@@ -39,6 +39,14 @@ class Kill:
 
     task_id: TaskId
     kind: Literal["kill"] = "kill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStacks:
+    """Make a task write the stacks of its threads to its stderr, or ignore this if it does not live or cannot."""
+
+    task_id: TaskId
+    kind: Literal["write-stacks"] = "write-stacks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +87,7 @@ class Close:
     kind: Literal["close"] = "close"
 
 
-ToAgent = Start | Drain | Kill | ResendExits | Acknowledge | Retain | UseAddress | Close
+ToAgent = Start | Drain | Kill | WriteStacks | ResendExits | Acknowledge | Retain | UseAddress | Close
 
 # from the agent
 
@@ -106,6 +114,14 @@ class Exited:
 
     exit: TaskExit
     kind: Literal["exited"] = "exited"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """The owner of a task is to know something of it; sent once."""
+
+    note: TaskNote
+    kind: Literal["noted"] = "noted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +175,10 @@ class UpToDate:
     kind: Literal["up-to-date"] = "up-to-date"
 
 
-FromAgent = NodeFound | Observed | Exited | Spent | Readiness | Addresses | Alive | UpToDate
+FromAgent = NodeFound | Observed | Exited | Noted | Spent | Readiness | Addresses | Alive | UpToDate
 
 TO_AGENT: Final[Mapping[str, type[ToAgent]]] = by_kind(
-    (Start, Drain, Kill, ResendExits, Acknowledge, Retain, UseAddress, Close)
+    (Start, Drain, Kill, WriteStacks, ResendExits, Acknowledge, Retain, UseAddress, Close)
 )
 FROM_AGENT: Final[Mapping[str, type[FromAgent]]] = by_kind(
     (NodeFound, Observed, Exited, Spent, Readiness, Addresses, Alive, UpToDate)

@@ -7,8 +7,9 @@ process of its own. Both take their time, and nobody waits for them here.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pliant.cluster.agent.inspection import Inspect, Inspected
+from pliant.cluster.agent.inspection import CutLogs, Inspect, Inspected
 from pliant.cluster.agent.inspector import Inspector
+from pliant.cluster.agent.log_limits import logs_of
 from pliant.cluster.agent.task_process import TaskProcess
 from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
@@ -27,9 +28,11 @@ class Remains:
     Args:
         owner: names the groups of this agent.
         env: what the process that looks is started with.
+        max_log_bytes: what stays of each log, if there is a limit.
     """
 
-    def __init__(self, owner: str, env: Mapping[str, str]) -> None:
+    def __init__(self, owner: str, env: Mapping[str, str], max_log_bytes: int | None = None) -> None:
+        self._max_log_bytes = max_log_bytes
         self._groups = ControlGroups(owner)
         self._inspector = Inspector(env)
         self._inspector.prepare()
@@ -48,6 +51,8 @@ class Remains:
         for task in tasks:
             if task.end is not None and not task.is_inspected and control_groups.is_empty(task.record.group):
                 task.is_inspected = True
+                if self._max_log_bytes is not None and (logs := logs_of([task.record])):
+                    self._inspector.ask(CutLogs(max_bytes=self._max_log_bytes, logs=logs))
                 self._inspector.ask(Inspect(record=task.record))
 
     def receive(self) -> list[tuple[TaskId, ExitFacts]]:

@@ -38,6 +38,8 @@ class AgentSettings:
     """Folders that no task sees anything of, besides those that an order names."""
     max_disk_bytes: int | None = None
     """What all tasks of a job together may have on this node's disk; None: as much as fits."""
+    max_log_bytes: int | None = None
+    """What a task may have on it in its stdout, or in its stderr; None: as much as fits."""
     preload: tuple[str, ...] = PRELOAD
     """Modules that the zygote imports, so that tasks need not."""
     entry: str = ENTRY

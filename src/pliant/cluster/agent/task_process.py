@@ -9,6 +9,7 @@ from pliant.cluster.agent.space import TaskSpace
 from pliant.cluster.zygote import records
 from pliant.cluster.zygote.messages import TaskProgram
 from pliant.cluster.zygote.records import Record
+from pliant.core.task_environment import STACKS_SIGNAL
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -54,6 +55,12 @@ class TaskProcess:
             self._signals.append(number)
         else:
             process.send_signal(self.pidfd, number)
+
+    def show_stacks(self) -> None:
+        """Make the process write where its threads are to its stderr, if it is made for that."""
+        pid = self.record.pid
+        if self.pidfd is not None and pid is not None and process.catches(pid, STACKS_SIGNAL):
+            process.send_signal(self.pidfd, STACKS_SIGNAL)
 
     def close(self) -> None:
         """Stop watching the process; do nothing if it is not watched."""

@@ -18,7 +18,7 @@ from pliant.cluster.agent import remains
 from pliant.cluster.agent.devices import Devices, thread_limits
 from pliant.cluster.agent.exit_facts import lacks_pliant
 from pliant.cluster.agent.limits import NodeLimits
-from pliant.cluster.agent.messages import Exited, FromAgent, Observed, Readiness, Spent
+from pliant.cluster.agent.messages import Exited, FromAgent, Noted, Observed, Readiness, Spent
 from pliant.cluster.agent.orders import check, disk_folders, job_of, program_of
 from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
@@ -32,7 +32,7 @@ from pliant.cluster.zygote.messages import Ended, Launch, Started, Warm, ZygoteM
 from pliant.cluster.zygote.records import Record
 from pliant.cluster.zygote.zygote import ZygoteSettings
 from pliant.core.job import JobId, TaskId
-from pliant.core.ports import Clock, ExitFacts, LiveTask, StartOrder, TaskExit
+from pliant.core.ports import Clock, ExitFacts, LiveTask, StartOrder, TaskExit, TaskNote
 from pliant.files.folder import write_whole
 
 _log = logging.getLogger(__name__)
@@ -85,9 +85,9 @@ class Tasks:
         self._spent: set[TaskId] = set()
         self._unacknowledged: dict[TaskId, tuple[TaskExit, Record | None]] = {}
         self._spaces = Spaces(self._state_dir, settings.memory_root)
-        self._remains = Remains(owner_of(self._state_dir), base_env)
+        self._remains = Remains(owner_of(self._state_dir), base_env, settings.max_log_bytes)
         selector.register(self._remains, selectors.EVENT_READ, self._take_facts)
-        self._limits = NodeLimits(settings.max_disk_bytes, base_env)
+        self._limits = NodeLimits(settings, base_env, tell=self._tell)
         selector.register(self._limits, selectors.EVENT_READ, partial(self._limits.enforce, self._tasks))
         self._adopt()
         self._zygote: ZygoteProcess | None = None
@@ -95,6 +95,9 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    def _tell(self, task_id: TaskId, words: str) -> None:
+        self._send(Noted(note=TaskNote(task_id=task_id, words=words)))
 
     def start(self, order: StartOrder) -> None:
         """Note a task that is to be started; ignore one whose id lives or lived."""
@@ -115,6 +118,11 @@ class Tasks:
         """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
         if (task := self._tasks.get(task_id)) is not None:
             task.send_signal(number)
+
+    def show_stacks(self, task_id: TaskId) -> None:
+        """Make a task write where its threads are to its stderr; ignore one that does not live or cannot."""
+        if (task := self._tasks.get(task_id)) is not None:
+            task.show_stacks()
 
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
         """Remove what the tasks of all other jobs have left in their spaces."""

@@ -49,7 +49,14 @@ class KillTask:
     task_id: TaskId
 
 
-Action = StartTask | SendMessage | DrainTask | KillTask
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpStacks:
+    """Make a process that has no control link write where its threads are."""
+
+    task_id: TaskId
+
+
+Action = StartTask | SendMessage | DrainTask | KillTask | DumpStacks
 
 
 class Draft:
@@ -88,6 +95,9 @@ class Draft:
         """Note the new value of a job, with the slots that its tasks hold."""
         if live.job.num_slots != live.num_slots:
             live = replace(live, job=replace(live.job, num_slots=live.num_slots))
+        if (live.held_since is None) == (live.num_slots > 0):
+            ran_s = 0.0 if live.held_since is None else self.now - live.held_since
+            live = replace(live, ran_s=live.ran_s + ran_s, held_since=self.now if live.num_slots else None)
         self._after[live.id] = live
         return live
 

@@ -7,12 +7,12 @@ from pliant.control.jobs.failure import conclude, describe_exit, note_facts
 from pliant.control.jobs.inbox import Received
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob, job_of
-from pliant.control.jobs.transitions import dismiss_unknown, fail, put_task, task_event
+from pliant.control.jobs.transitions import dismiss_unknown, fail, put_task, task_event, way_on
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, Task, TaskId
 from pliant.core.lifecycle import TaskEvent
-from pliant.core.link import Hello
-from pliant.core.ports import TaskExit
+from pliant.core.link import Hello, Saved
+from pliant.core.ports import TaskExit, TaskNote
 
 
 def take_exit(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> None:
@@ -36,7 +36,7 @@ def _fail_over_disk(draft: Draft, live: LiveJob, task: Task, ended: TaskExit) ->
     how = ended.cause or describe_exit(ended.exit_code)
     live = task_event(draft, live, task.id, TaskEvent.LOSE, how)
     draft.say(EventKind.TASK_LOST, f"{task.id} of {live.label} {how}", job_id=live.id, task_id=task.id)
-    fail(draft, live, f"{task.id} {how}; its files are as they were, see `pliant result {live.id}`")
+    fail(draft, live, f"{task.id} {how}; its files are as they were, see `pliant result {live.id}`{way_on(live.job)}")
 
 
 def lose_vanished(draft: Draft, kinds: Kinds, job_id: JobId, task_id: TaskId) -> None:
@@ -54,11 +54,22 @@ def fence(draft: Draft, kinds: Kinds, job_id: JobId, task_id: TaskId, how: str) 
         kinds.of(live.job).fence(draft, live, task, how)
 
 
+def take_note(draft: Draft, note: TaskNote) -> None:
+    """Take in what the owner of a task is to know of it."""
+    if (found := _running(draft, job_of(note.task_id), note.task_id)) is not None:
+        live, task = found
+        message = f"{task.id} of {live.label} {note.words}"
+        draft.say(EventKind.WARNING, message, job_id=live.id, task_id=task.id)
+
+
 def receive(draft: Draft, kinds: Kinds, item: Received) -> None:
-    """Take in one message. Dismiss a task that says hello and is no live task of a live job; ignore all else of it."""
+    """Take in one message. Dismiss a task that says hello and is no live task of a live job; ignore all else of it.
+
+    But for what it has saved: the job may have completed by what others said, whose messages came sooner.
+    """
     job_id = job_of(item.task_id)
     found = _running(draft, job_id, item.task_id)
-    if found is None or found[0].over:
+    if found is None or (found[0].over and not isinstance(item.message, Saved)):
         if isinstance(item.message, Hello):
             dismiss_unknown(draft, job_id, item.task_id)
         return

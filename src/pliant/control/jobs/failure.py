@@ -38,10 +38,15 @@ def describe_exit(exit_code: int | None) -> str:
     return f"was killed by {known.get(number, f'signal {number}')}{hint}"
 
 
+def lines_of(text: str) -> list[str]:
+    """Return lines as a terminal shows them: of one that a progress bar has written again and again what came last."""
+    return [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+
+
 def quote_stderr(settings: ControlSettings, task: Task, facts: ExitFacts) -> str:
     """Return the last lines of what a task wrote to stderr, to be put behind a reason."""
     path = settings.folders(task.job_id).log(task.id, task.node_id) / "stderr"
-    lines = [line for line in facts.stderr.splitlines() if line.strip()][-NUM_STDERR_LINES:]
+    lines = [line for line in lines_of(facts.stderr) if line.strip()][-NUM_STDERR_LINES:]
     return f"; the end of its stderr ({path}):\n" + "\n".join(lines) if lines else "; its stderr is empty"
 
 

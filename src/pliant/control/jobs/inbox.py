@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pliant.core.job import TaskId
 from pliant.core.link import EpochFinished, FromTask, Note, Report, Saved, SaveFailed
-from pliant.core.ports import TaskExit
+from pliant.core.ports import TaskExit, TaskNote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Stalled:
     seconds: float
 
 
-Item = Received | Disconnected | LeaseEnded | Stalled | TaskExit
+Item = Received | Disconnected | LeaseEnded | Stalled | TaskExit | TaskNote
 
 
 class ControlInbox:

@@ -9,9 +9,10 @@ notes what it decides in a draft and performs nothing. Those who call it hold co
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
-from pliant.control.jobs.draft import Draft, L
+from pliant.control.jobs.draft import Draft, DumpStacks, L
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import Timeouts
 from pliant.core.errors import Problem
@@ -75,6 +76,10 @@ class Kind(Protocol[L]):
         """Return what is wrong with the numbers that were asked for."""
         return problems_of_bounds(spec.min_tasks, spec.max_tasks, spec.virtual_workers)
 
+    def notes(self, spec: JobSpec, code: Path) -> tuple[str, ...]:
+        """Return what the owner of a job should know of its code before it is run; the code has no problems."""
+        return ()
+
     def check_resize(self, live: L, min_tasks: int, max_tasks: int) -> None:
         """Do nothing if a person may change how many tasks a job has.
 
@@ -133,6 +138,18 @@ class Kind(Protocol[L]):
     def next_deadline(self, live: L) -> float | None:
         """Return when `pass_time` next has something to do; None if never."""
         return None
+
+    # What people ask
+
+    def ask_stacks(self, draft: Draft, live: L) -> L:
+        """Make its processes show where their threads are: in their stderr, or in an answer if the kind says so."""
+        for task in live.running:
+            draft.act(DumpStacks(task_id=task.id))
+        return live
+
+    def remark(self, live: L, now: float) -> str:
+        """Return what people are to know of how it goes, in sentences; empty if there is nothing."""
+        return ""
 
     # What a restart of the server does
 

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from pliant.control.jobs.draft import Action, Draft, DrainTask, KillTask, SendMessage, StartTask
+from pliant.control.jobs.draft import Action, Draft, DrainTask, DumpStacks, KillTask, SendMessage, StartTask
 from pliant.control.jobs.inbox import ControlInbox
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
@@ -140,6 +140,8 @@ class Ledger:
                     self._cluster.drain(action.task_id)
                 case KillTask():
                     self._cluster.kill(action.task_id)
+                case DumpStacks():
+                    self._cluster.show_stacks(action.task_id)
                 case _:
                     assert_never(action)
         except (ValueError, OSError, InternalError) as error:

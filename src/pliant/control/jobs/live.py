@@ -58,6 +58,12 @@ class LiveJob:
     """When this server took charge of it; start deadlines of its older tasks count from here."""
     slept_s: float = 0.0
     """The server stood still for this long since then; start deadlines are later by it."""
+    ran_s: float = 0.0
+    """It has held slots for this long before `held_since`."""
+    held_since: float | None = None
+    """When it was given the slots that it holds; None if it holds none."""
+    stacks_at: float | None = None
+    """When somebody last asked where its processes are."""
 
     @property
     def id(self) -> JobId:
@@ -86,6 +92,14 @@ class LiveJob:
     @property
     def num_slots(self) -> int:
         return sum(len(task.slots) for task in self.running)
+
+    @property
+    def limit_at(self) -> float | None:
+        """When its time is over; None while it holds no slots, or if it has no limit."""
+        limit_s = self.job.spec.time_limit_s
+        if limit_s is None or self.held_since is None or not self.competes:
+            return None
+        return self.held_since + limit_s - self.ran_s
 
     @property
     def competes(self) -> bool:
@@ -119,6 +133,11 @@ class LiveJob:
     def close(self) -> Self:
         """Return the job with nothing under way: it has ended, or holds no slots any more."""
         return self
+
+    def postpone(self, seconds: float) -> Self:
+        """Return the job with its deadlines moved: the server could not hear for so long what would meet them."""
+        kill_at = {task_id: at + seconds for task_id, at in self.kill_at.items()}
+        return replace(self, kill_at=kill_at, slept_s=self.slept_s + seconds)
 
     def keep_tasks(self, task_ids: Container[TaskId]) -> Self:
         """Return the job with nothing that concerns other tasks than these."""

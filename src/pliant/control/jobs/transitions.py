@@ -9,7 +9,7 @@ from dataclasses import replace
 from pliant.control.jobs.draft import Draft, DrainTask, KillTask, L, SendMessage
 from pliant.control.jobs.kind import Kind
 from pliant.core.event import EventKind
-from pliant.core.job import JobId, Task, TaskId
+from pliant.core.job import Job, JobId, Task, TaskId
 from pliant.core.lifecycle import (
     JOB_LIFECYCLE,
     TASK_LIFECYCLE,
@@ -24,6 +24,8 @@ from pliant.core.link import Dismiss
 
 KILL_AGAIN_S = 5.0
 """A process that is still there so long after a SIGKILL is sent another."""
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+"""What the system says for want of room on a disk."""
 WORDS: Mapping[JobState, str] = {
     JobState.PENDING: "waits for slots",
     JobState.STARTING: "starts",
@@ -120,10 +122,22 @@ def complete(draft: Draft, live: L, reason: str) -> L:
 
 def fail(draft: Draft, live: L, reason: str) -> L:
     """End a job that cannot go on; all its processes are killed."""
-    live = job_event(draft, live, JobEvent.FAIL, reason)
+    live = job_event(draft, live, JobEvent.FAIL, _with_way_on(live.job, reason))
     for task in live.running:
         live = kill(draft, live, task.id, "was killed by Pliant because its job has failed")
     return draft.put(live.close())
+
+
+def way_on(job: Job) -> str:
+    """Return how a training that failed for want of room goes on, in words that follow the reason."""
+    if job.spec.fixed:
+        return ""
+    return f"; when there is room, `pliant submit --resume-from {job.id}` goes on from its newest checkpoint"
+
+
+def _with_way_on(job: Job, reason: str) -> str:
+    first, line_end, more = reason.partition("\n")
+    return f"{first}{way_on(job)}{line_end}{more}" if any(words in reason for words in _NO_ROOM) else reason
 
 
 def stop(draft: Draft, kind: Kind[L], live: L, reason: str) -> L:

@@ -1,11 +1,11 @@
-"""What time alone does to a job: processes are killed that were to be gone, and the job's kind does what is due."""
-
-from dataclasses import replace
+"""What time alone does to a job: late processes are killed, its own time may be over, and its kind does what is due."""
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.failure import conclude
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.transitions import stop
+from pliant.core.duration import duration
 
 
 def pass_time(draft: Draft, kinds: Kinds, live: LiveJob) -> None:
@@ -16,6 +16,9 @@ def pass_time(draft: Draft, kinds: Kinds, live: LiveJob) -> None:
     if live.failing is not None:
         if live.failing.until <= draft.now:
             conclude(draft, live)
+    elif live.limit_at is not None and live.limit_at <= draft.now:
+        limit = duration(live.job.spec.time_limit_s or 0.0)
+        stop(draft, kind, live, f"it has held slots for {limit}, which is its limit (time_limit_s)")
     elif not live.job.ended:
         kind.pass_time(draft, live)
 
@@ -23,8 +26,7 @@ def pass_time(draft: Draft, kinds: Kinds, live: LiveJob) -> None:
 def postpone(draft: Draft, seconds: float) -> None:
     """Move the deadlines of all jobs: the server stood still for so long, and could not hear what would meet them."""
     for live in draft.jobs():
-        kill_at = {task_id: at + seconds for task_id, at in live.kill_at.items()}
-        draft.put(replace(live, kill_at=kill_at, slept_s=live.slept_s + seconds))
+        draft.put(live.postpone(seconds))
 
 
 def next_deadline(kinds: Kinds, live: LiveJob) -> float | None:
@@ -32,6 +34,8 @@ def next_deadline(kinds: Kinds, live: LiveJob) -> float | None:
     instants = list(live.kill_at.values())
     if live.failing is not None:
         instants.append(live.failing.until)
-    elif not live.job.ended and (due := kinds.of(live.job).next_deadline(live)) is not None:
+    if live.limit_at is not None:
+        instants.append(live.limit_at)
+    if live.failing is None and not live.job.ended and (due := kinds.of(live.job).next_deadline(live)) is not None:
         instants.append(due)
     return min(instants, default=None)

@@ -1,6 +1,8 @@
 """What memory held before the server went away, rebuilt from the store and put in order."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from pliant.control.jobs.draft import Draft, KillTask
 from pliant.control.jobs.failure import failing_of, go_on_failing
@@ -8,7 +10,7 @@ from pliant.control.jobs.kind import Kinds, Remembered
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.transitions import vacate
 from pliant.control.settings import Timeouts
-from pliant.core.event import EventKind
+from pliant.core.event import EventKind, Usage
 from pliant.core.job import Job, JobId, Task, TaskId
 from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, TaskState, is_final
 from pliant.core.ports import Observation, Store
@@ -36,9 +38,22 @@ def load(store: Store, kinds: Kinds, *, now: float, timeouts: Timeouts) -> dict[
             target=sum(task.state is not TaskState.LEAVING for task in tasks),
             failing=failing_of(job, now),
         )
+        if job.spec.time_limit_s is not None:
+            live = replace(live, **_time_held(store.usage(since=0.0, job_id=job.id)))
         past = Remembered(tasks=store.tasks(job.id), generations=store.generations(job.id))
         found[job.id] = kind.restore(live, past, timeouts)
     return found
+
+
+def _time_held(usage: Sequence[Usage]) -> dict[str, Any]:
+    """Return for how long a job held slots before now, and since when it holds those that it has."""
+    ran_s, since = 0.0, None
+    for point in usage:
+        if since is None and point.num_slots > 0:
+            since = point.at
+        elif since is not None and point.num_slots == 0:
+            ran_s, since = ran_s + point.at - since, None
+    return {"ran_s": ran_s, "held_since": since}
 
 
 def _load_unended(store: Store) -> list[Job]:

@@ -20,7 +20,7 @@ from typing import assert_never
 
 from pliant.control.jobs.deferred import DeferredExits
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit
+from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit, take_note
 from pliant.control.jobs.inbox import ControlInbox, Disconnected, Item, LeaseEnded, Received, Stalled
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.kind import Kinds
@@ -42,7 +42,7 @@ from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
 from pliant.core.link import FromTask, Hello, Pulse
 from pliant.core.link_proof import LinkAnswer, LinkProof, read_authorization
-from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit
+from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit, TaskNote
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,13 @@ class Control:
         )
         self.queues = queues_of(store, cluster, clock, settings, self._ledger, inputs.user_of)
         self.queries = Queries(
-            store=store, cluster=cluster, clock=clock, settings=settings, jobs=self.jobs, policy=self.queues.policy
+            store=store,
+            cluster=cluster,
+            clock=clock,
+            settings=settings,
+            jobs=self.jobs,
+            policy=self.queues.policy,
+            kinds=kinds,
         )
         self.requests = JobRequests(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
@@ -189,7 +195,7 @@ class Control:
         with self._ledger.lock:
             self.queues.load()
             changes.clean(self.settings.home / "jobs")
-            self._cluster.watch(self._inbox.put)
+            self._cluster.watch(self._inbox.put, self._inbox.put)
             loaded = load(self._store, self._kinds, now=self._clock.now(), timeouts=self.settings.timeouts)
             self._ledger.load(loaded)
             missing = reconcile(draft := self._ledger.draft(), self._kinds, self._cluster.observe())
@@ -260,15 +266,13 @@ class Control:
         for ended in self._deferred.due(now):
             self._take_exit(ended)
         for task_id in self._deferred.vanished(now):
-            draft = self._ledger.draft()
-            lose_vanished(draft, self._kinds, job_of(task_id), task_id)
+            lose_vanished(draft := self._ledger.draft(), self._kinds, job_of(task_id), task_id)
             self._ledger.commit(draft)
             self._deferred.forget(task_id)
         for live in self.jobs().values():
             at = next_deadline(self._kinds, live)
             if at is not None and at <= now:
-                draft = self._ledger.draft()
-                pass_time(draft, self._kinds, live)
+                pass_time(draft := self._ledger.draft(), self._kinds, live)
                 self._ledger.commit(draft)
 
     def _take(self, item: Item) -> None:
@@ -286,6 +290,9 @@ class Control:
                 self._postpone(item)
             case TaskExit():
                 self._defer_or_take_exit(item)
+            case TaskNote():
+                take_note(draft := self._ledger.draft(), item)
+                self._commit_for(draft, item)
             case _:
                 assert_never(item)
 
@@ -330,15 +337,13 @@ class Control:
     def _fence(self, item: LeaseEnded) -> None:
         if self._leases.has_lease(item.task_id):
             return  # it spoke after all
-        draft = self._ledger.draft()
         how = f"gave no sign of life for {self._leases.lease_s:.1f} s"
-        fence(draft, self._kinds, job_of(item.task_id), item.task_id, how)
+        fence(draft := self._ledger.draft(), self._kinds, job_of(item.task_id), item.task_id, how)
         self._commit_for(draft, item)
 
     def _postpone(self, item: Stalled) -> None:
         log.warning("the server stood still for %.1f s; leases and deadlines are longer by that", item.seconds)
-        draft = self._ledger.draft()
-        postpone(draft, item.seconds)
+        postpone(draft := self._ledger.draft(), item.seconds)
         self._commit_for(draft, item)
         self._deferred.postpone(item.seconds)
 

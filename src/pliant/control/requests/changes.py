@@ -18,15 +18,19 @@ from pliant.control.requests.origin import FOLDER
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import problems_of_code, problems_of_spec
 from pliant.control.settings import JobFolders
+from pliant.control.upkeep.results import note_submitted
 from pliant.core.errors import Conflict, InvalidInput, Stale, Unavailable
 from pliant.core.event import EventKind
-from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec
+from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec, TaskId
 from pliant.core.lifecycle import JobState
 from pliant.files.archive import unpack
 from pliant.files.space import disk_error
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import remove
 
+STACKS_EVERY_S = 2.0
+"""Every answer is an event; nobody is to fill the store with them."""
+_NOTES = "submitted"
 NEW_PREFIX = ".new-"
 """Folders of submissions that are being checked begin with this; whatever a crash leaves of them is removed."""
 
@@ -53,6 +57,7 @@ def unpack_code(spec: JobSpec, archive: Path, reach: Reach, kinds: Kinds, check:
         code = folder / "code"
         code.mkdir()
         _unpack(spec, archive, code, (kinds, reach), check)
+        _note(code)
         yield code
     finally:
         _discard(folder)
@@ -69,6 +74,13 @@ def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach]
     problems += problems_of_code(spec, code) + check(str(code))
     if problems:
         raise InvalidInput(*problems)
+
+
+def _note(code: Path) -> None:
+    try:
+        note_submitted(code, code.parent / _NOTES)
+    except OSError as error:
+        raise disk_error(code.parent.parent, error) from error
 
 
 def clean(jobs: Path) -> None:
@@ -103,6 +115,7 @@ def place_code(code: Path, folders: JobFolders) -> Iterator[None]:
         for folder in (folders.model, folders.logs, folders.state):
             os.makedirs(str(folder))  # nobody else knows of them yet
         code.rename(str(folders.code))
+        (code.parent / _NOTES).rename(str(folders.submitted))
         if (copies := code.parent / FOLDER).exists():
             copies.rename(folders.root / FOLDER)
         yield
@@ -140,13 +153,19 @@ def submit(draft: Draft, kinds: Kinds, job_id: JobId, spec: JobSpec, owner: str,
         job_id=job_id,
         data={"priority": spec.priority, "min_tasks": spec.min_tasks, "max_tasks": spec.max_tasks},
     )
-    for note in notes:
-        draft.say(EventKind.WARNING, f"{live.label}: {note}", job_id=job_id)
+    _warn(draft, live, notes)
     return job
 
 
-def change(draft: Draft, kinds: Kinds, live: LiveJob, patch: JobPatch, revision: int | None) -> None:
-    """Note a person's change of a job.
+def _warn(draft: Draft, live: LiveJob, notes: Sequence[str]) -> None:
+    for note in notes:
+        draft.say(EventKind.WARNING, f"{live.label}: {note}", job_id=live.id)
+
+
+def change(
+    draft: Draft, kinds: Kinds, live: LiveJob, patch: JobPatch, revision: int | None, notes: Sequence[str] = ()
+) -> None:
+    """Note a person's change of a job, and what they have to know of it.
 
     Raises:
         InvalidInput: the job cannot have such bounds.
@@ -168,17 +187,38 @@ def change(draft: Draft, kinds: Kinds, live: LiveJob, patch: JobPatch, revision:
         kinds.of(job).check_resize(live, new.min_tasks, new.max_tasks)
     words = ", ".join(f"{name} {getattr(job, name)} → {value}" for name, value in changes.items())
     draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=changes)
+    _warn(draft, live, notes)
     draft.put(replace(live, job=new))
 
 
-def stop(draft: Draft, kinds: Kinds, live: LiveJob, who: str) -> None:
-    """Note that a person wants a job to end.
+def stop(draft: Draft, kinds: Kinds, live: LiveJob, who: str, *, now: bool = False) -> None:
+    """Note that a person wants a job to end: at a step boundary, or at once, when what it has not saved is lost.
 
     Raises:
         Conflict: it has ended.
     """
     refuse_ended(live.job)
-    transitions.stop(draft, kinds.of(live.job), live, f"{who} stopped it")
+    live = transitions.stop(draft, kinds.of(live.job), live, f"{who} stopped it" + " at once" * now)
+    for task in live.running if now else ():
+        live = transitions.kill(draft, live, task.id, "was killed by Pliant because its job was stopped at once")
+
+
+def ask_stacks(draft: Draft, kinds: Kinds, live: LiveJob) -> tuple[TaskId, ...]:
+    """Ask the processes of a job where their threads are; return which were asked.
+
+    Raises:
+        Conflict: it has ended or has no process; or somebody asked a moment ago.
+    """
+    refuse_ended(live.job)
+    if not live.running:
+        raise Conflict(f"{live.id} is {live.job.state.value} and has no process; `why` says what it waits for")
+    if live.stacks_at is not None and draft.now - live.stacks_at < STACKS_EVERY_S:
+        raise Conflict(
+            f"{live.id} was asked for its stacks {draft.now - live.stacks_at:.1f} s ago; its events have them, or ask "
+            f"again in {STACKS_EVERY_S:g} s"
+        )
+    live = kinds.of(live.job).ask_stacks(draft, draft.put(replace(live, stacks_at=draft.now)))
+    return tuple(task.id for task in live.running)
 
 
 def drain(draft: Draft, kinds: Kinds, cause: str) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pliant.api.jobs import JobPatch
+from pliant.api.jobs import JobPatch, NotedJob, StacksAsked
+from pliant.api.view import fill
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
@@ -18,8 +19,9 @@ from pliant.control.requests.queues import Queues
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import resolve_jobs
 from pliant.control.settings import ControlSettings, JobFolders
+from pliant.control.upkeep.results import note_of_patterns
 from pliant.core.access import VisibleJobs
-from pliant.core.errors import NotFound, Unavailable
+from pliant.core.errors import InvalidInput, NotFound, Problem, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.files.space import disk_error
 
@@ -38,17 +40,21 @@ class JobRequests:
 
     def submit(
         self, spec: JobSpec, archive: Path, owner: str, visible: VisibleJobs | None = None, notes: Sequence[str] = ()
-    ) -> Job:
+    ) -> NotedJob:
         """Check a submission and queue it; `visible` is which jobs its owner sees, for what it starts from.
 
-        Of `notes`, what its owner has to know, each becomes an event.
+        What its owner has to know is in the answer and becomes events: `notes`, and what is found here.
 
         Raises:
             InvalidInput: with everything that is wrong with it.
             TooLarge: its code is over the limit.
             Unavailable: the server is going down, or its disk cannot take the code.
         """
-        spec = self._queues.admit(spec)
+        refused: tuple[Problem, ...] = ()
+        try:
+            spec = self._queues.admit(spec)
+        except InvalidInput as error:
+            refused = error.problems  # told with all else that is wrong
         reach = Reach(
             jobs=self._settings.home / "jobs",
             sees=lambda job_id: self._queries.sees(job_id, visible),
@@ -58,20 +64,30 @@ class JobRequests:
         spec = resolve_jobs(spec, self._settings, reach.sees)
         with (
             self._inputs.hold(spec, visible) as (spec, check),
-            changes.unpack_code(spec, archive, reach, self._ledger.kinds, check) as code,
+            changes.unpack_code(
+                spec, archive, reach, self._ledger.kinds, lambda code: (*refused, *check(code))
+            ) as code,
             self._copied(spec, owner, code.parent) as spec_for,
-            self._ledger.lock,
         ):
-            if self._ledger.draining:
-                raise Unavailable("the server is shutting down; submit again when it is back")
-            draft = self._ledger.draft()
-            job_id = JobId(f"job-{draft.next_id('job')}")
-            self._queues.admit(spec)  # the queue may have been closed since
-            folders = self._settings.folders(job_id)
-            changes.submit(draft, self._ledger.kinds, job_id, spec_for(folders), owner, notes)
-            with changes.place_code(code, folders):
-                self._ledger.commit(draft)
-            return self._queries.job(job_id)
+            notes = (*notes, *self._ledger.kinds.of_spec(spec).notes(spec, code), *note_of_patterns(code))
+            with self._ledger.lock:
+                return self._queue(spec, spec_for, code, owner, notes)
+
+    def _queue(
+        self, spec: JobSpec, spec_for: Callable[[JobFolders], JobSpec], code: Path, owner: str, notes: Sequence[str]
+    ) -> NotedJob:
+        """Give a submission that was checked its number and its folders, and queue it."""
+        if self._ledger.draining:
+            raise Unavailable("the server is shutting down; submit again when it is back")
+        draft = self._ledger.draft()
+        job_id = JobId(f"job-{draft.next_id('job')}")
+        self._queues.admit(spec)  # the queue may have been closed since
+        notes = (*notes, *self._queues.misfit(spec.queue, spec.min_tasks, spec.slots_per_task))
+        folders = self._settings.folders(job_id)
+        changes.submit(draft, self._ledger.kinds, job_id, spec_for(folders), owner, notes)
+        with changes.place_code(code, folders):
+            self._ledger.commit(draft)
+        return fill(NotedJob, self._queries.job(job_id), notes=notes)
 
     @contextmanager
     def _copied(self, spec: JobSpec, owner: str, to: Path) -> Iterator[Callable[[JobFolders], JobSpec]]:
@@ -88,8 +104,10 @@ class JobRequests:
             raise disk_error(to, error) from error
         yield lambda folders: with_copies(spec, copies, folders)
 
-    def change(self, job_id: str, patch: JobPatch, revision: int | None = None) -> Job:
+    def change(self, job_id: str, patch: JobPatch, revision: int | None = None) -> NotedJob:
         """Change priority, minimum, maximum or queue of a job that has not ended.
+
+        The answer says, as does an event, if it cannot run with that on what is here now.
 
         Raises:
             NotFound, InvalidInput, Conflict, Stale: see `changes.change`.
@@ -99,12 +117,20 @@ class JobRequests:
             if patch.queue is not None and patch.queue != live.job.queue:
                 self._queues.check_move(live, patch.queue)
             draft = self._ledger.draft()
-            changes.change(draft, self._ledger.kinds, live, patch, revision)
+            notes = self._notes_of(live, patch)
+            changes.change(draft, self._ledger.kinds, live, patch, revision, notes)
             self._ledger.commit(draft)
-            return self._queries.job(job_id)
+            return fill(NotedJob, self._queries.job(job_id), notes=notes)
 
-    def stop(self, job_id: str, who: str = "a person") -> Job:
-        """End a job at its next step boundary, at once if it holds no slots.
+    def _notes_of(self, live: LiveJob, patch: JobPatch) -> tuple[str, ...]:
+        """Return what somebody should know who changes where a job runs, or how small it may be."""
+        if patch.queue is None and patch.min_tasks is None:
+            return ()
+        job = live.job
+        return self._queues.misfit(patch.queue or job.queue, patch.min_tasks or job.min_tasks, job.spec.slots_per_task)
+
+    def stop(self, job_id: str, who: str = "a person", *, now: bool = False) -> Job:
+        """End a job at its next step boundary; at once if it holds no slots, or if `now` says so.
 
         Raises:
             NotFound: nothing of that name.
@@ -113,9 +139,25 @@ class JobRequests:
         with self._ledger.lock:
             live = self._require_unended(job_id)
             draft = self._ledger.draft()
-            changes.stop(draft, self._ledger.kinds, live, who)
+            changes.stop(draft, self._ledger.kinds, live, who, now=now)
             self._ledger.commit(draft)
             return self._queries.job(job_id)
+
+    def ask_stacks(self, job_id: str) -> StacksAsked:
+        """Ask the processes of a job where their threads are.
+
+        Raises:
+            NotFound: nothing of that name.
+            Conflict: see `changes.ask_stacks`.
+        """
+        with self._ledger.lock:
+            live = self._require_unended(job_id)
+            after = self._queries.last_event()
+            draft = self._ledger.draft()
+            asked = changes.ask_stacks(draft, self._ledger.kinds, live)
+            self._ledger.commit(draft)
+            speaks = self._ledger.kinds.of(live.job).speaks
+            return StacksAsked(task_ids=asked, after=after, answer="events" if speaks else "stderr")
 
     def _require_unended(self, job_id: str) -> LiveJob:
         changes.refuse_ended(self._queries.job(job_id))

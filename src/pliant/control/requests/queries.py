@@ -5,6 +5,8 @@ Reads only. File names from outside are matched against what is there, never joi
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 
 from pliant import __version__
 from pliant.api.jobs import (
@@ -15,12 +17,16 @@ from pliant.api.jobs import (
     JobPage,
     LogFile,
     MetricPage,
+    ResultFile,
+    ResultFiles,
     SlotView,
     UsagePage,
     Why,
 )
+from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
+from pliant.control.upkeep.results import list_results, pack_results
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
@@ -28,13 +34,17 @@ from pliant.core.job import Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
+from pliant.files.untrusted.names import shown
 from pliant.files.untrusted.opening import refusal
-from pliant.files.untrusted.packing import pack
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import list_folder
 
 MAX_PAGE = 1000
 NUM_DECISIONS = 50
+MAX_FILES = 10_000
+MAX_LEFT_OUT = 100
+MAX_TIME = float(2**33)
+"""Of a file's last change, which its owner may set to anything: in the year 2242."""
 _STREAM = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
@@ -50,6 +60,7 @@ class Queries:
         settings: ControlSettings,
         jobs: Callable[[], Mapping[JobId, LiveJob]],
         policy: Callable[[], PolicyName],
+        kinds: Kinds,
     ) -> None:
         self._store = store
         self._cluster = cluster
@@ -57,6 +68,7 @@ class Queries:
         self._settings = settings
         self._jobs = jobs
         self._policy = policy
+        self._kinds = kinds
 
     def job(self, job_id: str) -> Job:
         """Return a job.
@@ -94,7 +106,20 @@ class Queries:
     def detail(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
         job = self.job(job_id)
-        return JobDetail(job=job, tasks=self._store.tasks(job.id), generations=self._store.generations(job.id))
+        return JobDetail(
+            job=job,
+            tasks=self._store.tasks(job.id),
+            generations=self._store.generations(job.id),
+            remark=self._remark(job.id),
+        )
+
+    def _remark(self, job_id: JobId) -> str:
+        live = self._jobs().get(job_id)
+        return "" if live is None else self._kinds.of(live.job).remark(live, self._clock.now())
+
+    def last_event(self) -> int:
+        """Return the number of the newest event."""
+        return self._store.last_seq()
 
     def why(self, job_id: str) -> Why:
         """Return why a job has the slots it has."""
@@ -108,6 +133,7 @@ class Queries:
             num_tasks=len(live.running) if live else 0,
             target_tasks=live.target if live and live.competes else 0,
             sentence=waiting or job.reason or "the scheduler has not looked at it yet",
+            remark=self._remark(job.id),
             history=tuple(reversed(decisions)),
         )
 
@@ -173,12 +199,25 @@ class Queries:
         )
 
     def logs(self, job_id: str) -> tuple[LogFile, ...]:
-        """Return the streams of all tasks of a job that have written anything, in order of the tasks."""
-        return tuple(
+        """Return the streams of all tasks of a job that have written anything, in order of the tasks.
+
+        Raises:
+            NotFound: no such job, or its logs were removed.
+        """
+        job = self.job(job_id)
+        found = tuple(
             LogFile(task_id=task.id, stream=stream, num_bytes=num_bytes)
-            for task in self._store.tasks(self.job(job_id).id)
+            for task in self._store.tasks(job.id)
             for stream, num_bytes in self._streams(task).items()
         )
+        if not found:
+            self._refuse_removed(job.id)
+        return found
+
+    def _refuse_removed(self, job_id: JobId) -> None:
+        with suppress(OSError):
+            words = self._settings.folders(job_id).logs_removed.read_text()
+            raise NotFound(f"the logs of {job_id} were removed at {words}")
 
     def log(self, job_id: str, task_id: str, stream: str, *, early: bool = False) -> UntrustedPath:
         """Return the file of one stream of one task.
@@ -195,6 +234,8 @@ class Queries:
             raise NotFound(f"{job_id} has no task {task_id!r}; its detail lists them")
         streams = self._streams(task)
         is_ahead = early and not streams and _STREAM.fullmatch(stream) is not None
+        if not streams:
+            self._refuse_removed(job.id)
         if stream not in streams and not is_ahead:
             raise NotFound(f"{task_id} has no stream {stream!r}; it has {', '.join(streams) or 'none yet'}")
         return self._settings.folders(task.job_id).log(task.id, task.node_id) / stream
@@ -216,9 +257,32 @@ class Queries:
         """Tell whether a task has not ended."""
         return any(TaskId(task_id) in live.tasks for live in self._jobs().values())
 
-    def result(self, job_id: str) -> Iterator[bytes]:
-        """Return a tar.gz of a job's results, made while it is read; without its checkpoints."""
-        return pack(self._settings.folders(self.job(job_id).id).result, exclude=frozenset({"checkpoint"}))
+    def files(self, job_id: str) -> ResultFiles:
+        """Return the files of a job's results, as `result` would pack them now."""
+        left_out: list[str] = []
+
+        def leave_out(name: str, why: str) -> None:
+            if len(left_out) < MAX_LEFT_OUT:
+                left_out.append(f"{shown(name)}: {why}")
+
+        found = list_results(self._settings.folders(self.job(job_id).id), leave_out)
+        files = tuple(
+            ResultFile(path=name, num_bytes=facts.st_size, changed_at=min(max(0.0, facts.st_mtime), MAX_TIME))
+            for name, facts in islice(found, MAX_FILES)
+        )
+        if next(found, None) is not None:
+            left_out.append(f"only the first {MAX_FILES:,} files are listed; the archive has all")
+        return ResultFiles(files=files, left_out=tuple(left_out))
+
+    def result(self, job_id: str, *, only: Sequence[str] = (), but: Sequence[str] = ()) -> Iterator[bytes]:
+        """Return a tar.gz of a job's results, made while it is read; without its checkpoints.
+
+        Args:
+            job_id: the job.
+            only: patterns of names in the archive; all if there are none.
+            but: patterns of names that are left out.
+        """
+        return pack_results(self._settings.folders(self.job(job_id).id), only, but)
 
 
 _ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)

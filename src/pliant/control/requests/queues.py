@@ -20,6 +20,7 @@ from pliant.core.plan import NodeView, PolicyName, QueueRules
 from pliant.core.ports import Clock, Cluster, Store
 from pliant.core.queue import DEFAULT_GROUP, DEFAULT_QUEUE, Queue, ResourceGroup
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.policy.schedule.fit import misfit
 from pliant.policy.schedule.order import natural
 
 T = TypeVar("T", Queue, ResourceGroup)
@@ -130,7 +131,22 @@ class Queues:
             for queue in (kept.noun for kept in self._queues.values())
         )
 
+    def lack(self, group: str) -> tuple[str, ...]:
+        """Return a note that a resource group has no slots now, and why; nothing if it has some."""
+        why = self.group(group).noun.lack(self._nodes())
+        return (f"group {group} has no slots now: {why}. Its jobs wait for hosts that may come",) if why else ()
+
     # Submissions and moves
+
+    def misfit(self, name: str, min_tasks: int, slots_per_task: int) -> tuple[str, ...]:
+        """Return a note that a job of this size cannot run on what its queue has now; nothing if it can."""
+        nodes = self._nodes()
+        (rules,) = (rules for rules in self.views(nodes) if rules.name == name)
+        slots = [len(node.slots) if rules.slots is None else rules.slots.get(node.id, 0) for node in nodes]
+        why = misfit(min_tasks, slots_per_task, rules, slots)
+        if why and (lack := self.group(rules.group).noun.lack(nodes)):
+            why += f" ({lack})"
+        return (f"it waits for hosts that may come: {why}",) if why else ()
 
     def admit(self, spec: JobSpec) -> JobSpec:
         """Return a submission with what its queue adds to it.

@@ -20,7 +20,7 @@ from pliant.core.ports import Clock
 from pliant.core.upkeep import Dumps
 from pliant.files.pack import TarGzip, add_file, walk
 from pliant.files.space import translate_disk_errors
-from pliant.files.untrusted.packing import LeftOut, add_folder
+from pliant.files.untrusted.packing import LeftOut, PackedFolder, add_folder
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import list_folder
 
@@ -44,7 +44,7 @@ _MADE_AGAIN = frozenset(
 )
 _DATA = frozenset({"data", "datasets"})
 _JOBS = "jobs"
-_CODE = "code"
+_SUBMITTED = frozenset({"code", "submitted"})
 _NOT_HERE = _MADE_AGAIN | {_JOBS}
 """Of the home; what tasks write to is packed apart."""
 
@@ -82,7 +82,7 @@ class Backup:
                 yield from add_file(archive, path, name)
             for place in self._job_folders(results=results):
                 prefix = f"{HOME}/{_JOBS}/{place.root.name}/{place.name}/"
-                yield from add_folder(archive, place, prefix, left_out)
+                yield from add_folder(archive, PackedFolder(folder=place, prefix=prefix), left_out)
             yield from left_out.add_to(archive)
             yield archive.end()
 
@@ -98,7 +98,7 @@ class Backup:
         """Yield the folders of all jobs that their tasks write to, or of each only the code that was submitted."""
         for root in sorted((self.home / _JOBS).glob("[!.]*")):
             for name, facts in list_folder(UntrustedPath(root, "")):
-                if stat.S_ISDIR(facts.st_mode) and not name.startswith(".") and (results or name == _CODE):
+                if stat.S_ISDIR(facts.st_mode) and not name.startswith(".") and (results or name in _SUBMITTED):
                     yield UntrustedPath(root, name)
 
     def _dump(self, folder: Path) -> None:

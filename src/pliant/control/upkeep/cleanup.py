@@ -6,9 +6,11 @@ Touches nothing that an unfinished job needs.
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pliant.control.settings import ControlSettings, JobFolders
+from pliant.control.upkeep.results import new_work_files
 from pliant.core.errors import PliantError
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId
@@ -16,6 +18,7 @@ from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
 from pliant.core.ports import Clock, Store, Writes
 from pliant.core.registry import AuditEntry, Kept, Registry
 from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep
+from pliant.files.folder import write_whole
 from pliant.files.space import cause_of
 from pliant.files.untrusted.removal import empty_trash, remove
 from pliant.files.untrusted.walking import list_folder, measure
@@ -130,7 +133,7 @@ class Upkeep:
                 Material.LOGS: measure(folders.logs),
                 Material.METRICS: points.get(job.id, 0) * POINT_BYTES,
                 Material.CHECKPOINTS: measure(folders.checkpoints),
-                Material.RESULTS: measure(folders.result, exclude=_NOT_RESULTS),
+                Material.RESULTS: measure(folders.result, exclude=_NOT_RESULTS) + _work_bytes(folders),
             }
             for material, num_bytes in sizes.items():
                 if job.id in trainings and material is not Material.CHECKPOINTS:
@@ -162,21 +165,23 @@ class Upkeep:
                 entry = AuditEntry(at=self._clock.now(), who="", action=CLEAN_UP, target=removal.why, status=200)
                 self._records.forget_entries(before=before, entry=entry)
             else:
-                self._remove_of(removal.job_id, removal.material)
+                self._remove_of(removal.job_id, removal)
         except (OSError, PliantError) as error:
             what = f"the {removal.material} of {removal.job_id or 'the server'} could not be removed"
             log.warning("%s: %s", what, error)
             return f"{what}: {cause_of(error)}"
         return ""
 
-    def _remove_of(self, job_id: JobId, material: Material) -> None:
+    def _remove_of(self, job_id: JobId, removal: Removal) -> None:
         folders = self._settings.folders(job_id)
         if folders.root.is_dir():
             empty_trash(folders.root)
-        match material:
+        match removal.material:
             case Material.METRICS:
                 self._records.forget_points([job_id])
             case Material.LOGS:
+                day = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(sep=" ", timespec="seconds")
+                write_whole(folders.logs_removed, f"{day} by the clean-up: {removal.why}".encode())
                 remove(folders.logs)
             case Material.CHECKPOINTS:
                 remove(folders.checkpoints)
@@ -200,7 +205,13 @@ class Upkeep:
         self._notify()
 
 
+def _work_bytes(folders: JobFolders) -> int:
+    return sum(num_bytes for _, num_bytes in new_work_files(folders))
+
+
 def _remove_results(folders: JobFolders) -> None:
+    for path, _ in new_work_files(folders):
+        remove(path)
     for _ in range(_MAX_LISTS):
         names = [name for name, _ in list_folder(folders.result) if name not in _NOT_RESULTS]
         for name in names:

@@ -66,7 +66,9 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
     links, event_signal = LinkHub(), EventSignal()
     system_ids = SystemIds(registry, clock, settings.uids)
-    people = open_people(registry, store.audit, clock, home, url=listener.url, login_fd=settings.login_fd, alone=alone)
+    people = open_people(
+        registry, store.audit, clock, home, url=listener.public_url, login_fd=settings.login_fd, alone=alone
+    )
     children = _children(settings, home, system_ids)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people, children))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name), children)
@@ -128,6 +130,7 @@ def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalC
         may_write=settings.may_write,
         hides=_homes(),
         max_disk_bytes=max_disk_bytes(settings.max_disk, home.path),
+        max_log_bytes=settings.max_log_bytes,
     )
     return LocalCluster(AgentThread(agent, clock=clock, base_env=allowed({**QUIET, **os.environ}, settings.pass_env)))
 

@@ -21,6 +21,7 @@ MODES: Final[tuple[IsolationMode, ...]] = ("auto", "required", "off")
 MaxDisk = int | Literal["tenth", "off"]
 """What a job may have on the disk: bytes, a tenth of it, or as much as fits."""
 SMALLEST_DISK: Final = 1 << 20
+MIN_LOG_BYTES: Final = 1 << 20
 _LARGEST_DISK: Final = 1 << 60
 _LARGEST_UID: Final = (1 << 32) - 2
 _OFF: Final = "off"
@@ -37,6 +38,8 @@ def add_isolation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow", action="append", default=[], metavar="PATH[:rw]", help=allow_help)
     disk_help = "what a job may have on this machine's disk, such as 500GiB, or off; default: a tenth of the disk"
     parser.add_argument("--max-disk", default=None, metavar="SIZE", help=disk_help)
+    log_help = "what a task may have in its stdout, and in its stderr: beginning and end are kept; or off (%(default)s)"
+    parser.add_argument("--max-log", default="256MiB", metavar="SIZE", help=log_help)
     trust_help = "serve several people beyond this machine though a wall around their code is missing"
     parser.add_argument("--trust-everyone", action="store_true", help=trust_help)
     pass_help = "a variable of the server's environment that everybody's code gets; may be repeated"
@@ -49,6 +52,7 @@ def isolation_settings(given: argparse.Namespace) -> dict[str, Any]:
         "isolation": given.isolation,
         "uids": _uids(given.uids) if os.geteuid() == 0 and given.isolation != _OFF else None,
         "max_disk": _disk(given.max_disk),
+        "max_log_bytes": _log_bytes(given.max_log),
         "may_read": tuple(_folder(path) for path in given.allow if not path.endswith(_WRITE)),
         "may_write": tuple(_folder(path) for path in given.allow if path.endswith(_WRITE)),
         "pass_env": tuple(given.pass_env),
@@ -66,6 +70,7 @@ def isolation_problems(given: argparse.Namespace) -> Iterator[Problem]:
         if not os.path.isabs(folder) or not os.path.exists(folder):
             yield Problem(field="--allow", message=f"{folder!r} is not there; give the whole path of one that is")
     yield from _disk_problems(given.max_disk)
+    yield from _log_problems(given.max_log)
     for name in given.pass_env:
         if why := refusal(name):
             yield Problem(field="--pass-env", message=why)
@@ -103,6 +108,21 @@ def _disk(text: str | None) -> MaxDisk:
     if text is None:
         return "tenth"
     return "off" if text == _OFF else num_bytes_of(text, "--max-disk")
+
+
+def _log_bytes(text: str) -> int | None:
+    return None if text == _OFF else num_bytes_of(text, "--max-log")
+
+
+def _log_problems(text: str) -> Iterator[Problem]:
+    try:
+        found = _log_bytes(text)
+    except InvalidInput as error:
+        yield from error.problems
+        return
+    if found is not None and found < MIN_LOG_BYTES:
+        message = f"{text!r} is too little; give {size(MIN_LOG_BYTES)} or more, such as 256MiB, or off"
+        yield Problem(field="--max-log", message=message)
 
 
 def _disk_problems(text: str | None) -> Iterator[Problem]:

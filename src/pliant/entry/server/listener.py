@@ -1,6 +1,7 @@
 """Where the server listens, what it shows for a certificate, and uvicorn behind it. Knows no rooms."""
 
 import errno
+import ipaddress
 import signal
 import socket
 import ssl
@@ -36,8 +37,18 @@ class Listener:
     @property
     def url(self) -> str:
         """Where this machine's tasks and clients reach the server."""
+        return self._url_at(self._host)
+
+    @property
+    def public_url(self) -> str:
+        """Where people on other machines reach it; as `url`, if none can."""
+        bound = str(self.sock.getsockname()[0])
+        if self.tls is None or ipaddress.ip_address(bound).is_loopback:
+            return self.url
+        return self._url_at(self.tls.public_name or self._host)
+
+    def _url_at(self, host: str) -> str:
         port = self.sock.getsockname()[1]
-        host = self._host
         return f"{'http' if self.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
 
     @property
@@ -52,12 +63,14 @@ class Listener:
             return Trust()
         return Trust(certificate=self.tls.trusted, server_name=self.tls.name_for(self._host))
 
-    def describe_tls(self) -> dict[str, str]:
-        """Return what `server.json` says about the certificate."""
+    def describe(self) -> dict[str, str]:
+        """Return what `server.json` says about the certificate, and where others reach the server."""
         if self.tls is None:
             return {}
         name = self.trust.server_name
         described = {"certificate": str(self.tls.trusted), "fingerprint": self.tls.fingerprint}
+        if self.public_url != self.url:
+            described["public_url"] = self.public_url
         return described if name is None else described | {"server_name": name}
 
     def config(self, app: Callable[..., Any], **options: Any) -> uvicorn.Config:

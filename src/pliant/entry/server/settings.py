@@ -69,6 +69,8 @@ class ServerSettings:
     may_write: tuple[str, ...] = ()
     max_disk: MaxDisk = "tenth"
     """What the tasks of a job together may have on this machine's disk."""
+    max_log_bytes: int | None = 256 << 20
+    """What a task may have in its stdout, or in its stderr, on it; None: as much as fits."""
     trust_everyone: bool = False
     """Serve several people beyond this machine though a wall is missing."""
     pass_env: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ Touches no task, and no file but the one that says where it listens.
 """
 
 import logging
+import os
 import threading
 import time
 from typing import Final
@@ -73,11 +74,12 @@ def stand_by(settings: ServerSettings, keeper: Keeper, listener: Listener) -> bo
 
     web = WebServer(
         config,
-        on_listening=lambda: announce(note, listener.url, time.time(), listener.describe_tls()),
+        on_listening=lambda: announce(note, listener.url, time.time(), listener.describe()),
         on_signal=end,
     )
     waiting = _Waiting(keeper, web)
     log.info("another server leads %s; this one stands by at %s", display_url(settings.database), listener.url)
+    log.info("Ctrl-C or `kill %d` ends this one; `pliant down` is for the one that leads", os.getpid())
     listener.sock.listen(config.backlog)
     waiting.start()
     try:

@@ -63,6 +63,8 @@ class Tls:
     """SHA-256, in pairs of hex digits."""
     names: tuple[str, ...]
     """Names and addresses that it is for."""
+    public_name: str | None = None
+    """The one that people on other machines are told: what was asked for first, else the first that is no star."""
 
     def name_for(self, host: str) -> str | None:
         """Return by which name to check the certificate of the server at `host`; None: by `host` itself."""
@@ -89,8 +91,15 @@ def prepare(settings: TlsSettings, home: Path, *, now: float) -> Tls:
     (home / ADDRESS).mkdir(mode=0o700, exist_ok=True)
     trusted = home / ADDRESS / "server.pem"
     write_whole(trusted, own.public_bytes(Encoding.PEM), mode=0o644)
+    names = tuple(_names(own))
+    public = (*settings.names, *(name for name in names if name not in _ALWAYS))
     return Tls(
-        certificate=certificate, key=key, trusted=trusted, fingerprint=_fingerprint(own), names=tuple(_names(own))
+        certificate=certificate,
+        key=key,
+        trusted=trusted,
+        fingerprint=_fingerprint(own),
+        names=names,
+        public_name=next((name for name in public if "*" not in name), None),
     )
 
 

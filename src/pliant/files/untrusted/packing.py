@@ -5,22 +5,25 @@ Names that do not show as what they are get packed escaped; that is said there, 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Final
 
 from pliant.files.members import too_long
 from pliant.files.pack import TarGzip
+from pliant.files.untrusted.gaps import WithoutGaps
 from pliant.files.untrusted.names import escape, shown
-from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder
+from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder, refusal
 from pliant.files.untrusted.path import UntrustedPath
-from pliant.files.untrusted.walking import FoundEntry, walk
+from pliant.files.untrusted.walking import FoundEntry, Ignore, LeaveOut, walk
 
 LEFT_OUT: Final = "left-out.txt"
 MAX_HOLE_BYTES: Final = 1 << 30
 """Of all files of an archive together: holes are packed as zeros, and cost their owner nothing."""
 _MAX_LINES: Final = 1000
+_LOGS: Final = frozenset({"stdout", "stderr"})
 
 
 class LeftOut:
@@ -60,33 +63,60 @@ class LeftOut:
         yield from archive.add(self._name, facts, lambda offset, limit: text[offset : offset + limit])
 
 
-def pack(folder: UntrustedPath, *, exclude: frozenset[str] = frozenset()) -> Iterator[bytes]:
-    """Yield a tar.gz of what is in a folder, but for top-level names in `exclude`; never more of a file than it had."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedFolder:
+    """A folder, and what of it is packed under which names."""
+
+    folder: UntrustedPath
+    prefix: str = ""
+    """The names in the archive begin with it."""
+    ignore: Ignore = lambda _name, _is_folder: False
+    """By the way from the folder."""
+    select: Callable[[int, FoundEntry, LeaveOut], bool] = lambda _top, _entry, _leave_out: True
+    """Whether something is packed that is not ignored; asked once for each, in order, and may say why not."""
+
+
+def pack(sources: Iterable[PackedFolder]) -> Iterator[bytes]:
+    """Yield a tar.gz of what is in some folders; never more of a file than it had."""
     archive, left_out = TarGzip(), LeftOut()
-    yield from add_folder(archive, folder, "", left_out, exclude=exclude)
+    for source in sources:
+        yield from add_folder(archive, source, left_out)
     yield from left_out.add_to(archive)
     yield archive.end()
 
 
-def add_folder(
-    archive: TarGzip,
-    folder: UntrustedPath,
-    prefix: str,
-    left_out: LeftOut,
-    *,
-    exclude: frozenset[str] = frozenset(),
-) -> Iterator[bytes]:
-    """Add what is in a folder to an archive, under names that begin with `prefix`."""
+def list_files(source: PackedFolder, leave_out: LeaveOut) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the names of the files that would be packed of a folder, as they would be called, and what is known."""
+    for _, entry, owner in _found(source, leave_out):
+        if why := refusal(entry.facts, owner) or hollowness(entry.facts):
+            leave_out(source.prefix + entry.name, why)
+        else:
+            yield escape(source.prefix + entry.name), entry.facts
+
+
+def add_folder(archive: TarGzip, source: PackedFolder, left_out: LeftOut) -> Iterator[bytes]:
+    """Add what is in a folder to an archive."""
+    for top, entry, owner in _found(source, left_out):
+        yield from _add_entry(archive, top, entry, owner, (source.prefix, left_out))
+
+
+def _found(source: PackedFolder, left_out: LeaveOut) -> Iterator[tuple[int, FoundEntry, int | None]]:
+    """Yield what is to be packed of a folder, with the open folder, and whose it has to be (None: anybody's)."""
+
+    def leave_out(name: str, why: str) -> None:
+        left_out(source.prefix + name, why)
+
     try:
-        with open_folder(folder) as top:
+        with open_folder(source.folder) as top:
             facts = os.fstat(top)
             owner = None if facts.st_uid == os.geteuid() else facts.st_uid
-            for entry in walk(top, exclude=exclude, leave_out=lambda name, why: left_out(prefix + name, why)):
-                yield from _add_entry(archive, top, entry, owner, (prefix, left_out))
+            for entry in walk(top, ignore=source.ignore, leave_out=leave_out):
+                if source.select(top, entry, leave_out):
+                    yield top, entry, owner
     except FileNotFoundError:
         return
     except OSError as error:
-        left_out(prefix or ".", f"it cannot be opened: {error.strerror or error}")
+        left_out(source.prefix or ".", f"it cannot be opened: {error.strerror or error}")
 
 
 def _add_entry(
@@ -102,19 +132,28 @@ def _add_entry(
         left_out(name, error.strerror or str(error))
         return
     try:
-        why = hollowness(file.facts) or ("its name is too long" if too_long(PurePosixPath(packed)) else "")
-        if why or not left_out.takes_holes(file.facts):
+        content = _content(name, file)
+        why = hollowness(content.facts) or ("its name is too long" if too_long(PurePosixPath(packed)) else "")
+        if why or not left_out.takes_holes(content.facts):
             left_out(name, why or "there are too many holes in files before it; write it without holes")
             return
         if packed != name:
             left_out(name, "its name is packed as it stands here")
-        if lacking := (yield from archive.add(packed, file.facts, partial(_read_or_nothing, file))):
+        if lacking := (yield from archive.add(packed, content.facts, partial(_read_or_nothing, content))):
             left_out(name, f"it could not be read to its end: its last {lacking:,} bytes are zeros here")
     finally:
         file.close()
 
 
-def _read_or_nothing(file: OpenFile, offset: int, limit: int) -> bytes:
+def _content(name: str, file: OpenFile) -> OpenFile | WithoutGaps:
+    """Return what is packed of a file: of a log without its middle, what people read of it."""
+    if PurePosixPath(name).name not in _LOGS or "log/" not in name:
+        return file
+    log = WithoutGaps(file)
+    return log if log.has_gaps else file
+
+
+def _read_or_nothing(file: OpenFile | WithoutGaps, offset: int, limit: int) -> bytes:
     try:
         return file.read_at(offset, limit)
     except OSError:

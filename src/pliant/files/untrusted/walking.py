@@ -36,6 +36,8 @@ WALK_LIMITS: Final = WalkLimits()
 
 LeaveOut = Callable[[str, str], None]
 """Called with what is left out, by its way from the top, and why."""
+Ignore = Callable[[str, bool], bool]
+"""Called with the way to something, and whether it is a folder; true if nobody wants it, nor what is below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,14 @@ def walk(
     top: int,
     *,
     exclude: frozenset[str] = frozenset(),
+    ignore: Ignore = lambda _name, _is_folder: False,
     limits: WalkLimits = WALK_LIMITS,
     leave_out: LeaveOut = lambda _name, _why: None,
 ) -> Iterator[FoundEntry]:
     """Yield all that is below an open folder and no folder, but for top-level names in `exclude`, in order of names.
 
-    Files that lie in a folder come before those that lie deeper. What cannot be listed is left out.
+    Files that lie in a folder come before those that lie deeper. What cannot be listed is left out; what is to be
+    ignored is passed over without a word.
     """
     left = _Left(limits)
     waiting = [""]
@@ -76,11 +80,13 @@ def walk(
             leave_out(where or ".", f"the folder holds too much: {limits.max_entries:,} files and folders are taken")
             waiting, folders = [], []
         for folder in reversed(folders):
+            if ignore(folder, True):
+                continue
             if folder.count("/") < limits.max_depth:
                 waiting.append(folder)
             else:
                 leave_out(folder, f"it lies more than {limits.max_depth} folders deep")
-        yield from entries
+        yield from (entry for entry in entries if not ignore(entry.name, False))
 
 
 def list_folder(path: UntrustedPath, *, max_entries: int = 10_000) -> list[tuple[str, os.stat_result]]:

@@ -25,6 +25,7 @@ from pliant.core.errors import (
     Unauthorized,
     Unavailable,
 )
+from pliant.ibm.rest.wording import reword
 from pliant.server.middleware.problems import MEDIA_TYPE
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ DEEP_LEARNING: Final = "/platform/rest/deeplearning/v1"
 CONDUCTOR: Final = "/platform/rest/conductor/v1"
 AUTH: Final = "/auth/v1"
 TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
 _PREFIXES: Final = (f"{DEEP_LEARNING}/", f"{CONDUCTOR}/", f"{AUTH}/")
 
 
@@ -64,11 +66,12 @@ def response_to(request: Request, error: PliantError) -> Response:
 
 
 def error_response(status: int, message: str, accepted: str) -> Response:
-    """Return an error in the form that is accepted."""
+    """Return an error in the form that is accepted, and in IBM's words."""
+    message = reword(message)
     headers = {"WWW-Authenticate": 'Basic realm="Pliant", charset="UTF-8"'} if status == 401 else None
-    if "application/json" in accepted:
+    if JSON in accepted:
         body = json.dumps({"code": status, "message": message})
-        return Response(body, status_code=status, media_type="application/json", headers=headers)
+        return Response(body, status_code=status, media_type=JSON, headers=headers)
     return Response(message, status_code=status, media_type=TEXT, headers=headers)
 
 

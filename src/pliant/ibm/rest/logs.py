@@ -1,9 +1,13 @@
-"""Logs of applications: the driver's, an executor's, and the launcher's.
+"""Logs of applications: the driver's, an executor's, and the launcher's; as text, or as one text in JSON.
 
 There is no driver process. The driver's log is that of the tasks that led: rank 0 of every generation, or of every
-start of a fixed job. The launcher's log is what happened to the job, one event a line.
+start of a fixed job. The launcher's log is what happened to the job, one event a line. The log of the training is what
+`elog` has written to the driver's: its lines stand between those that the process printed.
 """
 
+import codecs
+import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -16,13 +20,17 @@ from pliant.control.kinds.fixed import Fixed
 from pliant.control.requests.queries import Queries
 from pliant.core.errors import NotFound
 from pliant.core.job import Task
-from pliant.ibm.rest.errors import TEXT
-from pliant.server.log_file import find_tail, read_at, size_of
+from pliant.ibm.rest.errors import JSON, TEXT
+from pliant.ibm.rest.wording import reword
+from pliant.server.log_file import find_tail, read_whole
 
 STREAMS: Final = ("stdout", "stderr")
 LAUNCHER: Final = "launcherlog"
 MAX_LINES: Final = 1_000_000
 _PAGE: Final = 1000
+_TRAIN_LINE: Final = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] Train,\t.{1,4000}")
+_MAX_LINE_BYTES: Final = 8000
+"""So much is kept of a line that has no end yet; one of `elog` is shorter."""
 
 Text = Iterator[bytes]
 
@@ -51,13 +59,27 @@ def read_log(queries: Queries, tasks: Sequence[Task], streams: Sequence[str], la
             except NotFound:
                 continue  # it has written nothing yet
             if several:
-                yield f"==> {stream} of {task.id} on {task.node_id} <==\n".encode()
-            offset, end = 0, size_of(path)
-            if last_lines is not None:
-                offset = find_tail(path, last_lines)
-            while offset < end and (chunk := read_at(path, offset, end - offset)):
-                offset += len(chunk)
-                yield chunk
+                yield f"==> {stream} of {reword(task.id)} on {task.node_id} <==\n".encode()
+            yield from read_whole(path, 0 if last_lines is None else find_tail(path, last_lines))
+
+
+def read_training_log(queries: Queries, tasks: Sequence[Task]) -> Text:
+    """Yield the lines that `elog` has written of training batches; all that the tasks wrote if there are none."""
+    found = False
+    for lines in train_lines(read_log(queries, tasks, STREAMS[:1])):
+        found = found or bool(lines)
+        yield lines
+    if not found:
+        yield from read_log(queries, tasks, STREAMS)
+
+
+def train_lines(text: Text) -> Text:
+    """Yield, for every piece of a log, those of its lines that are of training batches; a piece may have none."""
+    begun = b""
+    for piece in text:
+        *lines, last = (begun + piece).split(b"\n")
+        begun = last[:_MAX_LINE_BYTES]
+        yield b"".join(line + b"\n" for line in lines if _TRAIN_LINE.fullmatch(line))
 
 
 def read_launcher_log(queries: Queries, job_id: str, last_lines: int | None = None, task_id: str | None = None) -> Text:
@@ -70,7 +92,7 @@ def read_launcher_log(queries: Queries, job_id: str, last_lines: int | None = No
             if task_id is not None and event.task_id != task_id:
                 continue
             at = datetime.fromtimestamp(event.at, UTC)
-            lines.append(f"{at:%Y-%m-%dT%H:%M:%SZ} {event.kind} {event.message}\n".encode())
+            lines.append(f"{at:%Y-%m-%dT%H:%M:%SZ} {event.kind} {reword(event.message)}\n".encode())
         if last_lines is None:
             yield from lines
             lines.clear()
@@ -82,7 +104,18 @@ def read_launcher_log(queries: Queries, job_id: str, last_lines: int | None = No
         after = page.last
 
 
-def respond(text: Text, *, file_name: str | None = None) -> StreamingResponse:
-    """Return a log as an answer; as a file to keep if it has a name."""
+def respond(text: Text, *, file_name: str | None = None, as_json: bool = False) -> StreamingResponse:
+    """Return a log as an answer: as text, as a file to keep if it has a name, or as one text in JSON."""
     headers = {"Content-Disposition": f'attachment; filename="{file_name}"'} if file_name else None
+    if as_json:
+        return StreamingResponse(quote(text), media_type=JSON, headers=headers)
     return StreamingResponse(text, media_type=TEXT, headers=headers)
+
+
+def quote(text: Text) -> Text:
+    """Yield a log as one text in JSON, piece by piece; what is no UTF-8 is replaced."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    yield b'"'
+    for piece in text:
+        yield json.dumps(decoder.decode(piece))[1:-1].encode()
+    yield json.dumps(decoder.decode(b"", final=True))[1:-1].encode() + b'"'

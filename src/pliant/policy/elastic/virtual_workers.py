@@ -5,16 +5,25 @@ adds parts in one fixed binary tree, split where the left half is the largest po
 range is not one node of it sends several partial sums. Knows no job and no model.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pliant.core.job import MAX_VIRTUAL_WORKERS
+
 GOOD: Final = 0.9
 """A size that uses less than this of its tasks divides badly."""
-MAX_ADVISED: Final = 4096
-_SLACK: Final = 1.5
-"""A V of so many times the smallest good one is still few, if it divides more sizes evenly."""
+WORTH: Final = 0.1
+"""Another V is advised if it saves this much of the time."""
+GRADIENT: Final = 14
+"""To add the gradient of one more part takes as long as so many samples of it.
+
+That is what memory and arithmetic of a processor make of a linear layer (docs/benchmarks.md: 14 / b of a part of b
+samples); small networks were measured at 10 to 12. Of large networks with few parameters it is less, of small ones on a
+GPU more.
+"""
+_FINEST: Final = 12
+"""No task is advised more parts than this: they are even to one part in twelve, and more only cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +39,15 @@ class Division:
     """Partial sums that every task sends in `exact` mode; 1 each where all ranges are whole nodes of the tree."""
     wire: float
     """Bytes that the task which sends most sends for an exact sum, by those of a stock all-reduce."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Another V, and what it saves."""
+
+    virtual_workers: int
+    saved: float
+    """Of the time that the tasks take for a step, in the mean of all sizes."""
 
 
 def divide(virtual_workers: int, num_tasks: int, batch_size: int | None = None) -> Division:
@@ -58,22 +76,31 @@ def worst(virtual_workers: int, sizes: Sequence[int], batch_size: int | None = N
     return min((_efficiency(virtual_workers, size, batch_size), size) for size in sizes)
 
 
-def advise(sizes: Sequence[int], batch_size: int | None = None) -> int | None:
-    """Return the V to use for these numbers of tasks: few parts, every size good, as many as can be divided evenly.
+def advise(virtual_workers: int, sizes: Sequence[int], batch_size: int) -> Advice | None:
+    """Return a V with which steps on these numbers of tasks take less time; None if none saves much.
 
-    None if there is no such V up to the batch size.
+    The time of a step is that of its busiest task, in units of a sample's own forward and backward pass: its samples,
+    and `GRADIENT` for every part that it adds and every partial sum that it sends. Example: a batch of 64 on 1 task
+    takes 64 + 8 · 14 = 176 in 8 parts and 64 + 48 · 14 = 736 in 48, which no even division makes up for.
     """
-    limit = min(MAX_ADVISED, batch_size or MAX_ADVISED)
-    good = (v for v in range(max(sizes), limit + 1) if _all_good(v, sizes, batch_size))
-    smallest = next(good, None)
-    if smallest is None:
-        return None
-    few = [v for v in range(smallest, min(limit, math.floor(smallest * _SLACK)) + 1) if _all_good(v, sizes, batch_size)]
-    return max(few, key=lambda v: (sum(_efficiency(v, size, batch_size) == 1.0 for size in sizes), -v))
+    most = min(batch_size, MAX_VIRTUAL_WORKERS, max(sizes) * _FINEST)
+    # Few tasks send several partial sums, so they are left out of the search, and counted for what it finds.
+    best = min(range(max(sizes), most + 1), key=lambda v: sum(_slot_time(v, size, batch_size) for size in sizes))
+    before, after = (sum(_whole_slot_time(v, size, batch_size) for size in sizes) for v in (virtual_workers, best))
+    saved = 1 - after / before
+    return Advice(virtual_workers=best, saved=saved) if saved >= WORTH else None
 
 
-def _all_good(virtual_workers: int, sizes: Sequence[int], batch_size: int | None) -> bool:
-    return all(_efficiency(virtual_workers, size, batch_size) >= GOOD for size in sizes)
+def _slot_time(virtual_workers: int, num_tasks: int, batch_size: int) -> float:
+    """Return what a step takes of the time of all its tasks, without its sums over tasks."""
+    num_parts = min(virtual_workers, batch_size)
+    most_parts = -(-num_parts // num_tasks)
+    return num_tasks * (GRADIENT * most_parts + _most_work(num_parts, num_tasks, batch_size))
+
+
+def _whole_slot_time(virtual_workers: int, num_tasks: int, batch_size: int) -> float:
+    sent = max(divide(virtual_workers, num_tasks, batch_size).partials) if num_tasks > 1 else 0
+    return _slot_time(virtual_workers, num_tasks, batch_size) + num_tasks * GRADIENT * sent
 
 
 def _efficiency(virtual_workers: int, num_tasks: int, batch_size: int | None) -> float:

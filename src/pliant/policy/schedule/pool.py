@@ -43,6 +43,11 @@ class SlotPool:
         self.future_idle = FreeSlots(map(int.__sub__, self._sizes, sum_staying), _subtract(limits, staying))
         self.grantable = FreeSlots(self._sizes, limits)
 
+    def slots_of(self, group: int) -> list[int]:
+        """Return how many slots of every node a group has, whoever holds them."""
+        limit = self._limits[group]
+        return list(self._sizes) if limit is None else list(map(min, self._sizes, limit))
+
     def num_slots_of(self, groups: Iterable[int], unit: int = 1) -> int:
         """Return how many slots these groups have together, leaving out what of a node is no multiple of `unit`."""
         limits = [self._limits[group] for group in groups]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import PolicyName, QueueRules
 from pliant.policy.schedule.candidate import Candidate
+from pliant.policy.schedule.fit import misfit
 from pliant.policy.schedule.pool import SlotPool
 from pliant.policy.schedule.queue import QueueState
 
@@ -29,6 +30,8 @@ class _Context:
     """The other queues that want slots of the same nodes."""
     num_slots: int
     """Of the queue's group."""
+    slots: Sequence[int]
+    """Of these, those of every node."""
     node_ids: Sequence[NodeId]
     labels: Mapping[JobId, str]
     alone: bool
@@ -110,6 +113,7 @@ def _context(
         deserved=queue.deserved,
         others=others,
         num_slots=pool.num_slots_of([queue.group]),
+        slots=pool.slots_of(queue.group),
         node_ids=pool.node_ids,
         labels=labels,
         alone=sum(candidate.workload.max_tasks > 0 for candidate in everybody) == 1,
@@ -220,12 +224,8 @@ def _waiting(context: _Context, candidate: Candidate, ahead: Sequence[Candidate]
         return "waits: starts no new task until its back-off ends"
     total = context.num_slots
     need = workload.min_tasks * candidate.size
-    if total == 0:
-        return "waits: there are no slots"
-    if need > total:
-        limited = f"group {context.view.group} has only {total}"
-        only = f"there are only {total}" if context.view.slots is None else limited
-        return f"waits: its minimum needs {need} {_slots(need)} and {only}"
+    if never := misfit(workload.min_tasks, candidate.size, context.view, context.slots):
+        return f"waits: {never}"
     if context.others and context.deserved is not None and guaranteed + need > context.deserved:
         return _explain_over_deserved(context, candidate, ahead, guaranteed)
     if guaranteed >= total:

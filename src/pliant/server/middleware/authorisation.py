@@ -87,7 +87,7 @@ def declared_access(app: FastAPI) -> dict[Route, Access]:
     Raises:
         RuntimeError: a route does not say it, or says it twice.
     """
-    documentation = {app.openapi_url, app.docs_url, app.swagger_ui_oauth2_redirect_url, app.redoc_url}
+    documentation = {app.openapi_url}
     found: dict[Route, Access] = {}
     for context in iter_route_contexts(app.routes):
         path = context.path or "?"

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from pliant.api.faults import problems_in
 from pliant.api.jobs import ProblemDetails, ProblemItem
 from pliant.core.errors import (
     Conflict,
@@ -79,20 +80,12 @@ def _response(
 
 def invalid_request(error: RequestValidationError) -> InvalidInput:
     """Return FastAPI's findings as ours."""
-    return InvalidInput(*(_problem(found) for found in error.errors()))
-
-
-def _problem(found: Mapping[str, Any]) -> Problem:
-    place = [str(part) for part in found["loc"] if part not in _PLACES]
-    if found["type"] == "json_invalid":
-        return Problem(field="", message=f"the body is not JSON ({found.get('ctx', {}).get('error', found['msg'])})")
-    return Problem(field=".".join(place), message=f"{found['msg']}{_show_value(place, found.get('input'))}")
-
-
-def _show_value(place: Sequence[str], value: object) -> str:
-    """Return the words that show a wrong value; none if a password is in it."""
-    names = [*place, *(value if isinstance(value, Mapping) else ())]
-    return "" if any("password" in str(name).lower() for name in names) else f" (got {value!r:.80})"
+    findings = error.errors()
+    unreadable = [found for found in findings if found["type"] == "json_invalid"]
+    if unreadable:
+        why = unreadable[0].get("ctx", {}).get("error", unreadable[0]["msg"])
+        return InvalidInput.at("", f"the body is not JSON ({why})")
+    return InvalidInput(*problems_in(findings, leave_out=_PLACES))
 
 
 async def _on_ours(_: Request, error: Exception) -> Response:

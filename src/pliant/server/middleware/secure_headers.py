@@ -2,8 +2,7 @@
 
 They are on every answer, also on errors and streams: the answers are for programs, so a browser shall run nothing of
 them (a sandbox, should it show what a person has written), show them in no frame, guess no type, keep no copy, and
-hand no part of them to another site. The page `/docs` alone runs scripts: those of Swagger UI, from where FastAPI
-takes them.
+hand no part of them to another site. The page `/docs` alone has a style, its own.
 """
 
 from collections.abc import Mapping
@@ -11,6 +10,8 @@ from functools import cache
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pliant.server.manual import STYLE_HASH
 
 _NO_FEATURES: Final = ", ".join(
     f"{feature}=()"
@@ -45,9 +46,7 @@ _ALWAYS: Final[Mapping[str, str]] = {
 }
 _OF_DOCS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "connect-src 'self'; img-src data: https://fastapi.tiangolo.com; "
-    "script-src 'unsafe-inline' https://cdn.jsdelivr.net; style-src 'unsafe-inline' https://cdn.jsdelivr.net",
-    "Cross-Origin-Embedder-Policy": "unsafe-none",
+    f"style-src 'sha256-{STYLE_HASH}'; sandbox",
 }
 _DOCS: Final = "/docs"
 CLEAR_SITE_DATA: Final = {"Clear-Site-Data": '"cache", "cookies", "storage"'}

@@ -4,9 +4,21 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 
-from pliant.api.jobs import ChartPage, JobDetail, JobPage, JobPatch, JobRequest, MetricPage, Why
+from pliant.api.jobs import (
+    ChartPage,
+    JobDetail,
+    JobPage,
+    JobPatch,
+    JobRequest,
+    MetricPage,
+    NotedJob,
+    ResultFiles,
+    StacksAsked,
+    Why,
+)
 from pliant.core.access import Permission
 from pliant.core.chart import MAX_BUCKETS
 from pliant.core.job import Job
@@ -52,10 +64,11 @@ _UPLOAD: dict[str, Any] = {
 @routes.post(
     "/jobs", Permission.JOBS_WRITE, "Submit a training", 409, 413, 503, 507, status_code=201, openapi_extra=_UPLOAD
 )
-async def submit(request: Request, context: InContext, caller: Caller, visible: Seen, response: Response) -> Job:
+async def submit(request: Request, context: InContext, caller: Caller, visible: Seen, response: Response) -> NotedJob:
     """Check what was asked for and the code, keep it, and queue the job.
 
-    Everything that is wrong is told at once, and then nothing is kept.
+    Everything that is wrong is told at once, and then nothing is kept. What is not wrong, but worth knowing, is in
+    `notes`.
     """
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
@@ -92,15 +105,30 @@ def change(
     patch: JobPatch,
     response: Response,
     if_match: IfMatch = None,
-) -> Job:
-    """Change priority, minimum or maximum; the scheduler decides anew at once."""
+) -> NotedJob:
+    """Change priority, minimum, maximum or queue; the scheduler decides anew at once.
+
+    `notes` say so if the job cannot run with that on what is here now.
+    """
     return with_etag(control.requests.change(job.id, patch, revision_of(if_match)), response)
 
 
 @routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)
-def stop(control: InControl, job: OwnJob, caller: Caller, response: Response) -> Job:
-    """End a job at its next step boundary; at once if it holds no slots."""
-    return with_etag(control.requests.stop(job.id, caller.name), response)
+def stop(
+    control: InControl,
+    job: OwnJob,
+    caller: Caller,
+    response: Response,
+    now: Annotated[bool, Query(description="Do not wait for a step boundary; what was not saved is lost.")] = False,
+) -> Job:
+    """End a job at its next step boundary; at once if it holds no slots, or if `now` says so."""
+    return with_etag(control.requests.stop(job.id, caller.name, now=now), response)
+
+
+@routes.post("/jobs/{job_id}/stacks", Permission.JOBS_WRITE, "Ask where a job's threads are", 403, 404, 409)
+def ask_stacks(control: InControl, job: OwnJob) -> StacksAsked:
+    """Ask every process of a job for the stacks of its threads; their answers come as events, or in their stderr."""
+    return control.requests.ask_stacks(job.id)
 
 
 @routes.get("/jobs/{job_id}/why", Permission.JOBS_READ, "Why a job has the slots it has", 404)
@@ -133,6 +161,12 @@ def chart(
     return control.queries.chart(job.id, name or [], first_step, last_step, max_buckets)
 
 
+@routes.get("/jobs/{job_id}/files", Permission.JOBS_READ, "List a job's results", 404)
+def files(control: InControl, job: VisibleJob) -> ResultFiles:
+    """Return the files that the archive of the results would have now."""
+    return control.queries.files(job.id)
+
+
 @routes.get(
     "/jobs/{job_id}/result",
     Permission.JOBS_READ,
@@ -141,8 +175,19 @@ def chart(
     response_class=StreamingResponse,
     responses={200: {"content": {"application/gzip": {}}, "description": "A tar.gz."}},
 )
-def result(control: InControl, job: VisibleJob) -> StreamingResponse:
-    """Return what the job wrote to RESULT_DIR, without its checkpoints, as a tar.gz made while it is sent."""
-    chunks = control.queries.result(job.id)
+def result(
+    control: InControl,
+    job: VisibleJob,
+    only: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None,
+        Query(max_length=20, description="Only files that one of these patterns fits, as in `.pliantignore`."),
+    ] = None,
+) -> StreamingResponse:
+    """Return what the job wrote to RESULT_DIR, without checkpoints, and into its code folder, as a tar.gz made while it
+    is sent.
+
+    Files of the code folder that are new or changed lie below `work/`.
+    """
+    chunks = control.queries.result(job.id, only=only or ())
     name = f'attachment; filename="{job.id}-result.tar.gz"'
     return StreamingResponse(chunks, media_type="application/gzip", headers={"Content-Disposition": name})

@@ -105,9 +105,9 @@ async def _path(queries: Queries, names: tuple[str, str, str], *, follow: bool) 
 
 async def _whole(path: UntrustedPath, offset: int) -> AsyncIterator[bytes]:
     end = await asyncio.to_thread(size_of, path)
-    while offset < end and (chunk := await asyncio.to_thread(read_at, path, offset, end - offset)):
-        offset += len(chunk)
-        yield chunk
+    while offset < end and (found := await asyncio.to_thread(read_at, path, offset, end - offset)).text:
+        offset = found.next
+        yield found.text
 
 
 async def _follow(
@@ -115,10 +115,10 @@ async def _follow(
 ) -> AsyncIterator[bytes]:
     while not signal.closed and await followed.is_visible():
         runs = queries.task_runs(followed.task_id)
-        chunk = await asyncio.to_thread(read_at, path, offset)
-        if chunk:
-            offset += len(chunk)
-            yield chunk
+        found = await asyncio.to_thread(read_at, path, offset)
+        if found.text:
+            offset = found.next
+            yield found.text
         elif not runs:
             return
         else:

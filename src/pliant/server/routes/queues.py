@@ -111,7 +111,14 @@ def _group(control: Control, kept: Kept[ResourceGroup]) -> GroupView:
         if node.id in slots
     )
     over = tuple(other.noun.name for other in control.queues.queues() if other.noun.resource_group == kept.noun.name)
-    return GroupView(group=kept.noun, hosts=hosts, num_slots=sum(slots.values()), queues=over, revision=kept.revision)
+    return GroupView(
+        group=kept.noun,
+        hosts=hosts,
+        num_slots=sum(slots.values()),
+        queues=over,
+        notes=control.queues.lack(kept.noun.name),
+        revision=kept.revision,
+    )
 
 
 def _queue(control: Control, kept: Kept[Queue]) -> QueueView:
@@ -124,5 +131,6 @@ def _queue(control: Control, kept: Kept[Queue]) -> QueueView:
         num_running=sum(bool(live.running) for live in jobs),
         num_held=sum(live.num_slots for live in jobs),
         num_deserved=control.queues.deserved.get(queue.name, 0) if jobs else 0,
+        notes=control.queues.lack(queue.resource_group),
         revision=kept.revision,
     )

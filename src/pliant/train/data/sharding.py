@@ -68,6 +68,11 @@ class ShardingPlan:
     """Pieces that a part of the usual size is computed in, one after the other."""
 
     @property
+    def is_cut(self) -> bool:
+        """Tell whether a global batch may be computed in several passes, here or by several workers."""
+        return self.virtual_workers > 1 or self.accumulate > 1
+
+    @property
     def steps_per_epoch(self) -> int:
         """Return how many global batches an epoch has; the last one may be smaller than the others."""
         return -(-self.num_samples // self.batch_size)

@@ -62,6 +62,8 @@ class Group:
     """Operations that were started and not waited for; all members start the same ones in the same order."""
     num_started: int = 0
     """Collectives started in this group's life; a test counts them."""
+    waits: bool = False
+    """The training thread waits for other members now; other threads may look at this."""
 
     def start_all_reduce(self, tensor: torch.Tensor) -> Operation | None:
         """Begin to sum a tensor over the members, in place; return the operation, for `wait_for`."""
@@ -104,7 +106,11 @@ class Group:
             GenerationLost: as `wait`.
         """
         if work is not None:
-            work.wait(is_lost)
+            self.waits = True
+            try:
+                work.wait(is_lost)
+            finally:
+                self.waits = False
 
     def wait(self, *, is_lost: Callable[[], bool]) -> None:
         """Wait for everything that was started, until it is over: values may be read on the host.
@@ -114,8 +120,12 @@ class Group:
         """
         if self.backend is None and (self.size > 1 or is_lost()):  # alone: others may go on without this task
             raise GenerationLost("the coordinator gave this generation up")
-        for work in self.works:
-            work.finish(is_lost)
+        self.waits = True
+        try:
+            for work in self.works:
+                work.finish(is_lost)
+        finally:
+            self.waits = False
         self.works = []
 
     def all_reduce(self, tensors: Sequence[torch.Tensor], *, is_lost: Callable[[], bool]) -> None:
@@ -142,7 +152,11 @@ class Group:
         """Fill a contiguous CPU tensor with what `source` sends; raises as `send`."""
         if self.channels is None:
             raise GenerationLost("the generation was dropped")
-        self.channels.receive(tensor, source)
+        self.waits = True
+        try:
+            self.channels.receive(tensor, source)
+        finally:
+            self.waits = False
 
     def abort(self) -> None:
         """Make everything that is under way in this group raise `GenerationLost`, at once; callable from any thread."""

@@ -26,10 +26,25 @@ from typing import Final, assert_never
 import torch
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.link import Abandon, Dismiss, Form, FromTask, Hello, Leaving, Lost, Note, Pulse, Ready, ToTask
+from pliant.core.link import (
+    Abandon,
+    Dismiss,
+    Form,
+    FromTask,
+    Hello,
+    Leaving,
+    Lost,
+    Note,
+    Pulse,
+    Ready,
+    ShowStacks,
+    Stacks,
+    ToTask,
+)
 from pliant.train.errors import Departed, GenerationLost
 from pliant.train.group.announcements import Announcements
 from pliant.train.group.collectives import Group, GroupSpec, connect
+from pliant.train.stacks import main_line, stacks
 
 _LOOK_S: Final = 0.1
 """How often a wait looks whether a signal's handler has ended it."""
@@ -76,6 +91,7 @@ class TaskMembership:
         self._ready: Ready | None = None
         self._notes_sent: set[str] = set()
         self._is_closed = False
+        self._awaits_generation = False
 
     # -- the link's thread ------------------------------------------------------------------------------------------
 
@@ -98,12 +114,19 @@ class TaskMembership:
         """Return the message that says no more than that this task lives."""
         return Pulse(step=self._step)
 
+    def _waits(self) -> bool:
+        """Tell whether the training thread waits for others: in a collective, or for a generation."""
+        return self._awaits_generation or (self._current is not None and self._current.waits)
+
     def _stands_still(self) -> bool:
         current = None if self._current is None else self._current.number
         return self._is_lost or current != self._trained_in or (current is None and bool(self._announced.forms))
 
     def deliver(self, message: ToTask) -> None:
         """Take a message of the server."""
+        if isinstance(message, ShowStacks):  # without the lock: who holds it may be what is stuck
+            self.send(Stacks(text=stacks(), at=main_line(), waits=self._waits()))
+            return
         with self._changed:
             match message:
                 case Form():
@@ -260,10 +283,12 @@ class TaskMembership:
         """
         announced = self._announced
         with self._changed:
+            self._awaits_generation = True
             while not self._changed.wait_for(
                 lambda: announced.dismissed is not None or announced.newest_connected() is not None, _LOOK_S
             ):
                 pass  # a signal handler must not notify, so what it changed is seen at the next look
+            self._awaits_generation = False
             form = announced.newest_connected()
             if announced.dismissed is not None or form is None:
                 raise Departed(announced.dismissed or "")

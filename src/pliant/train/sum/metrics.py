@@ -1,7 +1,8 @@
 """Loss and metrics of a global batch, summed together with the gradients.
 
 Example: parts of 3 and 1 samples have the losses 2.0 and 4.0. Their control elements are 6.0 and 3, and 4.0 and 1; the
-sums 10.0 and 4 give the mean 2.5.
+sums 10.0 and 4 give the mean 2.5. Where the losses are sums over the parts, their elements are 4 * 2.0 and 4 * 4.0,
+with the 4 samples of the global batch: 24.0 and 4 give the sum 6.0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,10 +32,12 @@ class MetricSums:
         num_samples: int,
         *,
         first: int = 0,
+        loss_weight: int | None = None,
     ) -> None:
         """Add a part's means to control elements, of which the NUM_ELEMENTS from `first` on are for this.
 
-        Values on an accelerator stay there, so that the host does not wait for it.
+        Values on an accelerator stay there, so that the host does not wait for it. The loss is weighed by the samples
+        of the part, too, unless another `loss_weight` is given.
 
         Raises:
             TrainingError: too many metrics, or others than before.
@@ -45,7 +48,7 @@ class MetricSums:
         if self._names is not None and names != self._names:
             raise TrainingError(f"step got the metrics {names}, and {self._names} before; give the same always")
         self._names = names
-        elements[first + _LOSS] += _amount(loss, "the loss") * num_samples
+        elements[first + _LOSS] += _amount(loss, "the loss") * (loss_weight or num_samples)
         elements[first + _COUNT] += num_samples
         for place, name in enumerate(names):
             elements[first + _FIRST_METRIC + place] += _amount(metrics[name], f"the metric {name}") * num_samples

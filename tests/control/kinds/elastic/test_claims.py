@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, Progress
 from pliant.core.link import Claimed, Finished
@@ -77,3 +79,22 @@ def test_a_member_tells_how_far_the_training_came_if_the_leader_could_not(world:
     world.say(member, Finished(step=10, progress=progress))
     world.settle()
     assert world.job(job_id).progress == progress
+
+
+@pytest.mark.parametrize(
+    ("epoch", "step", "how"),
+    [
+        (4, 20, "all epochs are trained and the model is saved"),
+        (3, 15, "its script ended the training after epoch 3 of 4, at step 15 of 20; the model is saved"),
+        (2, 12, "its script ended the training in epoch 3 of 4, at step 12 of 20; the model is saved"),
+    ],
+)
+def test_a_training_that_its_script_ended_early_says_at_which_epoch(
+    world: World, epoch: int, step: int, how: str
+) -> None:
+    job_id = world.submit()
+    progress = Progress(epoch=epoch, num_epochs=4, step=step, num_steps=20, samples=100, samples_per_s=5.0)
+    world.say(world.members(job_id)[0], Finished(step=step, progress=progress))
+    world.settle()
+    assert world.job(job_id).reason == how
+    assert world.store.events(EventFilter(kinds=(EventKind.JOB_STATE,)))[-1].message.endswith(how)

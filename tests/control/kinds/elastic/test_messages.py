@@ -7,7 +7,8 @@ from tests.control.conftest import World
 
 from pliant.core.errors import Unavailable
 from pliant.core.event import EventKind
-from pliant.core.link import EpochFinished, FromTask, Note, Saved, SaveFailed
+from pliant.core.lifecycle import JobState
+from pliant.core.link import EpochFinished, Finished, FromTask, Note, Saved, SaveFailed
 from pliant.core.ports import EventFilter, Writes
 
 NEWS: tuple[FromTask, ...] = (
@@ -101,3 +102,18 @@ def test_what_is_only_told_to_people_is_written_together_in_its_order(
     assert written == [50, 50, 50, 20]
     assert stored == [*range(120)]
     assert [said.rpartition(" ")[2] for said in world.said(EventKind.WARNING)] == [f"{number}" for number in range(120)]
+
+
+def test_a_model_is_said_to_be_saved_though_others_were_quicker_to_say_that_all_is_done(world: World) -> None:
+    job_id = world.submit(max_tasks=3)
+    world.settle(3)
+    leader, saver, other = world.members(job_id)
+    world.links.obedient = False
+    world.exit(leader, -9)
+    world.settle(0.1)
+    world.say(other, Finished(step=10))
+    world.say(saver, Saved(what="model", step=10, epoch=1, path="model/model.pt", num_bytes=1, seconds=0.1), 1)
+    world.say(saver, Finished(step=10), 2)
+    world.settle()
+    assert world.job(job_id).state is JobState.COMPLETED
+    assert len(world.said(EventKind.MODEL_SAVED)) == 1

@@ -14,8 +14,8 @@ from pliant.core.errors import NotFound, TooMany, Unauthorized
 from pliant.core.people import UserSettings
 from pliant.core.registry import AuditEntry
 from pliant.entry.clock import SystemClock
-from pliant.entry.server.__main__ import main
 from pliant.entry.server.home import Home
+from pliant.entry.server.process import main
 from pliant.entry.server.rooms.people import open_people, print_once, recall_addresses, reset_administrator
 from pliant.people.attempts import OF_ACCOUNT
 from pliant.sim.clock import VirtualClock

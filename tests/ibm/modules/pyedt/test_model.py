@@ -29,6 +29,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("RESUME_WEIGHT_PATH", "TRAINING_ID", "DLI_EXECID", "LOG_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RESULT_DIR", str(tmp_path))
+    monkeypatch.setenv("PLIANT_VIRTUAL_WORKERS", "1")
 
 
 def get_datasets() -> tuple[TensorDataset, TensorDataset]:
@@ -148,6 +149,19 @@ def test_the_global_batch_is_batch_size_times_engines_however_it_is_said() -> No
 
     assert torch.allclose(weight(by_engines), weight(by_effective), atol=1e-6)
     assert not torch.allclose(weight(by_engines), weight(untrained), atol=1e-3)
+
+
+@pytest.mark.parametrize(("batch", "engines", "same"), [(30, 8, (30, 3)), (200, 4, (100, 1))])
+def test_a_small_data_set_is_trained_as_with_the_engines_that_it_can_feed(
+    batch: int, engines: int, same: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted, asked = fabric(), fabric()
+    fitted.train(2, batch, engines)
+    told = capsys.readouterr().out
+    asked.train(2, *same)
+
+    assert torch.equal(weight(fitted), weight(asked))
+    assert f"the data set has {NUM_TRAIN} samples, fewer than a global batch of {batch * engines}" in told
 
 
 def test_the_jobs_virtual_workers_count_where_the_script_says_nothing(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.errors import InvalidInput
-from pliant.ibm.modules.pyedt.script import parse_schedule, parse_script
+from pliant.ibm.modules.pyedt.script import fit_schedule, parse_schedule, parse_script
 
 TRAIN: dict[str, Any] = {
     "epoch_number": 2,
@@ -53,6 +53,30 @@ def test_the_global_batch_is_batch_size_times_engines(batch: int, engines: int, 
     schedule = parse_schedule({**TRAIN, "batch_size": batch, "engines_number": engines}, job_workers)
 
     assert (schedule.global_batch, schedule.virtual_workers) == (batch * engines, engines)
+
+
+@given(batch=sizes, engines=sizes, num_samples=sizes)
+def test_a_small_data_set_gets_the_engines_that_it_can_feed(batch: int, engines: int, num_samples: int) -> None:
+    asked = parse_schedule({**TRAIN, "batch_size": batch, "engines_number": engines}, 8)
+
+    fitted, notes = fit_schedule(asked, num_samples)
+
+    if num_samples >= batch * engines:
+        assert (fitted, notes) == (asked, ())
+        return
+    assert 1 <= fitted.virtual_workers <= engines
+    assert fitted.virtual_workers <= fitted.global_batch <= num_samples
+    assert fitted.global_batch == min(num_samples, batch * fitted.virtual_workers)
+    assert num_samples < fitted.global_batch + batch, "one engine more could not be fed"
+    assert f"{num_samples} samples" in notes[0]
+
+
+def test_a_schedule_of_an_effective_batch_fits_as_well() -> None:
+    asked = parse_schedule({**TRAIN, "effective_batch_size": 150}, 8)
+    assert (asked.virtual_workers, asked.global_batch) == (10, 150)
+    fitted, _ = fit_schedule(asked, 100)
+    assert (fitted.virtual_workers, fitted.global_batch) == (6, 96)
+    assert fit_schedule(asked, 0) == (asked, ())
 
 
 @given(batch=sizes, job_workers=sizes)

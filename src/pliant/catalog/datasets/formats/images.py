@@ -35,6 +35,8 @@ class SourceImage:
     name: str
     """Unique in its class."""
     read: Callable[[], Image.Image]
+    shown: str = ""
+    """Its file in the folder of the class, if it has one."""
 
 
 FoundImages = Mapping[Split, Mapping[str, tuple[SourceImage, ...]]]
@@ -98,7 +100,8 @@ class _ImageWriter:
                 image = fit_image(picture.read(), self.rule)
             except _UNREADABLE as error:
                 why = "of no known kind" if isinstance(error, UnidentifiedImageError) else error
-                message = f"{label}/{picture.name} cannot be read as a picture ({why}); mend it or leave it out"
+                shown = f"{label}/{picture.shown or picture.name}"
+                message = f"{shown} cannot be read as a picture ({why}); mend it or leave it out"
                 self.problems.append(Problem(field="source", message=message))
                 if len(self.problems) >= MAX_PROBLEMS:
                     raise InvalidInput(*self.problems) from error
@@ -200,7 +203,8 @@ def _images_of_class(folder: Path) -> Iterator[SourceImage]:
             number += 1
             name = f"{stem}-{number}"
         taken.add(name)
-        yield SourceImage(name=name, read=lambda path=path: _read(path))  # type: ignore[misc]
+        shown = str(path.relative_to(folder))
+        yield SourceImage(name=name, shown=shown, read=lambda path=path: _read(path))  # type: ignore[misc]
 
 
 def _read(path: Path) -> Image.Image:

@@ -4,12 +4,14 @@ A loss is a process that a signal ended, that nobody can account for or that han
 whose program raised or exited while others train on; what happens again at that step, or with nobody else left, ends
 the job. Example: of three workers one raises at step 40. The two others go on, and a newcomer takes its place. Raises
 another one at step 40 too, the script or its data are to blame, and the job fails; at step 41 it would go on again.
+
+A script that ends well and has never shown that it wants to train elastically is a plain one: its job has completed.
 """
 
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.failure import describe_exit, fail_after_exits, quote_stderr
+from pliant.control.jobs.failure import describe_exit, fail_after_exits, lines_of, quote_stderr
 from pliant.control.jobs.transitions import (
     complete,
     fail,
@@ -30,6 +32,7 @@ from pliant.core.link import Failed
 from pliant.core.ports import ExitFacts, TaskExit
 from pliant.policy.elastic.diagnose import ProcessFailure
 from pliant.policy.elastic.membership import Gone
+from pliant.policy.elastic.stall import StepWatch
 
 NUM_TRACEBACK_LINES = 30
 RECOVERY_S = 1.0
@@ -179,7 +182,10 @@ def _end_by_itself(draft: Draft, live: ElasticJob, task: Task, exit_code: int, f
         return
     if exit_code == 0 and live.trained and facts.saved_model:
         live = task_event(draft, live, task.id, TaskEvent.EXIT)
-        complete(draft, live, "all epochs are trained and the model is saved; it ended while the server was away")
+        complete(draft, live, f"{live.describe_end()}; it ended while the server was away")
+        return
+    if exit_code == 0 and _is_plain(live, facts):
+        _complete_plain(draft, live, task)
         return
     step = live.step if facts.step is None else facts.step
     if exit_code and _is_survived(live, task, step):
@@ -202,10 +208,29 @@ def _end_by_itself(draft: Draft, live: ElasticJob, task: Task, exit_code: int, f
         )
     else:
         reason = (
-            f"{script} ended (exit code 0) without training: it never began to train; build a pliant.train.Run or a "
-            f"FabricModel and iterate it"
+            f"{script} ended (exit code 0) in {task.id} without training, though it was ready to train or another task "
+            f"is; let every task iterate its pliant.train.Run or train its FabricModel"
         )
     fail(draft, live, reason + quote_stderr(draft.settings, task, facts))
+
+
+def _is_plain(live: ElasticJob, facts: ExitFacts) -> bool:
+    """Tell whether nothing shows that the script of a job wants to train elastically: no task of it ever could."""
+    ready = any(task.state in (TaskState.WARM, TaskState.TRAINING) for task in live.running)
+    return not (ready or live.trained or live.job.progress is not None or facts.step is not None)
+
+
+def _complete_plain(draft: Draft, live: ElasticJob, task: Task) -> None:
+    """End a job well whose script ended well without ever training elastically; its other tasks run the same again."""
+    live = task_event(draft, live, task.id, TaskEvent.EXIT, "it ended by itself")
+    num_others = len(live.running)
+    others = f"; {num_others} more of its tasks, which ran the same, were ended" if num_others else ""
+    reason = (
+        f"{live.job.spec.script} ended (exit code 0) and never trained elastically: {task.id} ran it whole{others}; "
+        f"submit a plain script with `--fixed 1`, or train with a pliant.train.Run or a FabricModel"
+    )
+    draft.say(EventKind.WARNING, f"{live.label}: {reason}", job_id=live.id, task_id=task.id)
+    complete(draft, live, reason)
 
 
 def _draw_consequences(draft: Draft, live: ElasticJob, task: Task, reason: str) -> ElasticJob:
@@ -215,12 +240,20 @@ def _draw_consequences(draft: Draft, live: ElasticJob, task: Task, reason: str) 
     if live.running:
         leader_gone = not live.membership.active or task.id == live.membership.active[0]
         if live.finished and leader_gone:
-            return complete(draft, live, "all epochs are trained and the model is saved")
+            return complete(draft, live, live.describe_end())
+        live = _watch_anew(draft, live)
         return release_leavers(draft, coordinate(draft, live, Gone(task_id=task.id, reason=reason)))
     if live.finished:
-        return complete(draft, live, "all epochs are trained and the model is saved")
+        return complete(draft, live, live.describe_end())
     live = coordinate(draft, live, Gone(task_id=task.id, reason=reason))
     return vacate(draft, live, _reason_to_pause(live, task, reason))
+
+
+def _watch_anew(draft: Draft, live: ElasticJob) -> ElasticJob:
+    """If nobody trains any more, expect of those that start what is expected before a first step."""
+    if live.watch.sign_at is None or any(task.state is TaskState.TRAINING for task in live.running):
+        return live
+    return draft.put(replace(live, watch=StepWatch(), stall=None))
 
 
 def _reason_to_pause(live: ElasticJob, task: Task, reason: str) -> str:
@@ -232,7 +265,7 @@ def _reason_to_pause(live: ElasticJob, task: Task, reason: str) -> str:
 
 def failure(settings: ControlSettings, live: ElasticJob, task: Task, failed: Failed) -> str:
     """Return why a job has failed whose program raised: the error first, then the end of its traceback."""
-    lines = failed.traceback.rstrip().splitlines()[-NUM_TRACEBACK_LINES:]
+    lines = lines_of(failed.traceback.rstrip())[-NUM_TRACEBACK_LINES:]
     tail = "\n" + "\n".join(lines) if lines else ""
     where = settings.folders(live.id).log(task.id, task.node_id) / "stderr"
     return f"{live.job.spec.script} raised {failed.error} (in {task.id}, see {where}){tail}"
@@ -243,7 +276,8 @@ def fail_unstarted(draft: Draft, live: ElasticJob, task: Task) -> None:
     limit = live.job.spec.start_timeout_s
     reason = (
         f"{live.job.spec.script} never started to train: {task.id} ran {limit:g} s (start_timeout_s) without building "
-        f"a pliant.train.Run or FabricModel; mend the script or raise start_timeout_s"
+        f"a pliant.train.Run or FabricModel; mend the script, submit a plain one with `--fixed 1`, or raise "
+        f"start_timeout_s"
     )
     fail_after_exits(draft, live, task, reason, facts=None)
 

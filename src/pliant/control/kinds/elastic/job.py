@@ -9,6 +9,26 @@ from pliant.core.job import Generation, TaskId
 from pliant.core.lifecycle import GENERATION_LIFECYCLE, GenerationEvent, GenerationState, advance, is_final
 from pliant.policy.elastic.diagnose import WorkerLoss
 from pliant.policy.elastic.membership import Membership
+from pliant.policy.elastic.stall import StepWatch, postpone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLine:
+    """Where a task says that it is."""
+
+    at: str
+    waits: bool
+    """For other tasks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """A training that does no step, from when that was noticed until it goes on."""
+
+    lines: Mapping[TaskId, TaskLine] = field(default_factory=dict)
+    """What its tasks have answered."""
+    act_at: float | None = None
+    """When something is done about it, if not all have answered before; None if nothing is to be done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +59,11 @@ class ElasticJob(LiveJob):
     """V as the script uses it, once that is known."""
     finished: frozenset[TaskId] = frozenset()
     """Tasks that said that all epochs are trained."""
+    watch: StepWatch = field(default_factory=StepWatch)
+    """Whether it goes on; begins anew whenever it has lost all its tasks."""
+    stall: Stall | None = None
+    asked: frozenset[TaskId] = frozenset()
+    """Tasks that were asked for their stacks and have not answered."""
 
     @property
     def proven(self) -> bool:
@@ -62,11 +87,27 @@ class ElasticJob(LiveJob):
         """Tell whether a task trains: it knows when all epochs are trained."""
         return task_id in self.membership.active
 
+    def describe_end(self) -> str:
+        """Return how the training ended well: with all its epochs, or in which one its script ended it."""
+        progress = self.job.progress
+        if progress is None or progress.step >= progress.num_steps:
+            return "all epochs are trained and the model is saved"
+        is_whole = progress.step * progress.num_epochs == progress.epoch * progress.num_steps
+        when = f"after epoch {progress.epoch}" if is_whole else f"in epoch {progress.epoch + 1}"
+        return (
+            f"its script ended the training {when} of {progress.num_epochs}, at step {progress.step} of "
+            f"{progress.num_steps}; the model is saved"
+        )
+
     def close(self) -> Self:
-        """Return the training without open generations."""
-        return self.end_generations(GenerationState.ACTIVE, GenerationEvent.RETIRE).end_generations(
+        """Return the training without open generations, and unwatched."""
+        live = replace(self, watch=StepWatch(), stall=None)
+        return live.end_generations(GenerationState.ACTIVE, GenerationEvent.RETIRE).end_generations(
             GenerationState.FORMING, GenerationEvent.ABANDON
         )
+
+    def postpone(self, seconds: float) -> Self:
+        return replace(LiveJob.postpone(self, seconds), watch=postpone(self.watch, seconds))
 
     def keep_tasks(self, task_ids: Container[TaskId]) -> Self:
         return replace(
@@ -75,6 +116,7 @@ class ElasticJob(LiveJob):
             joined={task_id: step for task_id, step in self.joined.items() if task_id in task_ids},
             fenced={task_id: loss for task_id, loss in self.fenced.items() if task_id in task_ids},
             raised={task_id: error for task_id, error in self.raised.items() if task_id in task_ids},
+            asked=frozenset(task_id for task_id in self.asked if task_id in task_ids),
         )
 
     def with_generation(self, generation: Generation) -> Self:

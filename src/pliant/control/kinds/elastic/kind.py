@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.kind import Kind, Remembered, TaskStart, problems_of_bounds
 from pliant.control.jobs.orders import job_token
 from pliant.control.jobs.transitions import kill, kill_late, release_leavers
-from pliant.control.kinds.elastic import exits, messages
+from pliant.control.kinds.elastic import exits, messages, stall
 from pliant.control.kinds.elastic.coordination import coordinate, regroup
+from pliant.control.kinds.elastic.imports import can_train_elastically
 from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.control.settings import ControlSettings, Timeouts
 from pliant.core.errors import InvalidInput
@@ -32,6 +34,17 @@ class Elastic(Kind[ElasticJob]):
 
     def begin(self, job: Job, now: float) -> ElasticJob:
         return ElasticJob(job=job, membership=Membership(job_id=job.id), adopted_at=now)
+
+    def notes(self, spec: JobSpec, code: Path) -> tuple[str, ...]:
+        """Say so if nothing in the code can train elastically."""
+        if can_train_elastically(code / spec.script, code, spec.args):
+            return ()
+        whole = "each task runs all of it" if spec.min_tasks > 1 else "one task runs all of it"
+        return (
+            f"{spec.script} cannot train elastically: no code of it imports pliant.train, fabric_model or pyedt. So "
+            f"{whole}, from the beginning after every pause, and for {spec.start_timeout_s:g} s (start_timeout_s) at "
+            f"most; submit a plain script with `--fixed 1`",
+        )
 
     def check_resize(self, live: ElasticJob, min_tasks: int, max_tasks: int) -> None:
         limit = min(live.job.spec.virtual_workers, live.virtual_workers or live.job.spec.virtual_workers)
@@ -80,14 +93,22 @@ class Elastic(Kind[ElasticJob]):
             return
         if live.recovers_until is not None and live.recovers_until <= draft.now:
             live = draft.put(replace(live, recovers_until=None))
+        live = stall.pass_time(draft, live)
         wake_at = live.membership.wake_at
-        if wake_at is not None and wake_at <= draft.now:
+        if not live.over and wake_at is not None and wake_at <= draft.now:
             release_leavers(draft, coordinate(draft, live, Tick()))
 
     def next_deadline(self, live: ElasticJob) -> float | None:
         instants = [at for task in live.running if (at := _start_deadline(live, task)) is not None]
-        instants += [at for at in (live.membership.wake_at, live.recovers_until) if at is not None]
+        others = (live.membership.wake_at, live.recovers_until, stall.next_deadline(live))
+        instants += [at for at in others if at is not None]
         return min(instants, default=None)
+
+    def ask_stacks(self, draft: Draft, live: ElasticJob) -> ElasticJob:
+        return stall.ask(draft, live)
+
+    def remark(self, live: ElasticJob, now: float) -> str:
+        return stall.remark(live, now)
 
     def restore(self, live: ElasticJob, past: Remembered, timeouts: Timeouts) -> ElasticJob:
         """Return the job with its membership; its tasks are expected to say hello, those that were ready sooner."""
@@ -144,6 +165,7 @@ def _environment(job: Job, settings: ControlSettings) -> ElasticTask:
         certificate=None if certificate is None else str(certificate),
         server_name=settings.trust.server_name,
         server_file=None if server_file is None else str(server_file),
+        metrics_every=job.spec.metrics_every,
         audit=job.spec.audit,
         resume_from=job.spec.resume_from,
     )

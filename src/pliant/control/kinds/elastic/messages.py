@@ -20,6 +20,7 @@ from pliant.control.kinds.elastic.claims import take_claim
 from pliant.control.kinds.elastic.coordination import coordinate, leave
 from pliant.control.kinds.elastic.exits import take_failure
 from pliant.control.kinds.elastic.job import ElasticJob
+from pliant.control.kinds.elastic.stall import begin_watch, take_sign, take_stacks, take_step
 from pliant.core.event import EventKind
 from pliant.core.job import Metric, Task
 from pliant.core.lifecycle import TaskEvent, TaskState
@@ -39,11 +40,12 @@ from pliant.core.link import (
     Report,
     Saved,
     SaveFailed,
+    Stacks,
     Switched,
 )
 from pliant.policy.elastic.membership import TaskMessage
 
-News = EpochFinished | Saved | SaveFailed | Note
+News = EpochFinished | Saved | SaveFailed | Note | Stacks
 """What becomes an event each time that it is said."""
 
 
@@ -62,8 +64,7 @@ def _receive(draft: Draft, live: ElasticJob, task: Task, message: FromTask, numb
         case Ready():
             _note_ready(draft, live, task, message)
         case Switched() | Lost():
-            live = _advance(draft, live, message.step)
-            release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=message)))
+            _note_standing(draft, _advance(draft, live, message.step), task, message)
         case Left():
             _leave(draft, live, task, message)
         case Leaving():
@@ -73,7 +74,7 @@ def _receive(draft: Draft, live: ElasticJob, task: Task, message: FromTask, numb
             _finish(draft, live, task, message)
         case Failed():
             take_failure(draft, live, task, message)
-        case Report() | EpochFinished() | Saved() | SaveFailed() | Claimed() | Note() | Pulse():
+        case Report() | EpochFinished() | Saved() | SaveFailed() | Claimed() | Note() | Stacks() | Pulse():
             _take_report(draft, live, task, message, number)
         case _:
             assert_never(message)
@@ -95,6 +96,8 @@ def _greet(draft: Draft, live: ElasticJob, task: Task, hello: Hello) -> None:
     if hello.ready and task.state is TaskState.STARTING:
         live = task_event(draft, live, task.id, TaskEvent.READY)
     live = _advance(draft, live, hello.step or 0)
+    if hello.ready:
+        live = begin_watch(draft, live)
     release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=hello)))
 
 
@@ -107,7 +110,7 @@ def _note_ready(draft: Draft, live: ElasticJob, task: Task, ready: Ready) -> Non
             job_id=live.id,
             task_id=task.id,
         )
-    live = task_event(draft, live, task.id, TaskEvent.READY)
+    live = begin_watch(draft, task_event(draft, live, task.id, TaskEvent.READY))
     live = _bound(draft, live, ready.virtual_workers)
     release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=ready)))
 
@@ -131,6 +134,12 @@ def _advance(draft: Draft, live: ElasticJob, step: int) -> ElasticJob:
     return draft.put(replace(live, step=step)) if step > live.step else live
 
 
+def _note_standing(draft: Draft, live: ElasticJob, task: Task, message: Switched | Lost) -> None:
+    if isinstance(message, Switched) and message.leader:
+        live = take_sign(draft, live)
+    release_leavers(draft, coordinate(draft, live, TaskMessage(task_id=task.id, message=message)))
+
+
 def _leave(draft: Draft, live: ElasticJob, task: Task, left: Left) -> None:
     live = _advance(draft, live, left.step)
     live = task_event(draft, live, task.id, TaskEvent.LEAVE)
@@ -144,7 +153,7 @@ def _finish(draft: Draft, live: ElasticJob, task: Task, message: Finished) -> No
     job = replace(live.job, digest=live.job.digest or message.digest, progress=new if newer else known)
     live = draft.put(replace(live, job=job, finished=live.finished | {task.id}))
     if finished_by_leader(live):
-        complete(draft, live, "all epochs are trained and the model is saved")
+        complete(draft, live, live.describe_end())
 
 
 def finished_by_leader(live: ElasticJob) -> bool:
@@ -164,7 +173,7 @@ def _take_report(
             take_claim(draft, live, task, message)
         case Report():
             _note_progress(draft, live, message)
-        case EpochFinished() | Saved() | SaveFailed() | Note():
+        case EpochFinished() | Saved() | SaveFailed() | Note() | Stacks():
             _take_news(draft, live, task, message, number)
         case _:
             assert_never(message)
@@ -190,6 +199,8 @@ def _take_news(draft: Draft, live: ElasticJob, task: Task, message: News, number
             )
         case Note():
             draft.say(EventKind.WARNING, f"{live.label}: {message.message}", job_id=live.id, task_id=task.id)
+        case Stacks():
+            take_stacks(draft, live, task, message)
         case _:
             assert_never(message)
 
@@ -198,6 +209,7 @@ def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
     current = live.membership.current
     if current is None or report.generation >= current.number:
         live = draft.put(replace(live, job=replace(live.job, progress=report.progress)))
+        live = take_step(draft, live, report.progress)
     live = _advance(draft, live, report.progress.step)
     if live.recovers_until is not None and _trains_again(live, report):
         draft.put(replace(live, recovers_until=None))

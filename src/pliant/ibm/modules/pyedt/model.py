@@ -127,7 +127,7 @@ class FabricModel:
         """
         given = dict(locals())
         refuse_unknown("FabricModel.train", unknown, TRAIN_KEYWORDS)
-        schedule = parse_schedule({name: given[name] for name in TRAIN_KEYWORDS}, find_context().virtual_workers or 1)
+        schedule = parse_schedule({name: given[name] for name in TRAIN_KEYWORDS}, find_context().virtual_workers)
         unused = {**self._unused, "worker_memory": worker_memory, "driver_memory": driver_memory}
         notes = [
             f"{name} is accepted and has no effect: {why}"

@@ -143,5 +143,8 @@ class ProgressLog:
 
 
 def job_id() -> str:
-    """Return the name of this training, as IBM's variables give it."""
-    return os.environ.get("TRAINING_ID") or os.environ.get("DLI_EXECID") or "local"
+    """Return the name of this training, as IBM's variables give it; that of the exec if IBM's API has started it."""
+    name = os.environ.get("TRAINING_ID") or os.environ.get("DLI_EXECID") or "local"
+    if "FRAME_WORK" in os.environ and name.startswith("job-"):
+        return f"wmla-{name.removeprefix('job-')}"
+    return name

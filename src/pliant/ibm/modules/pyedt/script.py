@@ -1,11 +1,12 @@
 """What a script hands to `FabricModel` and to `train`: checked, with every problem in one error.
 
 Knows nothing of the engine. Invariant: a `Schedule` fixes the global batch and the number of virtual workers before
-anything is granted, so the number of tasks cannot change either.
+anything is granted, so the number of tasks cannot change either. What depends on the data set (`fit_schedule`) depends
+on its size alone, which all tasks find the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -161,6 +162,21 @@ def parse_schedule(given: Mapping[str, Any], job_workers: int) -> Schedule:
         validation_freq=given["validation_freq"],
         checkpoint_freq=given["checkpoint_freq"],
     )
+
+
+def fit_schedule(schedule: Schedule, num_samples: int) -> tuple[Schedule, tuple[str, ...]]:
+    """Return the schedule for a data set, and what to say of it: one that is too small for a global batch has fewer
+    virtual workers, each with a whole local batch if there is one.
+    """
+    if not 0 < num_samples < schedule.global_batch:
+        return schedule, ()
+    workers = min(schedule.virtual_workers, max(1, num_samples // schedule.local_batch))
+    global_batch = min(num_samples, workers * schedule.local_batch)
+    note = (
+        f"the data set has {num_samples} samples, fewer than a global batch of {schedule.global_batch}: trains with "
+        f"{workers} engine{'s' * (workers > 1)} instead of {schedule.virtual_workers}, a global batch of {global_batch}"
+    )
+    return replace(schedule, virtual_workers=workers, global_batch=global_batch), (note,)
 
 
 def refuse_unknown(what: str, unknown: Iterable[str], known: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence, Sized
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -21,7 +21,7 @@ from pliant.ibm.modules.pyedt.epochs import CallbackProgress, callback_states, u
 from pliant.ibm.modules.pyedt.loggers import call_if_defined
 from pliant.ibm.modules.pyedt.progress_log import ProgressLog
 from pliant.ibm.modules.pyedt.saving import export_onnx, load_weights, save_weights
-from pliant.ibm.modules.pyedt.script import Schedule, Script
+from pliant.ibm.modules.pyedt.script import Schedule, Script, fit_schedule
 from pliant.ibm.modules.pyedt.steps import (
     StepResult,
     TrainLoader,
@@ -33,10 +33,15 @@ from pliant.ibm.modules.pyedt.steps import (
 )
 from pliant.train import Run, Saving
 
+_REDUCTION: Final = "mean"
+"""The gradient is the mean of those of the engines, whatever the script's loss is, as IBM has it."""
+
 
 def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
     """Train a script to its end; `notes` are printed once in the leader's log."""
     train_set, test_set = datasets(script)
+    schedule, more_notes = fit_schedule(schedule, len(train_set))
+    notes = (*notes, *more_notes)
     if weights := os.environ.get("RESUME_WEIGHT_PATH"):
         print(f"first weights from {load_weights(script.module, Path(weights))}")
     script.module.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -158,10 +163,10 @@ class ScriptRun:
     def _step(self, data: Any) -> StepResult:
         if self._script.fn_step_train is None:
             outcome = usual_step(self._script, data)
-            self.run.step(outcome.loss, **outcome.metrics)
+            self.run.step(outcome.loss, reduction=_REDUCTION, **outcome.metrics)
         else:
             outcome = own_step(self._script, data, self._train_loader)
-            self.run.take(outcome.loss, **outcome.metrics)
+            self.run.take(outcome.loss, reduction=_REDUCTION, **outcome.metrics)
         return outcome
 
     def _validate(self) -> dict[str, float]:

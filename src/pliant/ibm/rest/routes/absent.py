@@ -11,7 +11,6 @@ from pliant.ibm.rest.routing import ibm_routes
 deep_learning = ibm_routes(DEEP_LEARNING)
 conductor = ibm_routes(CONDUCTOR)
 
-_GROUPS: Final = "instance groups are queues here; make and change them with Pliant's own routes, /v1/queues"
 _TUNING: Final = "hyperparameter search is not part of this server yet"
 _INFERENCE: Final = "inference services are not part of this server yet"
 _VALIDATION: Final = "validations of trained models are not part of this server yet; evaluate in the program itself"
@@ -68,17 +67,6 @@ ABSENT: Final[Mapping[tuple[str, str], str]] = {
 }
 """Methods and paths, and why."""
 
-ABSENT_OF_CONDUCTOR: Final[Mapping[tuple[str, str], str]] = {
-    ("POST", "/instances"): _GROUPS,
-    ("PUT", "/instances/{sig_id}"): _GROUPS,
-    ("DELETE", "/instances/{sig_id}"): _GROUPS,
-    ("PUT", "/instances/{sig_id}/deploy"): _GROUPS,
-    ("PUT", "/instances/{sig_id}/start"): _GROUPS,
-    ("PUT", "/instances/{sig_id}/stop"): _GROUPS,
-}
-"""The same below the Conductor's prefix."""
-
-
 UNKNOWN: Final = "/{rest:path}"
 """Every other path, so that it is not found in IBM's form."""
 
@@ -94,8 +82,8 @@ async def _refuse_unknown(rest: str) -> None:
     raise NotFound(f"there is no /{rest}, or not for this method; docs/wmla.md lists what there is")
 
 
-for _routes, _absent in ((deep_learning, ABSENT), (conductor, ABSENT_OF_CONDUCTOR)):
-    for (_method, _path), _why in _absent.items():
-        _routes.add(_method, _path, Permission.SELF)(_refuse(_why))
+for (_method, _path), _why in ABSENT.items():
+    deep_learning.add(_method, _path, Permission.SELF)(_refuse(_why))
+for _routes in (deep_learning, conductor):
     for _method in ("GET", "POST", "PUT", "DELETE"):
         _routes.add(_method, UNKNOWN, Permission.SELF)(_refuse_unknown)

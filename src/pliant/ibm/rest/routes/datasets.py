@@ -20,6 +20,8 @@ from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
+from pliant.ibm.rest.translate.shapes import notes_text
+from pliant.ibm.rest.wording import reword
 from pliant.server.context import Context, InContext
 
 routes = ibm_routes(DEEP_LEARNING)
@@ -98,7 +100,7 @@ def dataset_json(dataset: Dataset, now: float) -> dict[str, Any]:
         "dbbackend": BACKENDS[dataset.kind],
         "datasourcetype": {"any": "OTHER", "images": "IMAGEFORCLASSIFICATION", "csv": "CSV"}[dataset.kind],
         "status": STATES[dataset.state],
-        "statusReason": dataset.reason,
+        "statusReason": reword(dataset.reason),
         "trainpath": parts.get("train", dataset.folder),
         "valpath": parts.get("validation", ""),
         "testpath": parts.get("test", ""),
@@ -133,7 +135,7 @@ def add(context: InContext, caller: Caller, body: DatasetBody) -> dict[str, Any]
     if kind != "any" and any(value is not None for value in percents.values()):
         asked["split"] = {name: value for name, value in percents.items() if value is not None}
     dataset = context.datasets.add(validate_body(DatasetRequest, asked).noun(caller.name), caller)
-    return dataset_json(dataset, context.clock.now()) | {"notes": _notes(body)}
+    return dataset_json(dataset, context.clock.now()) | {"notes": notes_text(_notes(body))}
 
 
 def _images(detail: ImageBody) -> dict[str, Any]:

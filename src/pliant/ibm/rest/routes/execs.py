@@ -16,7 +16,7 @@ from pliant.core.errors import Conflict, InvalidInput
 from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest import logs
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.errors import DEEP_LEARNING, JSON
 from pliant.ibm.rest.lookup import Exec, find_exec, find_own_exec, list_execs
 from pliant.ibm.rest.routes.scheduler import DEFAULT_LENGTH
 from pliant.ibm.rest.routes.submission import SubmissionForm, submit
@@ -35,6 +35,8 @@ routes = ibm_routes(DEEP_LEARNING)
 FORM: Final = upload.UploadForm(file="file", fields=("data", "args", "sigName"), required=(), only_first=True)
 STREAMS: Final = {"outlog": ("stdout",), "errlog": ("stderr",), "outerrlog": ("stdout", "stderr")}
 _CHUNK: Final = 1 << 16
+_OPTIMIZER_STATES: Final = "*_optimizer_state.pth"
+"""What FabricModel writes beside the model after every epoch."""
 
 
 def _json(context: Context, found: Exec) -> dict[str, Any]:
@@ -130,25 +132,39 @@ def stop(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
 
 @routes.get("/execs/{exec_id}/log", Permission.JOBS_READ, response_class=StreamingResponse)
 def log(
+    request: Request,
     context: InContext,
     caller: Caller,
     exec_id: str,
-    logType: Literal["outlog", "errlog", "outerrlog"] = "outerrlog",
+    logType: Literal["outlog", "errlog", "outerrlog"] | None = None,
     lastlines: Annotated[int | None, Query(ge=0, le=logs.MAX_LINES)] = None,
 ) -> StreamingResponse:
-    """Return what the tasks that led have printed."""
+    """Return what the tasks that led have printed.
+
+    Who takes JSON gets it as one text in JSON, as IBM's clients and notebooks read it, and unless they name a log, the
+    lines of `elog` about training batches alone.
+    """
     queries = context.control.queries
-    detail = queries.detail(find_exec(context, caller, exec_id).job.id)
-    return logs.respond(logs.read_log(queries, logs.leaders(detail), STREAMS[logType], lastlines))
+    leaders = logs.leaders(queries.detail(find_exec(context, caller, exec_id).job.id))
+    as_json = JSON in request.headers.get("accept", "")
+    if as_json and logType is None and lastlines is None:
+        text = logs.read_training_log(queries, leaders)
+    else:
+        text = logs.read_log(queries, leaders, STREAMS[logType or "outerrlog"], lastlines)
+    return logs.respond(text, as_json=as_json)
 
 
 @routes.get("/execs/{exec_id}/result", Permission.JOBS_READ, response_class=StreamingResponse)
-def result(context: InContext, caller: Caller, exec_id: str) -> StreamingResponse:
-    """Return a zip of what the exec has left: its model, its logs, what it wrote, but no checkpoints."""
+def result(context: InContext, caller: Caller, exec_id: str, optimizerStates: bool = False) -> StreamingResponse:
+    """Return a zip of what the exec has left: its model, its logs, what it wrote, but no checkpoints.
+
+    The states of the optimizers after every epoch, often twice as large as the models, are in it only if asked for.
+    """
     job = find_exec(context, caller, exec_id).job
     with translate_disk_errors(context.uploads), ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile(dir=context.uploads))
-        _zip(context.control.queries.result(job.id), file)
+        but = () if optimizerStates else (_OPTIMIZER_STATES,)
+        _zip(context.control.queries.result(job.id, but=but), file)
         size = file.tell()
         file.seek(0)
         stack.pop_all()

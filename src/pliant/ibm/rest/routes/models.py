@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse
 
-from pliant.api.link import problems_of
+from pliant.api.faults import problems_of
 from pliant.api.models import ModelPatch, ModelRequest
 from pliant.catalog.models.model import Model
 from pliant.core.access import Permission, Principal
@@ -23,6 +23,7 @@ from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.hyper import from_ibm_names, to_ibm_names
 from pliant.ibm.rest.translate.job_request import find_queue
+from pliant.ibm.rest.translate.shapes import notes_text
 from pliant.ibm.rest.weight_files import WeightFiles
 from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
@@ -72,7 +73,7 @@ def model_json(context: Context, kept: Kept[Model]) -> dict[str, Any]:
         "hyperparameter": to_ibm_names(noun.hyperparameters),
         "batchsize": noun.hyperparameters.batch_size,
         "dataset": noun.dataset or noun.data_dir or "",
-        "tfmainpath": noun.template.main_file,
+        "tfmainpath": noun.template.script_of(noun.engine),
         "sig": noun.queue,
         "signame": noun.queue,
         "type": "Training",
@@ -121,7 +122,9 @@ def add(context: InContext, caller: Caller, body: ModelBody) -> dict[str, Any]:
     """Make a model of a template."""
     given, notes = _settings(context, body)
     asked = validate_body(ModelRequest, {"name": body.name, "template": body.templatename, **given})
-    return model_json(context, context.models.models.add(caller, asked.template, asked.noun())) | {"notes": notes}
+    return model_json(context, context.models.models.add(caller, asked.template, asked.noun())) | {
+        "notes": notes_text(notes)
+    }
 
 
 @routes.post("/models/weightfile", Permission.MODELS_WRITE)
@@ -144,7 +147,7 @@ def file(context: InContext, caller: Caller, name: str) -> PlainTextResponse:
 def show(context: InContext, caller: Caller, model: str) -> dict[str, Any]:
     """Show a model, with the text of its main file."""
     kept = context.models.models.get(caller, model)
-    text = read_text(code_of(context, kept.noun), kept.noun.template.main_file)
+    text = read_text(code_of(context, kept.noun), kept.noun.template.script_of(kept.noun.engine))
     return model_json(context, kept) | {"tfmainContent": text}
 
 
@@ -159,7 +162,7 @@ def change(context: InContext, caller: Caller, model: str, body: ModelBody) -> d
     if given or text is not None:
         changes = validate_body(ModelPatch, given).changes() if given else {}
         kept = context.models.models.change(caller, model, changes, newest_template=text is not None)
-    return model_json(context, kept) | {"notes": notes}
+    return model_json(context, kept) | {"notes": notes_text(notes)}
 
 
 @routes.delete("/models/{model}", Permission.MODELS_WRITE)
@@ -190,7 +193,7 @@ def _change_file(context: Context, caller: Principal, model: str, path: str | No
     noun = context.models.models.get(caller, model).noun
     templates = context.models.templates
     template = templates.get(caller, noun.template.name).noun
-    name = (path or template.main_file).removeprefix(f"{model}/")
+    name = (path or template.script_of(noun.engine)).removeprefix(f"{model}/")
     with archive_of(templates.code(template), context.uploads, {name: text}) as archive:
         templates.replace(caller, template.name, template, archive, None)
 

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import Query
+from pydantic import BaseModel, ConfigDict
 from starlette.responses import StreamingResponse
 
+from pliant.api.jobs import JobPatch
 from pliant.core.access import Permission, Principal
-from pliant.core.errors import NotFound
-from pliant.core.job import Job
+from pliant.core.errors import InvalidInput, NotFound
+from pliant.core.job import MAX_PRIORITY, Job
 from pliant.ibm.rest import logs
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING
 from pliant.ibm.rest.lookup import find_application, find_executor, list_jobs
+from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.ids import app_id, driver_id
 from pliant.ibm.rest.translate.listing import ListOptions, sort_and_cut
@@ -69,7 +72,7 @@ def applications(  # noqa: PLR0913 (IBM's parameters)
         return (
             all(ids[name] == text for name, text in words.items())
             and (not applicationname or job.spec.name == applicationname)
-            and (not sigId or job.spec.queue == sigId)
+            and (not sigId or job.queue == sigId)
             and (not search or search in ids["id"] or search in job.spec.name)
         )
 
@@ -86,10 +89,57 @@ def application(context: InContext, caller: Caller, application_id: str) -> dict
     return describe(context, find_application(context, caller, application_id))
 
 
+class ApplicationBody(BaseModel):
+    """What IBM's clients send to change an application that waits or runs."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    priority: int | None = None
+
+
+@routes.put("/scheduler/applications/{application_id}", Permission.JOBS_WRITE)
+def change(
+    context: InContext,
+    caller: Caller,
+    application_id: str,
+    body: ApplicationBody | None = None,
+    priority: int | None = None,
+) -> dict[str, Any]:
+    """Change the priority of an application that waits or runs; one that has ended is 400."""
+    return change_priority(context, caller, find_application(context, caller, application_id), body, priority)
+
+
+def change_priority(
+    context: Context, caller: Principal, job: Job, body: ApplicationBody | None, priority: int | None
+) -> dict[str, Any]:
+    """Change the priority of an application's job, from a body or a parameter of the request; return its description.
+
+    Raises:
+        Forbidden: it is only shared with the caller.
+        InvalidInput: no priority is given, or it is out of its bounds.
+        Conflict: the job has ended.
+    """
+    require_owner(job, caller)
+    asked = body.priority if body is not None and body.priority is not None else priority
+    if asked is None:
+        raise InvalidInput.at("priority", f"it is missing; send a whole number of 1 to {MAX_PRIORITY}")
+    patch = validate_body(JobPatch, {"priority": asked})
+    return describe(context, context.control.requests.change(job.id, patch, None))
+
+
 @routes.put("/scheduler/applications/{application_id}/stop", Permission.JOBS_WRITE)
 def stop(context: InContext, caller: Caller, application_id: str) -> dict[str, Any]:
     """Stop an application at its next step boundary; one that has ended is 400."""
-    job = find_application(context, caller, application_id)
+    return stop_job(context, caller, find_application(context, caller, application_id))
+
+
+def stop_job(context: Context, caller: Principal, job: Job) -> dict[str, Any]:
+    """Stop an application's job; return its description.
+
+    Raises:
+        Forbidden: it is only shared with the caller.
+        Conflict: it has ended.
+    """
     require_owner(job, caller)
     return describe(context, context.control.requests.stop(job.id, caller.name))
 

@@ -8,8 +8,8 @@ from pliant import __version__
 from pliant.core.access import Permission
 from pliant.core.errors import NotFound
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.errors import DEEP_LEARNING, NotSupported
-from pliant.ibm.rest.groups import list_groups, plan_tree
+from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.groups import list_groups, plan_tree, remove_group
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.frameworks import Framework, FrameworkKind, load
 from pliant.ibm.rest.translate.states import STATES, state_of
@@ -141,6 +141,7 @@ def plan(context: InContext, name: str) -> dict[str, Any]:
 
 
 @routes.delete("/resplans/resplan/{name}", Permission.POOL_WRITE)
-def remove_plan(name: str) -> dict[str, Any]:
-    """Refuse: a plan is a queue, and queues are changed through Pliant's own routes."""
-    raise NotSupported(f"{name} is a queue here; remove it with DELETE /v1/queues/{name}")
+def remove_plan(context: InContext, caller: Caller, name: str) -> dict[str, Any]:
+    """Remove a resource plan, which is a queue whose jobs have all ended."""
+    remove_group(context, caller, name)
+    return {"message": f"{name} is deleted", "id": name}

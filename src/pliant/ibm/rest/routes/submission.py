@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pliant.core.access import Principal
 from pliant.core.dataset import Dataset
+from pliant.core.errors import InvalidInput
 from pliant.core.job import JobSpec
 from pliant.core.registry import MAX_NAME
 from pliant.files.space import translate_disk_errors
@@ -16,7 +17,13 @@ from pliant.ibm.rest.routes.server import python_version
 from pliant.ibm.rest.translate import arguments, frameworks, generator
 from pliant.ibm.rest.translate.execution import Execution
 from pliant.ibm.rest.translate.hardware import Submission
-from pliant.ibm.rest.translate.job_request import SubmissionContext, find_queue, size_of, to_job_request
+from pliant.ibm.rest.translate.job_request import (
+    SubmissionContext,
+    find_queue,
+    name_options,
+    size_of,
+    to_job_request,
+)
 from pliant.ibm.rest.translate.package import pack_upload
 from pliant.ibm.rest.translate.program import DEFAULT_MAIN, Program, of_words, program_of
 from pliant.server.context import Context
@@ -49,12 +56,16 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
     known = submission_context(context, caller)
     request, notes = to_job_request(asked, framework, program, form.submission, known)
     group = asked.get("--consumer") or asked.get("--ig") or form.instance_group
-    if group is not None and group == form.instance_group:
+    if group is not None and _queue_option(asked, form) == "sigName":
         request = request.model_copy(update={"queue": find_queue(group, known.queues, field="sigName")})
     spec = request.spec()
     with translate_disk_errors(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
         archive = pack_upload(form.uploads, program, Path(name))
-        job = context.control.requests.submit(spec, archive, caller.name, context.sharing.visible_jobs(caller), notes)
+        visible = context.sharing.visible_jobs(caller)
+        try:
+            job = context.control.requests.submit(spec, archive, caller.name, visible, notes)
+        except InvalidInput as error:
+            raise InvalidInput(*name_options(error.problems, queue=_queue_option(asked, form))) from error
     execution = Execution(
         name=job.id,
         owner=caller.name,
@@ -63,9 +74,15 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
         app_name=asked.get("--appName") or framework.app_name,
         instance_group=group or "",
         num_workers=spec.max_tasks,
-        notes=notes,
+        notes=job.notes,
     )
     return Exec(context.registry.add(execution, at=job.submitted_at).noun, job)
+
+
+def _queue_option(asked: arguments.Arguments, form: SubmissionForm) -> str:
+    """Return what says in which queue the job shall wait."""
+    named = next((option for option in ("--consumer", "--ig") if asked.get(option)), None)
+    return named or ("sigName" if form.instance_group else "--consumer")
 
 
 def _generate(

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import PlainTextResponse
 
 from pliant.api.request import Changes
+from pliant.catalog.models.code_folders import find_elastic_file
 from pliant.catalog.models.model import Template
 from pliant.core.access import Permission, Principal
 from pliant.core.errors import Forbidden, InvalidInput, Problem
@@ -51,11 +52,16 @@ def template_json(kept: Kept[Template], folder: Path) -> dict[str, Any]:
         "path": str(folder),
         "description": noun.description,
         "framework": noun.framework,
-        "tfmainpath": noun.main_file,
+        "tfmainpath": _main_of(noun),
         "frameworkVersion": "",
         "user": noun.owner,
         "accelerators": list(noun.engines),
     }
+
+
+def _main_of(noun: Template) -> str:
+    """Return the file that clients know as the main one: that of the first engine."""
+    return noun.script_of(noun.engines[0])
 
 
 def _describe(context: Context, caller: Principal, kept: Kept[Template]) -> dict[str, Any]:
@@ -72,23 +78,25 @@ def index(context: InContext, caller: Caller, framework: str | None = None) -> l
 
 @routes.post("/modeltemplates", Permission.MODELS_WRITE)
 def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any]:
-    """Make a template of a folder of the server."""
+    """Make a template of a folder of the server; one with an `elastic-main.py` and no `main.py` is elastic alone."""
     missing = [name for name in ("name", "path", "framework") if getattr(body, name) is None]
     if missing:
         raise InvalidInput(*(Problem(field=name, message="it is missing; send it") for name in missing))
     folder = server_folder(context, caller, body.path or "")
-    asked = TemplateSettings(**_changes(body, body.tfmainpath))
+    asked = TemplateSettings(**_changes(body, {"main_file": body.tfmainpath}))
+    if body.tfmainpath is None and not (folder / asked.main_file).is_file() and find_elastic_file(folder, None):
+        asked = replace(asked, engines=("elastic",))
     with archive_of(folder, context.uploads) as archive:
         return _describe(context, caller, context.models.templates.add(caller, asked, archive))
 
 
-def _changes(body: TemplateBody, main_file: str | None) -> Mapping[str, Any]:
+def _changes(body: TemplateBody, files: Mapping[str, str | None]) -> Mapping[str, Any]:
     """Return what a body says of a template, by Pliant's names.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
     """
-    said = {"name": body.name, "framework": body.framework, "main_file": main_file, "description": body.description}
+    said = {"name": body.name, "framework": body.framework, "description": body.description, **files}
     read: TemplateChanges = validate_body(TemplateChanges, said)
     return read.changes()
 
@@ -124,7 +132,7 @@ def show(context: InContext, caller: Caller, template: str) -> dict[str, Any]:
     """Show a template, with the text of its main file."""
     kept = context.models.templates.get(caller, template)
     folder = context.models.templates.files(caller, template)
-    return template_json(kept, folder) | {"tfmainContent": read_text(folder, kept.noun.main_file)}
+    return template_json(kept, folder) | {"tfmainContent": read_text(folder, _main_of(kept.noun))}
 
 
 @routes.put("/modeltemplates/{template}", Permission.MODELS_WRITE)
@@ -134,9 +142,9 @@ def change(context: InContext, caller: Caller, template: str, body: TemplateBody
     folder = context.models.templates.files(caller, template)
     if body.path is not None and body.path != str(folder):
         folder = server_folder(context, caller, body.path)
-    main = body.tfmainpath or noun.main_file
+    main, field = body.tfmainpath or _main_of(noun), "elastic_file" if noun.engines[0] == "elastic" else "main_file"
     changes = {} if body.tfmainContent is None else {main: body.tfmainContent}
-    asked = replace(noun, **_changes(body, main))
+    asked = replace(noun, **_changes(body, {field: body.tfmainpath}))
     with archive_of(folder, context.uploads, changes) as archive:
         return _describe(context, caller, context.models.templates.replace(caller, template, asked, archive, None))
 

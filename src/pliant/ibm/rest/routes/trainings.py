@@ -21,6 +21,7 @@ from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routes.models import validate_body, weight_files
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.ids import app_id, driver_id, job_of_exec
+from pliant.ibm.rest.translate.shapes import notes_text
 from pliant.ibm.rest.translate.states import state_of
 from pliant.server.context import Context, InContext
 
@@ -121,7 +122,7 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
     kept = context.models.trainings.start(
         caller, model, read.changes(), name=read.name, weights=read.source(), uploaded=uploaded
     )
-    return training_json(context, kept) | {"notes": _notes(body)}
+    return training_json(context, kept) | {"notes": notes_text(_notes(body))}
 
 
 def _engine(body: TrainingBody) -> str | None:

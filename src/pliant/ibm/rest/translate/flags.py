@@ -75,8 +75,7 @@ _IDENTITY = (
 _ENVIRONMENT = (
     Flag(
         name="--conda-env-name",
-        support=Support.PARTLY,
-        how="the environment, or the conda environment, of this name; else the server's Python runs, and that is told",
+        how="the environment, or the conda environment, of this name; one that is not there is refused",
     ),
     Flag(
         name="--python-version", support=Support.PARTLY, how="compared with the Python that runs; a difference is told"
@@ -96,7 +95,8 @@ _DATA = (
     Flag(
         name="--cs-datastore-meta",
         support=Support.PARTLY,
-        how="type=fs,data_path=PATH: a data set, a folder below the data root, or a whole path; it is DATA_DIR",
+        how="type=fs,data_path=PATH: a data set, a folder below the data root, or a whole path; it is DATA_DIR. "
+        "Without data_path that is the data root",
     ),
     Flag(
         name="--data-source",

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pliant.api.link import problems_of
+from pliant.api.faults import problems_of
 from pliant.core.errors import InvalidInput, Problem
 
 MAX_CHARACTERS = 200_000

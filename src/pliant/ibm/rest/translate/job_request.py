@@ -5,15 +5,15 @@ Every option is honoured, or a note says why it has no effect; what would run so
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
+from pliant.api.faults import problems_of
 from pliant.api.jobs import JobRequest
-from pliant.api.link import problems_of
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_PRIORITY
 from pliant.ibm.rest.translate.arguments import Arguments, pairs, variables
@@ -22,6 +22,8 @@ from pliant.ibm.rest.translate.hardware import Nodes, Submission, SubmittedSourc
 from pliant.ibm.rest.translate.program import Program
 
 _AMOUNT = re.compile(r"(?P<number>[0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(?P<unit>[KMGT])?i?B?", re.IGNORECASE)
+DATA_ROOT: Final = "."
+"""What a client means that names no path of data."""
 _FLAG_OF = {
     "memory_bytes": "--workerMemoryLimit",
     "name": "--appName",
@@ -137,10 +139,13 @@ def to_job_request(
     try:
         return JobRequest(**fields), tuple(reading.notes)
     except ValidationError as error:
-        found = problems_of(error)
-        raise InvalidInput(
-            *(Problem(field=_FLAG_OF.get(one.field, one.field), message=one.message) for one in found)
-        ) from error
+        raise InvalidInput(*name_options(problems_of(error))) from error
+
+
+def name_options(problems: Iterable[Problem], queue: str = "--consumer") -> tuple[Problem, ...]:
+    """Return what is wrong with the fields of a job, by the options that said them; `queue` is the one of its queue."""
+    options = {**_FLAG_OF, "queue": queue}
+    return tuple(replace(one, field=options.get(one.field, one.field)) for one in problems)
 
 
 def _size(
@@ -210,9 +215,10 @@ def _environment(
         reading.fields["environment"] = found
     elif name is not None:
         message = (
-            f"--conda-env-name: there is no environment {name!r}; the server's own Python {known.python_version} runs"
+            f"there is neither an environment nor a conda environment {name!r:.200} that you can use; make it, name "
+            f"another one, or leave the option out: then the server's own Python {known.python_version} runs"
         )
-        reading.notes.append(message)
+        reading.problems.append(Problem(field="--conda-env-name", message=message))
     version = arguments.get("--python-version")
     if version is not None and found is None and not f"{known.python_version}.".startswith(f"{version.rstrip('.')}."):
         message = f"--python-version {version}: Python {known.python_version} runs; name an environment for another one"
@@ -228,7 +234,7 @@ def _data(
     paths: list[str] = []
     for source in sources:
         if source.type == "fs":
-            paths += [path.strip() for path in source.location.paths.split(",") if path.strip()]
+            paths += [path.strip() for path in source.location.paths.split(",") if path.strip()] or [DATA_ROOT]
         else:
             reading.notes.append(f"a data source of type {source.type!r} has no effect: only fs is known here")
     where = "dataSource" if sources else "--cs-datastore-meta"
@@ -243,7 +249,7 @@ def _data(
 def _paths_of_meta(meta: Mapping[str, str], where: str) -> list[str]:
     if meta.get("type", "fs") != "fs":
         raise InvalidInput.at(where, f"type {meta['type']!r} is not known here; give type=fs")
-    return [meta["data_path"]] if meta.get("data_path") else []
+    return [meta.get("data_path") or DATA_ROOT] if meta.keys() & {"type", "data_path"} else []
 
 
 def _take_data(reading: _Reading, path: str, where: str, known: SubmissionContext) -> None:
@@ -256,6 +262,8 @@ def _take_data(reading: _Reading, path: str, where: str, known: SubmissionContex
         reading.fields["data_dir"] = folder
     else:
         message = f"there is neither a data set {name!r} nor a folder of this name below the data root; import it first"
+        if path == DATA_ROOT:
+            message = "the server's data root is no folder; name a data set, or ask who runs the server to make it"
         reading.problems.append(Problem(field=where, message=message))
 
 

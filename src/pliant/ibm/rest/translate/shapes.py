@@ -17,6 +17,7 @@ from pliant.ibm.rest.logs import leaders
 from pliant.ibm.rest.translate.execution import Execution
 from pliant.ibm.rest.translate.ids import app_id, driver_id, exec_id, executor_id, executor_number
 from pliant.ibm.rest.translate.states import executor_state, state_of
+from pliant.ibm.rest.wording import reword
 
 ROOT: Final = "pliant"
 """Of the tree of consumers; the queues are below it."""
@@ -33,7 +34,12 @@ class ServerInfo:
 
 def consumer_of(job: Job) -> str:
     """Return the consumer that a job's queue is."""
-    return f"/{ROOT}/{job.spec.queue}"
+    return f"/{ROOT}/{job.queue}"
+
+
+def notes_text(notes: Sequence[str]) -> str:
+    """Return what had no effect as one text, a note a line: notebooks make tables of records that hold no lists."""
+    return "\n".join(notes)
 
 
 def exec_json(execution: Execution, job: Job, server: ServerInfo) -> dict[str, Any]:
@@ -51,7 +57,7 @@ def exec_json(execution: Execution, job: Job, server: ServerInfo) -> dict[str, A
         "executionUserName": job.owner,
         "modelFileOwnerName": job.owner,
         "state": state_of(job),
-        "stateReason": job.reason or job.why,
+        "stateReason": _reason(job),
         "schedulerUrl": server.url,
         "masterURL": server.url,
         "workDir": server.code,
@@ -60,9 +66,9 @@ def exec_json(execution: Execution, job: Job, server: ServerInfo) -> dict[str, A
         "nameSpace": ROOT,
         "numWorker": execution.num_workers,
         "framework": execution.framework,
-        "sigId": job.spec.queue,
-        "sigName": job.spec.queue,
-        "notes": list(execution.notes),
+        "sigId": job.queue,
+        "sigName": job.queue,
+        "notes": notes_text(execution.notes),
     }
 
 
@@ -72,8 +78,8 @@ def application_json(detail: JobDetail, now: float, server: ServerInfo) -> dict[
     led = leaders(detail)
     running = [task for task in detail.tasks if not task.ended]
     return {
-        "sparkinstancegroupid": job.spec.queue,
-        "sigName": job.spec.queue,
+        "sparkinstancegroupid": job.queue,
+        "sigName": job.queue,
         "applicationid": app_id(job),
         "id": app_id(job),
         "applicationname": job.spec.name,
@@ -153,8 +159,12 @@ def engine_json(detail: JobDetail) -> dict[str, Any]:
         "kernels": [{"id": executor_id(task), "ip": task.node_id} for task in running],
         "is_packing": False,
         "pack_id": "",
-        "reason": job.reason or job.why,
+        "reason": _reason(job),
     }
+
+
+def _reason(job: Job) -> str:
+    return reword(job.reason or job.why)
 
 
 def _type(job: Job) -> str:

@@ -1,4 +1,9 @@
-"""Pliant's states in IBM's words: of execs and applications, and of the tasks of one. Pure tables."""
+"""Pliant's states in IBM's words: of execs and applications, and of the tasks of one. Pure tables.
+
+Loops of clients wait for a job to end: the command line while a state is among all of IBM's active ones, notebooks
+while it is `PENDING_CRD_SCHEDULER`, `SUBMITTED` or `RUNNING`, older ones while it is `SUBMITTED` or `RUNNING`. So a job
+that has not ended is in one of the two states that all of them know.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,10 +12,10 @@ from pliant.core.job import Job, Task
 from pliant.core.lifecycle import JobState, TaskState
 
 STATES: Final[Mapping[JobState, str]] = {
-    JobState.PENDING: "PENDING_JOB_SCHEDULER",
-    JobState.STARTING: "LAUNCHING",
+    JobState.PENDING: "SUBMITTED",
+    JobState.STARTING: "RUNNING",
     JobState.RUNNING: "RUNNING",
-    JobState.PAUSED: "PENDING_JOB_SCHEDULER",
+    JobState.PAUSED: "SUBMITTED",
     JobState.STOPPING: "RUNNING",
     JobState.COMPLETED: "FINISHED",
     JobState.FAILED: "ERROR",
@@ -26,12 +31,13 @@ EXECUTOR_STATES: Final[Mapping[TaskState, str]] = {
 }
 OTHER_NAMES: Final[Mapping[str, frozenset[str]]] = {
     "NEW": frozenset(),
-    "SUBMITTED": frozenset(),
-    "PENDING_CRD_SCHEDULER": frozenset(),
+    "LAUNCHING": frozenset(),
     "RECOVERING": frozenset(),
     "UNKNOWN": frozenset(),
-    "WAITING": frozenset({"PENDING_JOB_SCHEDULER"}),
-    "PENDING": frozenset({"PENDING_JOB_SCHEDULER"}),
+    "WAITING": frozenset({"SUBMITTED"}),
+    "PENDING": frozenset({"SUBMITTED"}),
+    "PENDING_JOB_SCHEDULER": frozenset({"SUBMITTED"}),
+    "PENDING_CRD_SCHEDULER": frozenset({"SUBMITTED"}),
     "FAILED": frozenset({"ERROR"}),
     "STOPPED": frozenset({"KILLED"}),
 }

@@ -1,0 +1,75 @@
+"""What the shell offers for an argument or an option: names that the server knows, for who asks; none if none answers.
+
+The client is imported when something is asked, so that pages of help and other completions do not wait for it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import typer
+
+from pliant.cli.settings import Settings
+from pliant.core.errors import PliantError
+
+_TIMEOUT_S: Final = 1.0
+_NUM_JOBS: Final = 200
+
+Complete = Callable[[typer.Context, str], list[tuple[str, str]]]
+_NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = MappingProxyType(
+    {
+        "data set": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.datasets.list()),
+        "environment": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.environments.list()),
+        "group": lambda client: ((one.group.name, f"{one.num_slots} slots") for one in client.groups.list()),
+        "job": lambda client: (
+            (one.id, f"{one.spec.name} ({one.state.value})") for one in client.jobs(limit=_NUM_JOBS).jobs
+        ),
+        "model": lambda client: ((one.name, one.settings.description) for one in client.models.list().models),
+        "queue": lambda client: ((one.queue.name, one.queue.policy.value) for one in client.queues.list()),
+        "template": lambda client: ((one.name, one.description) for one in client.templates.list().templates),
+        "user": lambda client: ((one.name, one.role.value) for one in client.people.users()),
+    }
+)
+"""What a client is asked for the names of a kind, each with what it is."""
+_KIND_OF: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "dataset": "data set",
+        "default_environment": "environment",
+        "environment": "environment",
+        "queue": "queue",
+        "resource_group": "group",
+        "resume_from": "job",
+        "shared_with": "user",
+        "weights": "job",
+    }
+)
+"""What the fields of nouns name."""
+
+
+def complete(kind: str) -> Complete:
+    """Return what completes the name of something of this kind."""
+
+    def names(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+        from pliant.cli.session import client_of
+
+        try:
+            with client_of(_settings(context), timeout_s=_TIMEOUT_S) as client:
+                return [(name, what) for name, what in _NAMES[kind](client) if name.startswith(incomplete)]
+        except PliantError:
+            return []
+
+    return names
+
+
+def complete_field(field: str) -> Complete | None:
+    """Return what completes the value of a noun's field; None if it names nothing that a server knows."""
+    return complete(_KIND_OF[field]) if field in _KIND_OF else None
+
+
+def _settings(context: typer.Context) -> Settings:
+    """Return what stands before the verb: while a shell completes, no command has been called that would keep it."""
+    given = context.find_root().params
+    return Settings(
+        home=Path(given["home"]).expanduser(), url=given.get("url"), token=given.get("token"), ca=given.get("ca")
+    )

@@ -1,0 +1,138 @@
+"""The command line imports what a command needs, no more; and Ctrl-C never shows a traceback, whenever it comes."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.server.played import Played, set_scene
+
+from pliant.cli.commands import COMMANDS, Listed
+from pliant.entry.interrupt import INTERRUPTED
+
+COMMAND = [sys.executable, "-m", "pliant.cli.app"]
+MODULES = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+HEAVY = {"httpx", "rich", "pliant.client", "pliant.api.jobs", "sqlalchemy", "fastapi"}
+STOP = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)\n"
+"""A module that is interrupted while it is imported; it ends by itself if Ctrl-C does nothing."""
+
+
+def imported_by(*words: str, env: Mapping[str, str]) -> tuple[str, set[str]]:
+    """Return what a command prints, and the modules that it has imported."""
+    program = f"{MODULES}; from pliant.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], env=dict(env), capture_output=True, text=True, timeout=50, check=True
+    )
+    return done.stdout, set(done.stderr.split())
+
+
+def test_a_command_that_asks_no_server_imports_no_client(clean: dict[str, str]) -> None:
+    said, modules = imported_by("version", env=clean)
+
+    assert said.startswith("pliant ")
+    assert "pliant.cli.commands" in modules
+    assert modules & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "offered"), [("pliant wh", 1, {"why", "whoami"}), ("pliant version --", 2, set())]
+)
+def test_a_shell_completes_names_without_the_client(
+    words: str, number: int, offered: set[str], clean: dict[str, str]
+) -> None:
+    asked = {"_PLIANT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)}
+
+    said, modules = imported_by(env=clean | asked)
+
+    assert offered <= set(said.split())
+    assert modules & HEAVY == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_says_of_each_command_what_its_page_says(name: str) -> None:
+    place = COMMANDS[name]
+
+    assert Listed(name, place).load().get_short_help_str(200) == place.help
+
+
+@pytest.mark.parametrize(("module", "words"), [("typer", ("version",)), ("httpx", ("ps",))])
+def test_ctrl_c_while_something_is_imported_ends_the_command_without_a_word(
+    module: str, words: tuple[str, ...], tmp_path: Path, clean: dict[str, str]
+) -> None:
+    (tmp_path / f"{module}.py").write_text(STOP)
+
+    done = subprocess.run(
+        [*COMMAND, *words], env=clean | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=25
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
+
+
+@pytest.mark.parametrize("words", [("up", "--port", "0"), ("restore", "backup.tar.gz")])
+def test_ctrl_c_while_the_server_or_a_restoration_is_imported_ends_it_without_a_word(
+    words: tuple[str, ...], tmp_path: Path, clean: dict[str, str]
+) -> None:
+    (tmp_path / "alembic.py").write_text(STOP)
+
+    done = subprocess.run(
+        [*COMMAND, *words], env=clean | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=25
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
+
+
+def test_ctrl_c_ends_a_script_that_runs_alone_without_a_traceback(tmp_path: Path, clean: dict[str, str]) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"import sys\nprint(sys.path[0], __file__, sys.argv[1:], flush=True)\n{STOP}")
+
+    done = subprocess.run([*COMMAND, "run", str(script), "-x"], env=clean, capture_output=True, text=True, timeout=25)
+
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "")
+    assert done.stdout == f"{tmp_path} {script} ['-x']\n"
+
+
+def test_a_script_that_fails_alone_is_shown_from_its_first_line_on(tmp_path: Path, clean: dict[str, str]) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("def step():\n    raise ValueError('a\\nb')\nstep()\n")
+
+    by_us = subprocess.run([*COMMAND, "run", str(script)], env=clean, capture_output=True, text=True, timeout=25)
+    by_python = subprocess.run([sys.executable, str(script)], env=clean, capture_output=True, text=True, timeout=25)
+
+    assert (by_us.returncode, by_us.stderr) == (1, by_python.stderr)
+
+
+@pytest.mark.parametrize("words", [("stop", "1", "--wait"), ("logs", "1", "-f"), ("logs", "1", "-f", "--task", "1")])
+def test_ctrl_c_leaves_the_job_alone_and_says_how_to_end_it(
+    words: tuple[str, ...], pool: Played, clean: dict[str, str]
+) -> None:
+    set_scene(pool)
+    env = clean | {"PLIANT_URL": pool.url, "PLIANT_TOKEN": pool.token}
+    with subprocess.Popen([*COMMAND, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as command:
+        assert command.stdout is not None
+        first = command.stdout.readline()
+        command.send_signal(signal.SIGINT)
+        said = (first + command.stdout.read()).decode()
+
+    assert command.returncode == INTERRUPTED
+    assert "job-1 goes on: `pliant logs -f job-1` follows it, `pliant stop job-1` ends it" in said
+    assert "Traceback" not in said
+
+
+def test_who_waits_from_a_pipe_reads_a_line_per_change_on_stderr(pool: Played, clean: dict[str, str]) -> None:
+    set_scene(pool)
+    env = clean | {"PLIANT_URL": pool.url, "PLIANT_TOKEN": pool.token}
+    with subprocess.Popen(
+        [*COMMAND, "stop", "1", "--wait", "--json"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stderr is not None
+        assert command.stderr.readline() == (
+            "job-1 is stopping on 2 slots: epoch 3/20 (15%), loss 0.25, 2 min 05 s left\n"
+        )
+        pool.end_tasks("job-1", 0)
+        pool.until_ended("job-1")
+        out, rest = command.communicate(timeout=25)
+
+    assert (command.returncode, rest) == (0, "")
+    assert '"state": "stopped"' in out
