@@ -122,6 +122,21 @@ def test_a_template_is_added_shown_replaced_and_removed(server: Served) -> None:
     assert list((server.home / "uploads").iterdir()) == []
 
 
+def test_a_script_of_ibms_has_its_batch_per_worker(server: Served) -> None:
+    http = server.http
+    numbers = {"batch_size": 2, "epochs": 1}
+    for name, option in (("asks", "--numWorker"), ("knows", "--other")):
+        files = CODE | {"elastic-main.py": f"parser.add_argument('{option}', type=int, default=100)\n"}
+        assert add_template(http, name, files).is_success
+        made = add_model(http, name, name, engine="elastic", max_workers=3, hyperparameters=numbers)
+        assert made.status_code == 201, made.text
+    specs = [
+        http.get(f"/jobs/{train(http, name).json()['job_id']}").json()["job"]["spec"] for name in ("asks", "knows")
+    ]
+    assert [spec["args"] for spec in specs] == [["--numWorker", "3"], []]
+    assert [(spec["virtual_workers"], spec["max_tasks"]) for spec in specs] == [(3, 3), (3, 3)]
+
+
 def test_the_engine_elastic_has_a_file_of_its_own(server: Served) -> None:
     http = server.http
 

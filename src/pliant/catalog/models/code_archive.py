@@ -21,6 +21,9 @@ from pliant.files.pack import pack_files, walk
 from pliant.files.space import translate_disk_errors
 
 PS_CONF: Final = "ps.conf"
+NUM_WORKER: Final = "--numWorker"
+"""The option by which IBM's scripts are told the most engines; without it theirs is the default that they were written
+with."""
 PARAMETERS: Final = "parameters.json"
 """Everything, with the template's own parameters, as JSON."""
 
@@ -47,6 +50,14 @@ class CodeArchives:
             digest = digest_of_names((name, digest_of_file(path)) for name, path in files.items())
             self._contents.write(digest, CODE, pack_files((path, name) for name, path in sorted(files.items())))
             return digest
+
+    def args(self, ran: Model) -> tuple[str, ...]:
+        """Return what the script of a model is given: the most workers, if it is one of IBM's that asks for them."""
+        if not ran.batch_is_per_worker:
+            return ()
+        script = self._folders.path(ran.template.code) / ran.template.script_of(ran.engine)
+        asks = NUM_WORKER.encode() in script.read_bytes()
+        return (NUM_WORKER, str(ran.max_workers)) if asks else ()
 
     def path(self, digest: str) -> Path:
         """Return where the archive is that was kept under a digest."""

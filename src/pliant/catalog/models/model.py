@@ -45,6 +45,11 @@ class Model(ModelDefinition):
     template_revision: int
     engine: Engine = field()  # `field()`: without a default, which the inherited one has
 
+    @property
+    def batch_is_per_worker(self) -> bool:
+        """Whether `batch_size` counts the samples of one worker: in templates with a file for the engine `elastic`."""
+        return self.engine == "elastic" and bool(self.template.elastic_script)
+
 
 def said_of(kind: type[TemplateSettings | ModelDefinition], settings: object) -> dict[str, Any]:
     """Return the fields of a template or of a model that a person writes, every user of `shared_with` once."""
@@ -70,6 +75,7 @@ def _of_engine(model: Model) -> Iterator[Problem]:
     if model.engine == "single" and model.max_workers != 1:
         message = f"{model.max_workers} workers are more than the engine 'single' has; give 1, or another engine"
         yield Problem(field="max_workers", message=message)
-    if model.engine == "elastic" and model.max_workers > model.hyperparameters.batch_size:
+    of_all = model.engine == "elastic" and not model.batch_is_per_worker
+    if of_all and model.max_workers > model.hyperparameters.batch_size:
         message = f"a batch of {model.hyperparameters.batch_size} samples cannot be cut into {model.max_workers} parts"
         yield Problem(field="max_workers", message=f"{message}; take fewer workers, or a larger batch_size")

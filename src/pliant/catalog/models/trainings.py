@@ -119,7 +119,7 @@ class Trainings:
         try:
             origin = kept.noun.origin
             first = None if origin is None else self._contents.path(origin.checksum, WEIGHTS)
-            spec = job_spec(ran, kept.noun.title, first)
+            spec = job_spec(ran, kept.noun.title, first, args=self._archives.args(ran))
             job = self._ports.jobs.submit(spec, self._archives.path(kept.noun.code_hash), caller)
         except BaseException:
             with self._lock:
@@ -258,14 +258,16 @@ class Trainings:
         self._contents.remove(_files_of(gone) - used)
 
 
-def job_spec(ran: Model, title: str, weights: Path | None) -> JobSpec:
+def job_spec(ran: Model, title: str, weights: Path | None, *, args: tuple[str, ...] = ()) -> JobSpec:
     """Return the job that trains a model."""
     distributed = ran.engine == "distributed"
     # V is not larger than the batch: every virtual worker has a sample of it
-    most = min(default_virtual_workers(ran.max_workers), ran.hyperparameters.batch_size)
+    of_all = min(default_virtual_workers(ran.max_workers), ran.hyperparameters.batch_size)
+    most = ran.max_workers if ran.batch_is_per_worker else of_all
     return JobSpec(
         name=f"{ran.name}.{title}",
         script=ran.template.script_of(ran.engine),
+        args=args,
         min_tasks=ran.max_workers if distributed else 1,
         max_tasks=ran.max_workers,
         fixed=distributed,
