@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -110,13 +111,16 @@ def test_a_script_that_does_not_parse_is_refused_with_its_line(module_server: Se
     assert "line 2" in problems(response)["script"]
 
 
-def test_an_upload_over_the_limit_is_refused_while_it_streams(module_server: Served) -> None:
-    archive = bytes(upload.MAX_CODE_BYTES + 1)
+def test_an_upload_over_the_limit_is_refused_while_it_streams(
+    module_server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "_SUBMISSION", replace(upload._SUBMISSION, max_bytes=8 << 20))
+    archive = bytes((8 << 20) + 1)
     response = module_server.http.post(
         "/jobs", files={"job": (None, '{"script": "train.py"}'), "code": ("c", archive)}, timeout=30
     )
     assert response.status_code == 413
-    assert "larger than 64 MiB" in response.json()["detail"]
+    assert "larger than 8 MiB" in response.json()["detail"]
     assert list((module_server.home / "uploads").iterdir()) == []
 
 

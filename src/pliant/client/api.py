@@ -29,7 +29,7 @@ from pliant.api.jobs import (
 )
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
-from pliant.client.folders.pack import pack
+from pliant.client.folders.pack import Limits, pack
 from pliant.client.folders.result import fetch_result
 from pliant.client.http.connection import Connection, Params, parse
 from pliant.client.http.home import read_record, read_token
@@ -132,13 +132,16 @@ class Client:
     ) -> None:
         self.close()
 
-    def submit(self, code: Path, request: JobRequest) -> NotedJob:
+    def submit(self, code: Path, request: JobRequest, *, limits: Limits | None = None) -> NotedJob:
         """Pack a folder or a single file, upload it and submit a job that runs `request.script` in it.
 
         Its `notes` say what its owner should know of it.
+
+        Args:
+            limits: of what is sent; 64 MiB if left out, so that data are not sent by mistake. A server takes 512 MiB.
         """
         with tempfile.TemporaryFile() as archive:
-            names = pack(code, archive, also=beside(code, request.environment))
+            names = pack(code, archive, limits, also=beside(code, request.environment))
             if request.script not in names:
                 raise InvalidInput(_no_script(request.script, code, names))
             archive.seek(0)

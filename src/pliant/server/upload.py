@@ -17,6 +17,8 @@ from python_multipart.multipart import MultipartParser
 from pliant.core.errors import InvalidInput, Problem, TooLarge
 
 MAX_CODE_BYTES = 64 << 20
+MAX_SUBMISSION_BYTES = 512 << 20
+"""A notebook sends its model with its weights."""
 MAX_FIELD_BYTES = 1 << 20
 _MAX_WASTE_BYTES = 256 << 20
 
@@ -36,7 +38,7 @@ class UploadForm:
     """Of the file; None: what code may have."""
 
 
-_SUBMISSION = UploadForm(file="code", fields=("job",), required=("job", "code"))
+_SUBMISSION = UploadForm(file="code", fields=("job",), required=("job", "code"), max_bytes=MAX_SUBMISSION_BYTES)
 
 
 @dataclass(slots=True, kw_only=True)

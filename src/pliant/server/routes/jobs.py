@@ -50,7 +50,7 @@ _UPLOAD: dict[str, Any] = {
                         "code": {
                             "type": "string",
                             "format": "binary",
-                            "description": "The code folder as a tar.gz: files and folders only, 64 MiB at most.",
+                            "description": "The code folder as a tar.gz: files and folders only, 512 MiB at most.",
                         },
                     },
                 },

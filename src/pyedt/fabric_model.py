@@ -1,0 +1,5 @@
+"""The name that IBM's 4.8 notebooks use."""
+
+from pliant.ibm.notebook import FabricModel
+
+__all__ = ["FabricModel"]
