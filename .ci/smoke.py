@@ -9,6 +9,7 @@ from pathlib import Path
 from pliant.api.jobs import JobRequest
 from pliant.client import Client
 from pliant.core.errors import Unavailable
+from pyedt.fabric_model import FabricModel  # IBM's names are in the wheel, too
 
 SCRIPT = """
 import torch
@@ -47,6 +48,7 @@ def main() -> int:
         job = client.wait(job.id, timeout_s=120)
         print(f"{job.id} is {job.state}: {job.reason}")
         result = client.result(job.id, Path(folder) / "result")
+        print(f"{FabricModel.__module__} is there")
         return 0 if job.state == "completed" and (result / "model" / "model.pt").exists() else 1
 
 
