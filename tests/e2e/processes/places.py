@@ -64,6 +64,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/server/__main__.py": ("server", "standby"),
         "entry/task.py": ("interpreter",),
         "entry/zygote.py": ("zygote",),
+        "ibm/notebook/train_sent.py": ("elastic",),
         "sim/play.py": ("alone",),
     }
 )
