@@ -39,6 +39,7 @@ from typing import Any, Final
 import torch
 
 from pliant.core.link import Left, Switched
+from pliant.tracking.tracker import Outcome
 from pliant.train.agreement import NUM_COLUMNS, Agreement, MemberState, agree
 from pliant.train.data.audit import SampleAudit
 from pliant.train.data.sharding import ShardingPlan
@@ -214,7 +215,10 @@ class Engine:
             return
         saved = was_leader and not form.members and self.save(step=self.committed, epoch=self.epoch)
         self.membership.send(Left(generation=leaving_from, step=self.committed, saved=saved))
-        raise Departed(form.cause or "the scheduler gives this task's slots to others")
+        outcome = Outcome.HANDED_OVER
+        if not form.members:
+            outcome = Outcome.STOPPED if form.is_end else Outcome.PAUSED
+        raise Departed(form.cause or "the scheduler gives this task's slots to others", outcome)
 
     def _join(self, group: Group) -> None:
         while True:
