@@ -31,7 +31,7 @@ def write(server: Served, name: str, *points: tuple[int, float]) -> None:
     server.store.write(Writes(metrics=tuple(metrics)))
 
 
-def archive(server: Served, **params: object) -> dict[str, bytes]:
+def archive(server: Served, **params: str) -> dict[str, bytes]:
     answer = server.http.get("/jobs/job-1/result", params=params)
     assert answer.status_code == 200, answer.text
     with tarfile.open(fileobj=io.BytesIO(answer.content)) as tar:

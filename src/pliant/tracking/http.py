@@ -30,7 +30,7 @@ class HttpRefusal(TrackerRefused):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class TrackerAddress:
     """Where a server is, and what it wants to know of who asks."""
 
     url: str
@@ -52,7 +52,7 @@ def basic_authorization(user: str, password: str) -> str:
 class JsonClient:
     """Sends JSON and reads JSON."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: TrackerAddress) -> None:
         self._address = address
         self._opener = urllib.request.OpenerDirector()
         for handler in (  # those that urllib has by itself, but for redirects: credentials go to nobody else

@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from pliant.core.job_params import ParamValue
-from pliant.tracking.http import Address, HttpRefusal, JsonClient, basic_authorization
+from pliant.tracking.http import HttpRefusal, JsonClient, TrackerAddress, basic_authorization
 from pliant.tracking.journal import TrackedPoint
 from pliant.tracking.tracker import Outcome, TrackedJob, TrackerDown, TrackerRefused
 
@@ -39,7 +39,7 @@ _STATUS: Final = {
 class MlflowSettings:
     """What the variables say."""
 
-    address: Address
+    address: TrackerAddress
     experiment_id: str = ""
     experiment_name: str = ""
     run_id: str = ""
@@ -58,7 +58,7 @@ def settings_of(env: Mapping[str, str]) -> MlflowSettings:
     port = f":{uri.port}" if uri.port else ""
     host = f"[{uri.hostname}]" if ":" in uri.hostname else uri.hostname
     return MlflowSettings(
-        address=Address(
+        address=TrackerAddress(
             url=f"{uri.scheme}://{host}{port}{uri.path.rstrip('/')}",
             authorization=_authorization(env, uri.username, uri.password),
             tls=_tls(env) if uri.scheme == "https" else None,

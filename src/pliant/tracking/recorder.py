@@ -180,8 +180,8 @@ class Recorder:
         self._processes.clear()
         for process in ended:
             assert process.stdin is not None
-            with suppress(OSError), process.stdin as told:  # it may have ended
-                told.write(f"{outcome.value}\n")
+            with suppress(OSError), process.stdin as pipe:  # it may have ended
+                pipe.write(f"{outcome.value}\n")
         if self._writer is not None:
             self._writer.close()
             self._writer = None
