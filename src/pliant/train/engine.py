@@ -79,6 +79,8 @@ class Engine:
     """Called on the leader with `step` and `epoch` when all tasks leave; returns whether the state is saved."""
     after_commit: Callable[[Sequence[float]], None] = lambda _sums: None
     """Called after every commit with the sums of the control elements that follow the pledges."""
+    before_departure: Callable[[], None] = lambda: None
+    """Called when this task leaves, before the server hears of it."""
     committed: int = 0
     epoch: int = 0
     samples: list[int] = field(default_factory=list)
@@ -213,6 +215,7 @@ class Engine:
         if self.membership.task_id in form.members:
             self._join(self.membership.group)
             return
+        self.before_departure()
         saved = was_leader and not form.members and self.save(step=self.committed, epoch=self.epoch)
         self.membership.send(Left(generation=leaving_from, step=self.committed, saved=saved))
         outcome = Outcome.HANDED_OVER

@@ -116,6 +116,11 @@ class Reporter:
             self._claimed = (claim.level, claim.reason)
             self.send(Claimed(claim=claim.level, fingerprint=claim.fingerprint, reason=claim.reason, step=step))
 
+    def flush_rest(self, *, step: int, generation: int) -> None:
+        """Send a report if there are points that were not sent yet."""
+        if self._points or self._sums:
+            self.flush(step=step, generation=generation)
+
     def flush(self, *, step: int, generation: int) -> None:
         """Send a report with all points that were not sent yet."""
         now, num_used, epoch = self.now(), self.plan.num_used, step // self.plan.steps_per_epoch

@@ -45,6 +45,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.engine.after_commit = self._note_commit
+        self.engine.before_departure = self._report_rest
         self.context.cleanups.append(self._close)
 
     @property
@@ -204,6 +205,11 @@ class Trainer:
         for act in self.when_saved:
             act()
         engine.membership.send(Finished(step=engine.committed, digest=digest, progress=progress))
+
+    def _report_rest(self) -> None:
+        """Report what was not reported yet, before this task leaves the training to others."""
+        if self.leads and self._reporter is not None:
+            self._reporter.flush_rest(step=self.engine.committed, generation=self.engine.membership.group.number)
 
     def _report_end(self) -> None:
         assert self._reporter is not None
