@@ -169,9 +169,11 @@ def test_all_lost_resumes_from_the_newest_checkpoint(tmp_path: Path) -> None:
 
 def test_emptied_job_saves_and_resumes_where_it_was(tmp_path: Path) -> None:
     changes_done = threading.Event()
-    world = World(script(10, 0.001, changes_done), tmp_path, checkpoint_freq=0, metrics_every=1)
+    world = World(script(10, 0.001, changes_done), tmp_path, checkpoint_freq=0, metrics_every=1, now=lambda: 100.0)
     world.resize(3)
     world.wait_for_size(3)
+    began, members = world.activated[-1].step, [world.actors[task].membership for task in world.membership.active]
+    world.wait(lambda: (members[0].pulse().step or 0) > began + 2, "steps are done that no report has told yet")
     world.resize(0)
     world.wait_for_end()
     changes_done.set()

@@ -58,6 +58,7 @@ class World:
     checkpoint_freq: int = 1
     audit: bool = True
     metrics_every: int | None = None
+    now: Callable[[], float] = time.time
     membership: Membership = field(default_factory=lambda: Membership(job_id=JOB, gather_s=0.05))
     actors: dict[TaskId, Actor] = field(default_factory=dict)
     heard: list[tuple[TaskId, FromTask]] = field(default_factory=list)
@@ -143,7 +144,7 @@ class World:
         context = TrainContext(
             membership=actor.membership,
             clock=time.monotonic,
-            now=time.time,
+            now=self.now,
             virtual_workers=self.virtual_workers,
             checkpoint_freq=self.checkpoint_freq,
             result_dir=self.result_dir,
