@@ -108,6 +108,12 @@ def package(tmp_path: Path) -> str:
     return str(folder.parent)
 
 
+def journal(folder: Path) -> str:
+    """Return what is written down so far."""
+    file = folder / "journal.jsonl"
+    return file.read_text() if file.exists() else ""
+
+
 def runs(folder: Path) -> list[Path]:
     return sorted((folder / "result" / "wandb").glob("offline-run-*"))
 
@@ -146,7 +152,7 @@ def test_what_a_killed_leader_had_not_logged_the_next_one_logs(
             process.send_signal(signal.SIGKILL)  # nothing logs any more what the leader still writes down
             process.wait()
         one.record(points(3, 4))
-        until(lambda: '"s":4' in (tmp_path / "journal.jsonl").read_text(), "the last point is written down")
+        until(lambda: '"s":4' in journal(tmp_path), "the last point is written down")
         two.lead(True)
         two.record(points(4, 5))
         two.end(Outcome.FINISHED, 20.0)
@@ -165,7 +171,7 @@ def test_two_that_both_think_that_they_lead_log_no_step_twice(
         one.lead(True)
         two.lead(True)
         one.record(points(1, 2))
-        until(lambda: '"s":2' in (tmp_path / "journal.jsonl").read_text(), "the first points are written down")
+        until(lambda: '"s":2' in journal(tmp_path), "the first points are written down")
         two.record(points(2, 3))
         until(lambda: mlflow.runs and 3 in mlflow.run.steps("loss"), "the last point")
         one.lead(False)
