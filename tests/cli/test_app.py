@@ -197,6 +197,18 @@ def submit(run: Run, pool: Played, *options: str) -> tuple[JobSpec, Done]:
     return pool.store.jobs(limit=1)[0].spec, done
 
 
+def test_a_variable_without_a_value_has_the_one_that_it_has_here(
+    run: Run, pool: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("import pliant.train\n")
+    monkeypatch.setenv("WANDB_API_KEY", "s3=cret")
+    options = ["--env", "WANDB_API_KEY", "--env", "A=", "--no-tracking"]
+    spec, _ = submit(run, pool, str(tmp_path), *options, "--", "--lr", "0.1")
+    assert (spec.env, spec.tracking) == ({"WANDB_API_KEY": "s3=cret", "A": ""}, False)
+    assert "lr 0.1" in run(pool, "show", "1").out
+    assert "s3=cret" not in run(pool, "show", "1", "--json").out
+
+
 def test_submit_sends_what_was_asked_for(run: Run, pool: Played, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import model\n")
     (tmp_path / "model.py").write_text("")
@@ -378,7 +390,7 @@ def test_submit_waits_and_tells_by_its_code_how_the_job_ended(
             "2 things are wrong:\n  --max: 0 is too small",
         ),
         (["{dir}/two/a.py", "--max", "many"], "--max: 'many' is no whole number"),
-        (["{dir}/two/a.py", "--env", "A"], "--env: 'A' has no '='"),
+        (["{dir}/two/a.py", "--env", "A_B_C"], "--env: 'A_B_C' has no '=' and is not set here"),
         (["{dir}/two/a.py", "--env", "1A=2"], "--env 1A"),
         (["{dir}/two/a.py", "--mode", "quick"], "--mode: 'quick' is not possible; give 'exact' or 'fast'"),
         (["{dir}/two/a.py", "--fixed", "2", "--max", "4"], "--fixed: a fixed job has 2 processes"),

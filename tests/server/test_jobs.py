@@ -231,3 +231,24 @@ def test_events_are_paged(server: Served) -> None:
     assert [event["job_id"] for event in rest["events"]] == ["job-2"]
     assert server.http.get("/events", params={"after": rest["last"]}).json() == {"events": [], "last": rest["last"]}
     assert server.http.get("/events", params={"after": -1}).status_code == 422
+
+
+def test_what_a_job_is_given_that_nobody_else_may_read_is_in_no_answer(server: Served) -> None:
+    env = {"WANDB_API_KEY": "s3cret", "MLFLOW_TRACKING_URI": "http://ann:s3cret@host", "A": "b"}
+    hidden = {"WANDB_API_KEY": "(hidden)", "MLFLOW_TRACKING_URI": "http://ann:(hidden)@host", "A": "b"}
+    args = ["--api-key", "s3cret", "--lr", "1"]
+    answers = [
+        server.submit({"train.py": "import pliant.train\n"}, env=env, script="train.py"),
+        server.http.get("/jobs/job-1"),
+        server.http.get("/jobs"),
+        server.http.patch("/jobs/job-1", json={"priority": 7}),
+        server.http.get("/events"),
+        server.http.post("/jobs/job-1/stop"),
+    ]
+    assert [answer.status_code for answer in answers] == [201, 200, 200, 200, 200, 200]
+    assert not [answer.url for answer in answers if "s3cret" in answer.text]
+    assert answers[0].json()["spec"]["env"] == hidden
+    stored = server.store.job(JobId("job-1"))
+    assert stored.spec.env == env, "the tasks get it"
+    made = server.submit({"train.py": "import pliant.train\n"}, args=args).json()
+    assert made["params"] == {"api_key": "(hidden)", "lr": 1}

@@ -15,7 +15,7 @@ from tests.train.world import World
 from torch.utils.data import TensorDataset
 
 from pliant.core.job import TaskId
-from pliant.core.link import Finished, Saved, Switched
+from pliant.core.link import Finished, Report, Saved, Switched
 from pliant.train import Run
 
 pytestmark = pytest.mark.timeout(180)
@@ -169,18 +169,29 @@ def test_all_lost_resumes_from_the_newest_checkpoint(tmp_path: Path) -> None:
 
 def test_emptied_job_saves_and_resumes_where_it_was(tmp_path: Path) -> None:
     changes_done = threading.Event()
-    world = World(script(10, 0.001, changes_done), tmp_path, checkpoint_freq=0)
+    world = World(script(10, 0.001, changes_done), tmp_path, checkpoint_freq=0, metrics_every=1, now=lambda: 100.0)
     world.resize(3)
     world.wait_for_size(3)
+    began, members = world.activated[-1].step, [world.actors[task].membership for task in world.membership.active]
+    world.wait(lambda: (members[0].pulse().step or 0) > began + 2, "steps are done that no report has told yet")
     world.resize(0)
     world.wait_for_end()
     changes_done.set()
     left_at = max(m.step for _, m in world.heard if isinstance(m, Saved))
+    assert reported_steps(world) == list(range(1, left_at + 1)), "also those since the last report"
     world.resize(1)
     world.wait_for_end()
     check(world, 10)
+    steps = reported_steps(world)
+    assert steps == list(range(1, steps[-1] + 1))
     resumed_at = [a.step for a in world.activated if a.from_size == 0]
     assert resumed_at == [0, left_at]
+
+
+def reported_steps(world: World) -> list[int]:
+    """Return the steps whose losses were reported."""
+    reports = (message for _, message in world.heard if isinstance(message, Report))
+    return sorted(point.step for report in reports for point in report.points if point.name == "loss")
 
 
 def moved_on(world: World, number: int) -> bool:

@@ -164,3 +164,31 @@ def test_no_message_grows_without_end_however_fast_the_steps_are(
     told = reports(sent)
     assert max(len(report.points) for report in told) <= 1016
     assert sum(len(report.points) for report in told) > 79_000
+
+
+def test_who_takes_the_lead_tells_the_single_steps_that_a_leader_may_have_died_with(
+    make: Callable[[], Reporter], clock: Clock, sent: list[FromTask]
+) -> None:
+    first, second = make(), make()
+    first.every = second.every = 1
+    for step in range(1, 7):
+        first.commit({"loss": float(step)}, step=step, generation=1, leads=True)
+        second.commit({"loss": float(step)}, step=step, generation=1, leads=False)
+        clock.at += 0.01
+    told = {point.step for report in reports(sent) for point in report.points}
+    assert told == {1}, "the others wait for the next report, which never comes"
+    second.commit({"loss": 7.0}, step=7, generation=2, leads=True)
+    points = [(point.step, point.value) for point in reports(sent)[-1].points]
+    assert points == [(step, float(step)) for step in range(1, 8)]
+    second.commit({"loss": 8.0}, step=8, generation=2, leads=True)
+    second.flush(step=8, generation=2)
+    assert [point.step for point in reports(sent)[-1].points] == [8]
+
+
+def test_a_task_that_does_not_lead_keeps_the_newest_single_steps_only(make: Callable[[], Reporter]) -> None:
+    reporter = make()
+    reporter.every = 1
+    reporter.plan = ShardingPlan(num_samples=10**6, batch_size=10, virtual_workers=2)
+    for step in range(1, 3001):
+        reporter.commit({"loss": 1.0}, step=step, generation=1, leads=False)
+    assert [point.step for point in reporter._points] == list(range(2001, 3001))

@@ -57,6 +57,8 @@ class World:
     virtual_workers: int = 8
     checkpoint_freq: int = 1
     audit: bool = True
+    metrics_every: int | None = None
+    now: Callable[[], float] = time.time
     membership: Membership = field(default_factory=lambda: Membership(job_id=JOB, gather_s=0.05))
     actors: dict[TaskId, Actor] = field(default_factory=dict)
     heard: list[tuple[TaskId, FromTask]] = field(default_factory=list)
@@ -142,11 +144,12 @@ class World:
         context = TrainContext(
             membership=actor.membership,
             clock=time.monotonic,
-            now=time.time,
+            now=self.now,
             virtual_workers=self.virtual_workers,
             checkpoint_freq=self.checkpoint_freq,
             result_dir=self.result_dir,
             audit=self.audit,
+            metrics_every=self.metrics_every,
         )
         TRAIN_CONTEXT.set(context)
         torch.set_num_threads(1)

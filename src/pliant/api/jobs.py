@@ -4,8 +4,8 @@ Requests refuse unknown fields and report every error at once.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal, Self
+from dataclasses import dataclass, replace
+from typing import Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -27,6 +27,7 @@ from pliant.core.job import (
     default_virtual_workers,
 )
 from pliant.core.plan import NodeView, PolicyName
+from pliant.core.secret_names import hide_secrets
 
 _ELASTIC_ONLY = (
     "virtual_workers",
@@ -38,6 +39,7 @@ _ELASTIC_ONLY = (
     "stall_after_s",
     "on_stall",
     "metrics_every",
+    "tracking",
 )
 
 
@@ -81,6 +83,14 @@ class JobRequest(Request, JobSettings):
         default = self.max_tasks if self.fixed else default_virtual_workers(self.max_tasks)
         filled = {"name": self.name or self.script, "virtual_workers": self.virtual_workers or default}
         return JobSpec(**{**self.given(), **filled})
+
+
+J = TypeVar("J", bound=Job)
+
+
+def without_secrets(job: J) -> J:
+    """Return a job as it may be shown: a variable that is called like a secret has no value."""
+    return replace(job, spec=replace(job.spec, env=hide_secrets(job.spec.env)))
 
 
 class JobPatch(Patch):

@@ -52,17 +52,19 @@ def whole_path(given: str | None) -> str | None:
 
 
 def variables_of(given: Sequence[str]) -> dict[str, str]:
-    """Return environment variables given as NAME=VALUE.
+    """Return environment variables given as NAME=VALUE, or as NAME: then with the value that it has here.
+
+    So a key stands neither in the list of processes nor in the history of a shell.
 
     Raises:
-        InvalidInput: some have no `=`.
+        InvalidInput: some have no `=` and no value here.
     """
-    wrong = [pair for pair in given if "=" not in pair]
+    wrong = [pair for pair in given if "=" not in pair and pair not in os.environ]
     if wrong:
-        raise InvalidInput(
-            *(Problem(field="--env", message=f"{pair!r} has no '='; give it as NAME=VALUE") for pair in wrong)
-        )
-    return dict(pair.split("=", 1) for pair in given)
+        message = "has no '=' and is not set here; give it as NAME=VALUE, or export it and give its NAME"
+        raise InvalidInput(*(Problem(field="--env", message=f"{pair!r} {message}") for pair in wrong))
+    split = (pair.partition("=") for pair in given)
+    return {name: value if equals else os.environ[name] for name, equals, value in split}
 
 
 def _ask_time(text: str, option: str) -> Wording:
@@ -82,7 +84,9 @@ JOB: Final[Table] = {
     "python": ask("Another Python interpreter, with Pliant installed.", read=whole_path),
     "environment": ask("Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME"),
     "requirements": ask("Run with these; the server builds it once.", metavar="FILE", type=str),
-    "env": ask("Environment variable; repeatable.", metavar="K=V", type=list[str], read=variables_of),
+    "env": ask(
+        "Environment variable; K alone: its value here. Repeatable.", metavar="K[=V]", type=list[str], read=variables_of
+    ),
     "data_dir": ask("A folder of the server's, given as DATA_DIR.", metavar="DIR", read=whole_path),
     "dataset": ask("A data set, given as DATA_DIR and kin.", metavar="NAME"),
     "mode": ask("exact: the same bits for any number of workers; fast: stock sums."),
@@ -106,6 +110,10 @@ JOB: Final[Table] = {
     "stall_after_s": _ask_time("Without a step for so long it is stuck; 0: never.", "--stall-after"),
     "on_stall": ask("What becomes of it then: say so; replace what is stuck; or end."),
     "metrics_every": ask("Record every N-th step as it is; default: means, four times a second.", metavar="N"),
+    "tracking": ask(
+        "Log to W&B and MLflow if its variables name them; or leave that to the script.",
+        "--tracking/--no-tracking",
+    ),
     "audit": ask("Record which samples every step used."),
 }
 """How `submit` asks for the fields of a training."""

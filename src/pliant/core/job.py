@@ -8,6 +8,7 @@ from annotated_types import Ge, Gt, Le, Len, MaxLen, MinLen
 
 from pliant.core.errors import InvalidInput
 from pliant.core.input import FINITE, ONE_LINE, Check, Input, Pattern
+from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
 
 JobId = NewType("JobId", str)
@@ -119,6 +120,9 @@ class JobSettings:
     metrics_every: Annotated[int, Input(Ge(1), Le(1_000_000))] | None = None
     """Record the loss and metrics of every so many steps as they are. If left out: means over the steps of a quarter of
     a second."""
+    tracking: bool = True
+    """Log loss, metrics and hyperparameters to Weights & Biases or MLflow if the job's variables name them. Off: the
+    script's own business."""
     audit: bool = False
     """Keep, beside the results, which samples every step used."""
 
@@ -203,6 +207,8 @@ class Job:
     """SHA-256 of the final state, in hex; empty before the end and where the script has none."""
     num_restarts: int = 0
     """A fixed job: how many times it was started again because a process of it failed or was lost."""
+    params: Mapping[str, ParamValue] = field(default_factory=dict)
+    """Hyperparameters: what the script's arguments say, and what it reports with `run.log_params`."""
     revision: int = 0
     """Grows by one with every change, for clients that compare."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pliant.core.job import Claim, Progress, TaskId
+from pliant.core.job_params import ParamValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,14 @@ class Report:
     progress: Progress
     points: tuple[Point, ...] = ()
     kind: Literal["report"] = "report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """From the leader: the hyperparameters that the script has reported so far."""
+
+    values: Mapping[str, ParamValue]
+    kind: Literal["params"] = "params"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +241,7 @@ FromTask = (
     | Leaving
     | Left
     | Report
+    | Params
     | EpochFinished
     | Saved
     | SaveFailed
@@ -259,6 +269,8 @@ class Form:
     port: int
     """The rendezvous server of the first member."""
     cause: str = ""
+    is_end: bool = False
+    """With no members: the job ends, nobody goes on from that checkpoint."""
     kind: Literal["form"] = "form"
 
 

@@ -131,6 +131,8 @@ class ElasticTask(Variables):
 
     url: Annotated[str, Variable("PLIANT_URL")]
     """Where the server is."""
+    job_name: Annotated[str, Variable("PLIANT_JOB_NAME")] = ""
+    """Its job's name, for people."""
     token: Annotated[str, Variable("PLIANT_TASK_TOKEN")]
     """The control link opens to who proves to hold it; taken away before the script runs."""
     virtual_workers: Annotated[int, Variable("PLIANT_VIRTUAL_WORKERS")]
@@ -147,6 +149,8 @@ class ElasticTask(Variables):
     """The server takes it for hung after so many seconds of silence; absent: nobody minds."""
     metrics_every: Annotated[int | None, Variable("PLIANT_METRICS_EVERY")] = None
     """Record the loss and metrics of every so many steps; absent: means over the steps of a quarter of a second."""
+    tracking: Annotated[bool, Variable("PLIANT_TRACKING")] = False
+    """`1`: log to the experiment trackers that its variables name; or absent."""
     audit: Annotated[bool, Variable("PLIANT_AUDIT")] = False
     """`1`: keep which samples every step used; or absent."""
     resume_from: Annotated[str | None, Variable("PLIANT_RESUME_FROM")] = None

@@ -17,10 +17,13 @@ from pathlib import Path
 from types import FrameType
 
 from pliant.api.trust import Trust
-from pliant.core.link import Failed, FromTask
+from pliant.core.job_params import params_of_args
+from pliant.core.link import Failed, FromTask, Note
 from pliant.core.task_environment import STACKS_SIGNAL, FixedTask, TaskEnvironment, TaskNode
 from pliant.entry.output import survive_full_disk
 from pliant.files import step_file
+from pliant.tracking.recorder import FOLDER, Recorder, RecorderSettings, trackers_of
+from pliant.tracking.tracker import Outcome
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
 from pliant.train.determinism import limit_threads
 from pliant.train.errors import Departed
@@ -32,6 +35,10 @@ from pliant.train.state.step_file import StepFile
 
 GOODBYE_S = 15.0
 """A task that has ended waits this long for a server that is away, to tell it how."""
+TRACKED_END_S = 12.0
+"""So long the trackers of a training that is over are waited for."""
+TRACKED_LEAVE_S = 3.0
+"""The same, where others wait for this task's failure or its slots."""
 _TERMINATED = "SIGTERM before training began"
 _LOCKING = frozenset(function.__code__.co_filename for function in (Link.send, TaskMembership.deliver))
 """Files whose code takes locks in the main thread."""
@@ -72,6 +79,7 @@ def main(argv: Sequence[str]) -> int:
         pulse=PulseSettings(make=membership.pulse, lease_s=training.lease_s) if training.lease_s is not None else None,
     )
     context = _train_context(environment, node, membership)
+    context.tracking = _recorder(environment, argv, membership)
     context.cleanups.append(notes.close)
     TRAIN_CONTEXT.set(context)
     _leave_on_sigterm(membership)
@@ -107,6 +115,40 @@ def _train_context(environment: TaskEnvironment, node: TaskNode, membership: Tas
     )
 
 
+def _recorder(environment: TaskEnvironment, argv: Sequence[str], membership: TaskMembership) -> Recorder | None:
+    """Return what takes the training's reports for experiment trackers, if the job's variables name some.
+
+    The training logs to W&B then, once, and what the script logs there itself would come from every task: it is off.
+    """
+    trackers, folders = trackers_of(os.environ), environment.folders
+    if environment.elastic is None or not environment.elastic.tracking or not trackers or folders.state is None:
+        return None
+    folder = Path(folders.state) / FOLDER
+    options = ["--job", environment.job_id, "--name", environment.elastic.job_name or environment.job_id]
+    options += ["--folder", str(folder), "--result-dir", str(folders.result)]
+    settings = RecorderSettings(
+        trackers=trackers,
+        folder=folder,
+        command=lambda tracker: [sys.executable, "-P", "-m", "pliant.entry.tracker", tracker, *options],
+        env=dict(os.environ),
+        params=params_of_args(argv[1:]),
+    )
+    if "wandb" in trackers:
+        os.environ["WANDB_MODE"] = "disabled"
+
+    def warn(text: str) -> None:
+        print(f"pliant: {text}", file=sys.stderr, flush=True)
+        membership.send(Note(message=text))
+
+    return Recorder(settings, warn)
+
+
+def _end_tracking(context: TrainContext, outcome: Outcome) -> None:
+    if context.tracking is not None:
+        is_over = outcome in (Outcome.FINISHED, Outcome.STOPPED)
+        context.tracking.end(outcome, TRACKED_END_S if is_over else TRACKED_LEAVE_S)
+
+
 def _leave_on_sigterm(membership: TaskMembership) -> None:
     def leave(_signal: int, frame: FrameType | None) -> None:
         if membership.is_training:
@@ -135,7 +177,9 @@ def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
         runpy.run_path(str(script), run_name="__main__")
         for close in context.closers:
             close()
+        _end_tracking(context, Outcome.FINISHED)
     except Departed as departed:
+        _end_tracking(context, departed.outcome)
         if departed.reason == _TERMINATED:  # if the server has not asked for it, the exit code does not mean "done"
             context.membership.ask_to_leave(departed.reason)
         print(f"pliant: left the job: {departed.reason}", file=sys.stderr)
@@ -145,6 +189,7 @@ def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
     except KeyboardInterrupt:
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
+        _end_tracking(context, Outcome.FAILED)  # before the server hears of it, which may end all tasks
         text = "".join(_of_the_user(error, script).format())
         step = step_file.read(log_dir)
         context.membership.send(Failed(error=in_a_line(error), traceback=text, step=step))
@@ -185,7 +230,9 @@ def _exit_code(ended: SystemExit, context: TrainContext) -> int:
     if ended.code is None or ended.code == 0:
         for close in context.closers:
             close()
+        _end_tracking(context, Outcome.FINISHED)
         return 0
+    _end_tracking(context, Outcome.FAILED)
     if isinstance(ended.code, int):
         return ended.code
     print(ended.code, file=sys.stderr)

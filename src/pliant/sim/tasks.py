@@ -167,7 +167,7 @@ class SimTasks:
         self._clock.call_later(delay_s, lambda: self._switch(training, form))
 
     def _switch(self, training: SimTraining, form: Form) -> None:
-        if training.newest is not form or not self._alive.keys() >= set(form.members):
+        if training.newest != form or not self._alive.keys() >= set(form.members):
             return
         before = training.active.members if training.active else ()
         redone_steps = training.enter(form, self._clock.now())

@@ -31,6 +31,7 @@ def job_row(job: Job) -> Row:
         claim_reason=_clean(job.claim_reason),
         fingerprint=_clean(job.fingerprint),
         spec=_spec_json(job.spec),
+        params=dict(job.params) or None,
         progress=None if job.progress is None else _progress_json(job.progress),
     )
     return row
@@ -39,7 +40,12 @@ def job_row(job: Job) -> Row:
 def job_of(row: RowMapping) -> Job:
     """Return the job that a row holds."""
     columns = {field.name: row[field.name] for field in fields(Job)}
-    columns.update(state=JobState(row["state"]), spec=_spec_of(row["spec"]), progress=_progress_of(row["progress"]))
+    columns.update(
+        state=JobState(row["state"]),
+        spec=_spec_of(row["spec"]),
+        params=row["params"] or {},
+        progress=_progress_of(row["progress"]),
+    )
     return Job(**columns)
 
 

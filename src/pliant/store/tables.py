@@ -47,6 +47,7 @@ JOBS: Final = Table(
     Column("num_restarts", Integer, nullable=False, server_default="0"),
     Column("revision", Integer, nullable=False),
     Column("spec", JSON, nullable=False),
+    Column("params", JSON(none_as_null=True)),
     Column("progress", JSON(none_as_null=True)),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),

@@ -15,6 +15,7 @@ from typing import Final, get_args
 from pliant.core.job import MAX_VIRTUAL_WORKERS, MIN_DEFAULT_VIRTUAL_WORKERS, JobId, Mode, TaskId
 from pliant.core.link import Form, FromTask
 from pliant.core.task_environment import LoneTask, TaskFolders
+from pliant.tracking.recorder import Recorder
 from pliant.train.errors import TrainingError
 from pliant.train.group.membership import TaskMembership
 
@@ -44,6 +45,8 @@ class TrainContext:
     log_dir: Path | None = None
     metrics_every: int | None = None
     """Record every so many steps as they are; None: means over the steps of a quarter of a second."""
+    tracking: Recorder | None = None
+    """Takes what is to be logged to experiment trackers, if the job's variables name some."""
     audit: bool = False
     standalone: bool = False
     """No server manages this training: a person runs it in a terminal."""

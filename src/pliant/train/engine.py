@@ -39,6 +39,7 @@ from typing import Any, Final
 import torch
 
 from pliant.core.link import Left, Switched
+from pliant.tracking.tracker import Outcome
 from pliant.train.agreement import NUM_COLUMNS, Agreement, MemberState, agree
 from pliant.train.data.audit import SampleAudit
 from pliant.train.data.sharding import ShardingPlan
@@ -78,6 +79,8 @@ class Engine:
     """Called on the leader with `step` and `epoch` when all tasks leave; returns whether the state is saved."""
     after_commit: Callable[[Sequence[float]], None] = lambda _sums: None
     """Called after every commit with the sums of the control elements that follow the pledges."""
+    before_departure: Callable[[], None] = lambda: None
+    """Called when this task leaves, before the server hears of it."""
     committed: int = 0
     epoch: int = 0
     samples: list[int] = field(default_factory=list)
@@ -212,9 +215,13 @@ class Engine:
         if self.membership.task_id in form.members:
             self._join(self.membership.group)
             return
+        self.before_departure()
         saved = was_leader and not form.members and self.save(step=self.committed, epoch=self.epoch)
         self.membership.send(Left(generation=leaving_from, step=self.committed, saved=saved))
-        raise Departed(form.cause or "the scheduler gives this task's slots to others")
+        outcome = Outcome.HANDED_OVER
+        if not form.members:
+            outcome = Outcome.STOPPED if form.is_end else Outcome.PAUSED
+        raise Departed(form.cause or "the scheduler gives this task's slots to others", outcome)
 
     def _join(self, group: Group) -> None:
         while True:

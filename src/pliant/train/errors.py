@@ -7,6 +7,7 @@ TrainingError      the script or its data cannot be trained like this; the messa
 """
 
 from pliant.core.errors import PliantError, UserError
+from pliant.tracking.tracker import Outcome
 
 
 class GenerationLost(PliantError):
@@ -16,9 +17,11 @@ class GenerationLost(PliantError):
 class Departed(SystemExit):
     """This task has left the job; the process ends with code 0."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, outcome: Outcome = Outcome.HANDED_OVER) -> None:
+        """Leave for a reason; `outcome` is what becomes of the training without this task."""
         super().__init__(0)
         self.reason = reason
+        self.outcome = outcome
 
 
 class TrainingError(UserError):

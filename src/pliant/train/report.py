@@ -23,6 +23,9 @@ class Reporter:
 
     Every point is the mean over the steps since the point before it, so that none is lost however fast the steps are;
     or, where a person wants that, what one step in so many came to. Either way a step costs a few microseconds here.
+
+    Points of single steps are the same in every task, and each keeps the newest: a task that takes the lead sends them,
+    since the leader before may have died with its own. What comes twice takes its own place.
     """
 
     send: Callable[[FromTask], None]
@@ -37,7 +40,7 @@ class Reporter:
     """Newest value of everything that was ever reported."""
     _sums: dict[str, tuple[float, int]] = field(default_factory=dict)
     _points: list[Point] = field(default_factory=list)
-    """To be sent, besides those of the sums."""
+    """To be sent, besides those of the sums; of a task that does not lead, those that it would send if it did."""
     _sent_at: float | None = None
     _sent_step: int = 0
     _worked_at: float | None = None
@@ -50,8 +53,9 @@ class Reporter:
         """Count the means over the newest global batch; `step` is the number of committed steps."""
         self.latest.update(values)
         if not leads:
+            self._count(values, step)
             self._sums.clear()
-            self._points.clear()
+            del self._points[:-_MOST_POINTS]
             self._sent_at = None
             return
         self.send_claim(step)
@@ -111,6 +115,11 @@ class Reporter:
         if self._claimed != (claim.level, claim.reason):
             self._claimed = (claim.level, claim.reason)
             self.send(Claimed(claim=claim.level, fingerprint=claim.fingerprint, reason=claim.reason, step=step))
+
+    def flush_rest(self, *, step: int, generation: int) -> None:
+        """Send a report if there are points that were not sent yet."""
+        if self._points or self._sums:
+            self.flush(step=step, generation=generation)
 
     def flush(self, *, step: int, generation: int) -> None:
         """Send a report with all points that were not sent yet."""

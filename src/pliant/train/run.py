@@ -12,6 +12,7 @@ gets one part of it; when this task's parts are through, `step` reduces, steps a
 """
 
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 
 from pliant.core.job import Mode
+from pliant.core.job_params import as_param, bounded
 from pliant.core.link import Note
 from pliant.train.carried import CarriedState
 from pliant.train.checks import InitialParameters, check_trainable, trained_parameters, unwrap
@@ -203,6 +205,15 @@ class Run:
     def log(self, **values: float) -> None:
         """Report values of the whole training, such as a test accuracy; the leader's are kept as series of the job."""
         self._trainer.log({name: float(value) for name, value in values.items()})
+
+    def log_params(self, params: Mapping[str, object] | Namespace) -> None:
+        """Keep hyperparameters with the job, such as `vars(args)`; later ones take the place of those of their names.
+
+        Call it in every task, before or after the training has begun; the leader's are kept. What is no number, text,
+        truth value or None is kept as text.
+        """
+        given = vars(params) if isinstance(params, Namespace) else params
+        self._trainer.log_params(bounded({str(name): as_param(value) for name, value in given.items()}))
 
     def when_saved(self, act: Callable[[], None]) -> None:
         """Call `act` on every task when the model is saved, before the server is told that the training is finished."""

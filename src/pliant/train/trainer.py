@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pliant.core.link import Finished, Ready
+from pliant.core.job_params import ParamValue
+from pliant.core.link import Finished, FromTask, Params, Ready, Report
+from pliant.tracking.journal import TrackedPoint
 from pliant.train.checks import InitialParameters
 from pliant.train.context import TrainContext
 from pliant.train.engine import Engine
@@ -39,9 +41,11 @@ class Trainer:
     _is_finished: bool = False
     _rendezvous: RendezvousServer | None = None
     _reporter: Reporter | None = None
+    _unsent_params: dict[str, ParamValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.engine.after_commit = self._note_commit
+        self.engine.before_departure = self._report_rest
         self.context.cleanups.append(self._close)
 
     @property
@@ -65,7 +69,7 @@ class Trainer:
         self.context.closers.append(self.finish)
         engine = self.engine
         self._reporter = Reporter(
-            send=self.context.membership.send,
+            send=self._send,
             now=self.context.now,
             plan=engine.plan,
             claim=engine.state.claim,
@@ -76,6 +80,7 @@ class Trainer:
         if self.context.standalone:
             self.context.cleanups.append(save_on_interrupt(self.results.interrupt))
         self._join()
+        self._lead()
         while engine.epoch < num_epochs:
             yield engine.epoch
             if engine.committed < (engine.epoch + 1) * self.steps_per_epoch:
@@ -120,12 +125,37 @@ class Trainer:
         for name in engine.running.find_untracked_changes():
             engine.state.claim.downgrade(f"the buffer {name} changes in a forward pass and is too large to travel")
         assert self._reporter is not None
+        self._lead()
         generation = engine.membership.group.number
         self._reporter.commit(values, step=engine.committed, generation=generation, leads=self.leads)
         if self.leads:
             if engine.committed % self.steps_per_epoch == 0:
                 self.results.after_epoch(step=engine.committed, epoch=engine.epoch)
             self.results.after_commit(step=engine.committed, epoch=engine.epoch)
+
+    def _send(self, message: FromTask) -> None:
+        """Send what the leader reports to the server, and its points to the trackers as well."""
+        self.context.membership.send(message)
+        if self.context.tracking is not None and isinstance(message, Report):
+            self.context.tracking.record(
+                [TrackedPoint(name=one.name, step=one.step, at=one.at, value=one.value) for one in message.points]
+            )
+
+    def _lead(self) -> None:
+        """Take note of whether this task leads; the leader tells the hyperparameters that were not told yet."""
+        if self.context.tracking is not None:
+            self.context.tracking.lead(self.leads)
+        if self.leads and self._unsent_params:
+            self.context.membership.send(Params(values=dict(self._unsent_params)))
+            if self.context.tracking is not None:
+                self.context.tracking.record_params(self._unsent_params)
+            self._unsent_params.clear()
+
+    def log_params(self, params: Mapping[str, ParamValue]) -> None:
+        """Report hyperparameters, before or after the training has begun."""
+        self._unsent_params.update(params)
+        if self._reporter is not None and self.context.membership.is_training:
+            self._lead()
 
     def _note_work(self) -> None:
         assert self._reporter is not None
@@ -175,6 +205,11 @@ class Trainer:
         for act in self.when_saved:
             act()
         engine.membership.send(Finished(step=engine.committed, digest=digest, progress=progress))
+
+    def _report_rest(self) -> None:
+        """Report what was not reported yet, before this task leaves the training to others."""
+        if self.leads and self._reporter is not None:
+            self._reporter.flush_rest(step=self.engine.committed, generation=self.engine.membership.group.number)
 
     def _report_end(self) -> None:
         assert self._reporter is not None

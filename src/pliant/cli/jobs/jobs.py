@@ -28,6 +28,7 @@ from pliant.cli.screen import (
 from pliant.cli.session import all_jobs, job_id_of, open_client
 from pliant.cli.wait import wait_for_end
 from pliant.core.job import Generation, Job, NodeId, Task
+from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView
 
@@ -196,6 +197,8 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     yield "priority", str(job.priority)
     yield "queue", job.queue
     yield "script", " ".join((spec.script, *spec.args))
+    if job.params:
+        yield "params", ", ".join(f"{name} {_param(value)}" for name, value in job.params.items())
     if spec.environment is not None:
         yield "environment", spec.environment
     if spec.fixed:
@@ -212,6 +215,10 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     if spec.time_limit_s is not None:
         yield "time limit", f"{formatting.duration(spec.time_limit_s)} on slots"
     yield from _progress_of(job)
+
+
+def _param(value: ParamValue) -> str:
+    return formatting.NOTHING if value is None else str(value)
 
 
 def _results_of(job: Job) -> Iterator[tuple[str, str]]:

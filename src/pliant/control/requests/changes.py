@@ -22,6 +22,7 @@ from pliant.control.upkeep.results import note_submitted
 from pliant.core.errors import Conflict, InvalidInput, Stale, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec, TaskId
+from pliant.core.job_params import params_of_args
 from pliant.core.lifecycle import JobState
 from pliant.files.archive import unpack
 from pliant.files.space import disk_error
@@ -143,6 +144,7 @@ def submit(draft: Draft, kinds: Kinds, job_id: JobId, spec: JobSpec, owner: str,
         max_tasks=spec.max_tasks,
         queue=spec.queue,
         submitted_at=draft.now,
+        params=params_of_args(spec.args),
     )
     kind = kinds.of(job)
     live = draft.put(kind.begin(job, draft.now))

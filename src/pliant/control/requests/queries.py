@@ -26,6 +26,7 @@ from pliant.api.jobs import (
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
+from pliant.control.upkeep.event_files import EventFile
 from pliant.control.upkeep.results import list_results, pack_results
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
@@ -265,7 +266,8 @@ class Queries:
             if len(left_out) < MAX_LEFT_OUT:
                 left_out.append(f"{shown(name)}: {why}")
 
-        found = list_results(self._settings.folders(self.job(job_id).id), leave_out)
+        job = self.job(job_id)
+        found = list_results(self._settings.folders(job.id), leave_out, EventFile(job=job, charts=self._store))
         files = tuple(
             ResultFile(path=name, num_bytes=facts.st_size, changed_at=min(max(0.0, facts.st_mtime), MAX_TIME))
             for name, facts in islice(found, MAX_FILES)
@@ -274,15 +276,20 @@ class Queries:
             left_out.append(f"only the first {MAX_FILES:,} files are listed; the archive has all")
         return ResultFiles(files=files, left_out=tuple(left_out))
 
-    def result(self, job_id: str, *, only: Sequence[str] = (), but: Sequence[str] = ()) -> Iterator[bytes]:
+    def result(
+        self, job_id: str, *, only: Sequence[str] = (), but: Sequence[str] = (), with_series: bool = False
+    ) -> Iterator[bytes]:
         """Return a tar.gz of a job's results, made while it is read; without its checkpoints.
 
         Args:
             job_id: the job.
             only: patterns of names in the archive; all if there are none.
             but: patterns of names that are left out.
+            with_series: with a file for TensorBoard of its series, if it has any.
         """
-        return pack_results(self._settings.folders(self.job(job_id).id), only, but)
+        job = self.job(job_id)
+        made = EventFile(job=job, charts=self._store) if with_series else None
+        return pack_results(self._settings.folders(job.id), only, but, made)
 
 
 _ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)

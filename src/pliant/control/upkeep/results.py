@@ -7,19 +7,21 @@ itself and `model.pt` into RESULT_DIR; the archive has `work/best.pt` and `model
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 from pliant.control.settings import JobFolders
+from pliant.control.upkeep.event_files import EventFile
 from pliant.files.ignore import ALWAYS_IGNORED, IGNORE_FILE, MAX_PATTERNS, Patterns, read_patterns
 from pliant.files.untrusted.opening import open_file, open_folder
-from pliant.files.untrusted.packing import PackedFolder, list_files, pack
+from pliant.files.untrusted.packing import MadeFile, PackedFolder, list_files, pack
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import FoundEntry, Ignore, LeaveOut, list_folder, walk
 from pliant.files.untrusted.written import Baseline, note_baseline, read_baseline
 
 WORK: Final = "work"
+TENSORBOARD: Final = "tensorboard"
 MAX_WORK_BYTES: Final = 10 << 30
 """Of all that a job wrote into its code folder; what goes beyond is left out, and said to be."""
 MAX_WORK_FILES: Final = 10_000
@@ -64,21 +66,52 @@ def note_of_patterns(code: Path) -> tuple[str, ...]:
     return (f"what {IGNORE_FILE} names ({named}{more}) is not among the results either; RESULT_DIR keeps everything",)
 
 
-def pack_results(folders: JobFolders, only: Sequence[str] = (), but: Sequence[str] = ()) -> Iterator[bytes]:
+def pack_results(
+    folders: JobFolders, only: Sequence[str] = (), but: Sequence[str] = (), made: EventFile | None = None
+) -> Iterator[bytes]:
     """Return a tar.gz of the results, made while it is read.
 
     Args:
         folders: of the job.
         only: patterns of names in the archive; all if there are none.
         but: patterns of names that are left out.
+        made: one more file, of the job's series.
     """
-    return pack(_sources(folders, only, but))
+    with ExitStack() as stack:
+        yield from pack((*_sources(folders, only, but), *_make(folders, only, made, stack)))
 
 
-def list_results(folders: JobFolders, leave_out: LeaveOut) -> Iterator[tuple[str, os.stat_result]]:
+def list_results(
+    folders: JobFolders, leave_out: LeaveOut, made: EventFile | None = None
+) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the files of the results by their names in the archive, with what is known of them."""
+    with ExitStack() as stack:
+        files = [(file.name, file.facts) for file in _make(folders, (), made, stack)]
+    yield from files
     for source in _sources(folders):
         yield from list_files(source, leave_out)
+
+
+def _make(folders: JobFolders, only: Sequence[str], made: EventFile | None, stack: ExitStack) -> tuple[MadeFile, ...]:
+    """Return the file that is made for the archive, if it is wanted; the stack closes it."""
+    if made is None:
+        return ()
+    name = f"{_free_name(folders, TENSORBOARD)}/{made.name}"
+    if only and not Patterns(only).fit_way(name):
+        return ()
+    file = made.make(name)
+    if file is None:
+        return ()
+    stack.callback(file.content.close)
+    return (file,)
+
+
+def _free_name(folders: JobFolders, name: str) -> str:
+    """Return a name for a folder of the archive that the job has not given to something in RESULT_DIR."""
+    there = {found for found, _ in list_folder(folders.result)}
+    while name in there:
+        name += "~"
+    return name
 
 
 def new_work_files(folders: JobFolders) -> list[tuple[UntrustedPath, int]]:
@@ -101,11 +134,7 @@ def _sources(folders: JobFolders, only: Sequence[str] = (), but: Sequence[str] =
     )
     baseline = read_baseline(folders.submitted / _FILES)
     if baseline is not None:
-        there = {name for name, _ in list_folder(folders.result)}
-        prefix = WORK
-        while prefix in there:
-            prefix += "~"
-        work = _Work(baseline, f"{prefix}/", wanted if only else None)
+        work = _Work(baseline, f"{_free_name(folders, WORK)}/", wanted if only else None)
         yield PackedFolder(folder=folders.code, prefix=work.prefix, ignore=_ignored(folders, but), select=work.select)
 
 

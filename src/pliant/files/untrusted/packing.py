@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Final
+from typing import BinaryIO, Final
 
 from pliant.files.members import too_long
 from pliant.files.pack import TarGzip
@@ -76,11 +76,33 @@ class PackedFolder:
     """Whether something is packed that is not ignored; asked once for each, in order, and may say why not."""
 
 
-def pack(sources: Iterable[PackedFolder]) -> Iterator[bytes]:
-    """Yield a tar.gz of what is in some folders; never more of a file than it had."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeFile:
+    """A file of ours that is packed beside what somebody else has written."""
+
+    name: str
+    content: BinaryIO
+    num_bytes: int
+    changed_at: float
+
+    @property
+    def facts(self) -> os.stat_result:
+        return os.stat_result((0o100644, 0, 0, 1, 0, 0, self.num_bytes, 0, int(self.changed_at), 0))
+
+    def read_at(self, offset: int, limit: int) -> bytes:
+        """Return bytes of it."""
+        self.content.seek(offset)
+        return self.content.read(limit)
+
+
+def pack(sources: Iterable[PackedFolder | MadeFile]) -> Iterator[bytes]:
+    """Yield a tar.gz of what is in some folders, never more of a file than it had, and of files of ours."""
     archive, left_out = TarGzip(), LeftOut()
     for source in sources:
-        yield from add_folder(archive, source, left_out)
+        if isinstance(source, MadeFile):
+            yield from archive.add(source.name, source.facts, source.read_at)
+        else:
+            yield from add_folder(archive, source, left_out)
     yield from left_out.add_to(archive)
     yield archive.end()
 

@@ -1,5 +1,6 @@
 """Jobs: submit, list, show, change, stop, why, series, results."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -18,6 +19,7 @@ from pliant.api.jobs import (
     ResultFiles,
     StacksAsked,
     Why,
+    without_secrets,
 )
 from pliant.core.access import Permission
 from pliant.core.chart import MAX_BUCKETS
@@ -73,9 +75,8 @@ async def submit(request: Request, context: InContext, caller: Caller, visible: 
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
         spec = (await parse_body_with_code(JobRequest, text, path)).spec()
-        return with_etag(
-            await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, visible), response
-        )
+        job = await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, visible)
+        return with_etag(without_secrets(job), response)
 
 
 @routes.get("/jobs", Permission.JOBS_READ, "List jobs, newest first", 404)
@@ -87,7 +88,8 @@ def jobs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JobPage:
     """Return a page of the jobs that are the caller's, or shared with them."""
-    return control.queries.page(state or [], before, limit, visible)
+    page = control.queries.page(state or [], before, limit, visible)
+    return replace(page, jobs=tuple(map(without_secrets, page.jobs)))
 
 
 @routes.get("/jobs/{job_id}", Permission.JOBS_READ, "Show a job", 404)
@@ -95,7 +97,7 @@ def show(control: InControl, job: VisibleJob, response: Response) -> JobDetail:
     """Return a job with its tasks and its generations."""
     detail = control.queries.detail(job.id)
     with_etag(detail.job, response)
-    return detail
+    return replace(detail, job=without_secrets(detail.job))
 
 
 @routes.patch("/jobs/{job_id}", Permission.JOBS_WRITE, "Change a job that waits or runs", 403, 404, 409, 412)
@@ -110,7 +112,7 @@ def change(
 
     `notes` say so if the job cannot run with that on what is here now.
     """
-    return with_etag(control.requests.change(job.id, patch, revision_of(if_match)), response)
+    return with_etag(without_secrets(control.requests.change(job.id, patch, revision_of(if_match))), response)
 
 
 @routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)
@@ -122,7 +124,7 @@ def stop(
     now: Annotated[bool, Query(description="Do not wait for a step boundary; what was not saved is lost.")] = False,
 ) -> Job:
     """End a job at its next step boundary; at once if it holds no slots, or if `now` says so."""
-    return with_etag(control.requests.stop(job.id, caller.name, now=now), response)
+    return with_etag(without_secrets(control.requests.stop(job.id, caller.name, now=now)), response)
 
 
 @routes.post("/jobs/{job_id}/stacks", Permission.JOBS_WRITE, "Ask where a job's threads are", 403, 404, 409)
@@ -186,8 +188,9 @@ def result(
     """Return what the job wrote to RESULT_DIR, without checkpoints, and into its code folder, as a tar.gz made while it
     is sent.
 
-    Files of the code folder that are new or changed lie below `work/`.
+    Files of the code folder that are new or changed lie below `work/`. Below `tensorboard/` lies an event file of the
+    job's series, if it has any.
     """
-    chunks = control.queries.result(job.id, only=only or ())
+    chunks = control.queries.result(job.id, only=only or (), with_series=True)
     name = f'attachment; filename="{job.id}-result.tar.gz"'
     return StreamingResponse(chunks, media_type="application/gzip", headers={"Content-Disposition": name})

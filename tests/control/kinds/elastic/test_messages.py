@@ -7,8 +7,9 @@ from tests.control.conftest import World
 
 from pliant.core.errors import Unavailable
 from pliant.core.event import EventKind
+from pliant.core.job import TaskId
 from pliant.core.lifecycle import JobState
-from pliant.core.link import EpochFinished, Finished, FromTask, Note, Saved, SaveFailed
+from pliant.core.link import EpochFinished, Finished, Form, FromTask, Note, Params, Saved, SaveFailed, ToTask
 from pliant.core.ports import EventFilter, Writes
 
 NEWS: tuple[FromTask, ...] = (
@@ -117,3 +118,37 @@ def test_a_model_is_said_to_be_saved_though_others_were_quicker_to_say_that_all_
     world.settle()
     assert world.job(job_id).state is JobState.COMPLETED
     assert len(world.said(EventKind.MODEL_SAVED)) == 1
+
+
+def test_hyperparameters_of_arguments_and_of_the_script_are_kept_with_the_job(world: World) -> None:
+    job_id = world.submit(args=("--lr", "0.1", "--epochs", "5"))
+    assert world.job(job_id).params == {"lr": 0.1, "epochs": 5}
+    world.settle(3)
+    said = Params(values={"lr": 0.2, "model": "mlp", "hf_token": "abc", "note": "x" * 1000})
+    for _ in range(2):
+        world.say(world.members(job_id)[0], said)
+        world.settle(0.1)
+    world.restart()
+    kept = {"lr": 0.2, "epochs": 5, "model": "mlp", "hf_token": "(hidden)", "note": "x" * 500}
+    assert world.job(job_id).params == kept
+
+
+@pytest.mark.parametrize("is_end", [True, False], ids=["stopped", "paused"])
+def test_the_last_tasks_know_whether_the_job_ends(world: World, monkeypatch: pytest.MonkeyPatch, is_end: bool) -> None:
+    job_id = world.submit(max_tasks=2)
+    world.settle(3)
+    sent: list[Form] = []
+    send = world.links.send
+
+    def note(task_id: TaskId, message: ToTask) -> None:
+        if isinstance(message, Form) and not message.members:
+            sent.append(message)
+        send(task_id, message)
+
+    monkeypatch.setattr(world.links, "send", note)
+    if is_end:
+        world.control.requests.stop(job_id)
+    else:
+        world.control.drain_all("the server goes down")
+    world.settle(3)
+    assert {form.is_end for form in sent} == {is_end}

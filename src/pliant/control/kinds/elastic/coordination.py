@@ -24,6 +24,7 @@ from pliant.core.lifecycle import (
     advance,
     is_final,
 )
+from pliant.core.link import Form, ToTask
 from pliant.policy.elastic.coordinator import handle
 from pliant.policy.elastic.membership import (
     Abandoned,
@@ -59,7 +60,7 @@ def coordinate(draft: Draft, live: ElasticJob, event: MembershipEvent) -> Elasti
 def _effect(draft: Draft, live: ElasticJob, effect: Effect) -> ElasticJob:
     match effect:
         case Send():
-            draft.act(SendMessage(task_id=effect.task_id, message=effect.message))
+            draft.act(SendMessage(task_id=effect.task_id, message=_with_end(live, effect.message)))
             return live
         case Announced():
             return _announce(draft, live, effect)
@@ -69,6 +70,13 @@ def _effect(draft: Draft, live: ElasticJob, effect: Effect) -> ElasticJob:
             return _abandon(draft, live, effect)
         case _:
             assert_never(effect)
+
+
+def _with_end(live: ElasticJob, message: ToTask) -> ToTask:
+    """Return a message; one that lets all tasks leave says whether the job ends."""
+    if isinstance(message, Form) and not message.members and live.job.state is JobState.STOPPING:
+        return replace(message, is_end=True)
+    return message
 
 
 def _announce(draft: Draft, live: ElasticJob, effect: Announced) -> ElasticJob:

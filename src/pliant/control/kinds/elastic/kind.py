@@ -12,6 +12,7 @@ from pliant.control.kinds.elastic import exits, messages, stall
 from pliant.control.kinds.elastic.coordination import coordinate, regroup
 from pliant.control.kinds.elastic.imports import can_train_elastically
 from pliant.control.kinds.elastic.job import ElasticJob
+from pliant.control.kinds.elastic.own_logging import note_own_logging
 from pliant.control.settings import ControlSettings, Timeouts
 from pliant.core.errors import InvalidInput
 from pliant.core.job import Job, JobSpec, Task
@@ -36,9 +37,9 @@ class Elastic(Kind[ElasticJob]):
         return ElasticJob(job=job, membership=Membership(job_id=job.id), adopted_at=now)
 
     def notes(self, spec: JobSpec, code: Path) -> tuple[str, ...]:
-        """Say so if nothing in the code can train elastically."""
+        """Say so if nothing in the code can train elastically, or if every task would log to a tracker."""
         if can_train_elastically(code / spec.script, code, spec.args):
-            return ()
+            return note_own_logging(code / spec.script, num_tasks=spec.max_tasks, is_tracked=spec.tracking)
         whole = "each task runs all of it" if spec.min_tasks > 1 else "one task runs all of it"
         return (
             f"{spec.script} cannot train elastically: no code of it imports pliant.train, fabric_model or pyedt. So "
@@ -155,6 +156,7 @@ def _environment(job: Job, settings: ControlSettings) -> ElasticTask:
     certificate, server_file = settings.trust.certificate, settings.server_file
     return ElasticTask(
         url=settings.url,
+        job_name=job.spec.name,
         token=job_token(settings.secret, job.id),
         lease_s=settings.timeouts.lease_s,
         virtual_workers=job.spec.virtual_workers,
@@ -166,6 +168,7 @@ def _environment(job: Job, settings: ControlSettings) -> ElasticTask:
         server_name=settings.trust.server_name,
         server_file=None if server_file is None else str(server_file),
         metrics_every=job.spec.metrics_every,
+        tracking=job.spec.tracking,
         audit=job.spec.audit,
         resume_from=job.spec.resume_from,
     )

@@ -23,6 +23,7 @@ from pliant.control.kinds.elastic.job import ElasticJob
 from pliant.control.kinds.elastic.stall import begin_watch, take_sign, take_stacks, take_step
 from pliant.core.event import EventKind
 from pliant.core.job import Metric, Task
+from pliant.core.job_params import merged
 from pliant.core.lifecycle import TaskEvent, TaskState
 from pliant.core.link import (
     Claimed,
@@ -35,6 +36,7 @@ from pliant.core.link import (
     Left,
     Lost,
     Note,
+    Params,
     Pulse,
     Ready,
     Report,
@@ -74,7 +76,7 @@ def _receive(draft: Draft, live: ElasticJob, task: Task, message: FromTask, numb
             _finish(draft, live, task, message)
         case Failed():
             take_failure(draft, live, task, message)
-        case Report() | EpochFinished() | Saved() | SaveFailed() | Claimed() | Note() | Stacks() | Pulse():
+        case Report() | Params() | EpochFinished() | Saved() | SaveFailed() | Claimed() | Note() | Stacks() | Pulse():
             _take_report(draft, live, task, message, number)
         case _:
             assert_never(message)
@@ -164,7 +166,7 @@ def finished_by_leader(live: ElasticJob) -> bool:
 
 
 def _take_report(
-    draft: Draft, live: ElasticJob, task: Task, message: Report | News | Claimed | Pulse, number: int
+    draft: Draft, live: ElasticJob, task: Task, message: Report | Params | News | Claimed | Pulse, number: int
 ) -> None:
     match message:
         case Pulse():
@@ -173,6 +175,8 @@ def _take_report(
             take_claim(draft, live, task, message)
         case Report():
             _note_progress(draft, live, message)
+        case Params():
+            _note_params(draft, live, message)
         case EpochFinished() | Saved() | SaveFailed() | Note() | Stacks():
             _take_news(draft, live, task, message, number)
         case _:
@@ -219,6 +223,12 @@ def _note_progress(draft: Draft, live: ElasticJob, report: Report) -> None:
             for point in report.points
         )
     )
+
+
+def _note_params(draft: Draft, live: ElasticJob, message: Params) -> None:
+    params = merged(live.job.params, message.values)
+    if params != live.job.params:
+        draft.put(replace(live, job=replace(live.job, params=params)))
 
 
 def _trains_again(live: ElasticJob, report: Report) -> bool:
