@@ -1,5 +1,6 @@
 """Jobs: submit, list, show, change, stop, why, series, results."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -72,10 +73,9 @@ async def submit(request: Request, context: InContext, caller: Caller, visible: 
     """
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
-        spec = (await parse_body_with_code(JobRequest, text, path)).spec()
-        return with_etag(
-            await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, visible), response
-        )
+        asked = await parse_body_with_code(JobRequest, text, path)
+        submit_job = partial(context.control.requests.submit, notices=asked.notices())
+        return with_etag(await run_in_threadpool(submit_job, asked.spec(), path, caller.name, visible), response)
 
 
 @routes.get("/jobs", Permission.JOBS_READ, "List jobs, newest first", 404)
