@@ -17,12 +17,12 @@ from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, say, say_notes
 from pliant.cli.session import job_id_of, open_client
 from pliant.client import Client
+from pliant.client.folders.script import find_script
 from pliant.core.errors import InvalidInput
 from pliant.core.job import JobSettings
 from pliant.core.notice import NoticeSettings
 
 _SECRET_VARIABLE: Final = "PLIANT_WEBHOOK_SECRET"
-_USUAL_NAMES: Final = ("train.py", "main.py")
 _IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 
 
@@ -70,7 +70,7 @@ def submit(
     _warn_of_parts(request)
     with open_client(context) as client:
         request = _from(client, request, **origins)
-        _report(client, client.submit(code, request), follow=follow, wait=wait, as_json=as_json)
+        _report(client, client.submit(code, request).job, follow=follow, wait=wait, as_json=as_json)
 
 
 def _size(given: Given) -> dict[str, object]:
@@ -141,12 +141,7 @@ def _script_of(code: Path, given: str | None) -> str:
         raise InvalidInput.at("PATH", f"{str(code)!r} is neither a folder nor a file; check the path")
     if given is not None:
         return given
-    there = sorted(file.name for file in code.glob("*.py"))
-    usual = [name for name in _USUAL_NAMES if name in there]
-    if usual or len(there) == 1:
-        return usual[0] if usual else there[0]
-    found = f"it has {', '.join(there[:8])}" if there else "it has no Python file at its top"
-    raise _unclear(f"say which file of {str(code)!r} to run ({found})")
+    return find_script(code)
 
 
 def _unclear(message: str) -> InvalidInput:
