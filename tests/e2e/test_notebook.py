@@ -61,5 +61,5 @@ def test_every_cell_does_what_it_says_though_the_server_is_killed(
     outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
     printed = "".join(output.get("text", "") for output in outputs)
     assert "ada is a user" in printed
-    assert "['FINISHED', 'FINISHED']" in printed
+    assert "['completed', 'completed']" in printed
     assert any("image/png" in output.get("data", {}) for output in outputs)

@@ -40,11 +40,14 @@ from pliant.entry.server.http.connections import ConnectionCounts
 from pliant.entry.server.http.limits import HttpLimits
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.entry.server.listener import Listener
+from pliant.entry.server.notices import NoticeRules
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import IMPORTER
 from pliant.entry.server.rooms.environments import base_environment, open_environments
+from pliant.entry.server.rooms.notices import open_notices
 from pliant.ibm.rest.api import IBM
 from pliant.isolation.variables import allowed
+from pliant.notices.addresses import read_allowed
 from pliant.people.attempts import FORGOTTEN_S
 from pliant.people.passwords import Cost
 from pliant.people.people import make_people
@@ -65,6 +68,7 @@ CHEAP = Cost(num_passes=1, memory_kib=8, num_lanes=1)
 PATIENT = HttpLimits(idle_s=60.0, head_s=60.0, body_window_s=60.0)
 """A test that is held up for ten seconds still has its connection."""
 PASSWORD = "correct horse"
+NOTICES = NoticeRules(allowed=(read_allowed("127.0.0.0/8"),))
 
 
 class Served:
@@ -108,14 +112,19 @@ class Served:
         )
         (home / "data").mkdir()
         self.datasets.start()
+        self.notices = open_notices(
+            self.store, self.clock, home, NOTICES, url="http://test", notify=self.event_signal.notify
+        )
         self.control = Control(
             store=self.store,
             cluster=cluster,
             links=self.links if links_of is None else links_of(),
             clock=self.clock,
             settings=settings,
-            inputs=JobInputs(preparations=self.environments, data=self.datasets),
+            inputs=JobInputs(preparations=self.environments, data=self.datasets, notices=self.notices.keeper),
         )
+        self.control.subscribe(self.notices.sender.wake)
+        self.notices.sender.start()
         self.environments.watch(self.control.wake)
         self.control.start()
         self.sharing = sharing_of(self.store.registry, self.clock, self.people.authenticator.has_user)
@@ -236,6 +245,7 @@ class Served:
         assert not self._thread.is_alive()
         self._listener.close()
         self.datasets.close()
+        self.notices.sender.close(30.0)
         self._rooms.close()
         self.store.close()
 

@@ -13,6 +13,7 @@ from pliant.api.request import Patch, Request, refuse
 from pliant.core.access import SharedWith
 from pliant.core.chart import Series
 from pliant.core.event import Event, Usage
+from pliant.core.input import values_of
 from pliant.core.job import (
     DEFAULT_MAX_RESTARTS,
     Generation,
@@ -26,6 +27,7 @@ from pliant.core.job import (
     Task,
     default_virtual_workers,
 )
+from pliant.core.notice import NoticeSettings
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.secret_names import hide_secrets
 
@@ -43,8 +45,8 @@ _ELASTIC_ONLY = (
 )
 
 
-class JobRequest(Request, JobSettings):
-    """A training to run; travels beside its packed code."""
+class JobRequest(Request, JobSettings, NoticeSettings):
+    """A training to run, and who is sent a message at its end; travels beside its packed code."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -64,6 +66,10 @@ class JobRequest(Request, JobSettings):
             yield "data_dir and dataset both say where the data are; give one of them"
         if self.python is not None and self.environment is not None:
             yield "python and environment both say what the tasks run in; give one of them"
+        if self.webhook_secret is not None and self.webhook is None:
+            yield "webhook_secret signs what a webhook gets; give webhook as well"
+        if self.notify_on != "end" and self.webhook is None and self.mail is None:
+            yield "notify_on says when a message is sent, and nothing says to whom; give webhook or mail as well"
 
     def _against_its_kind(self) -> Iterator[str]:
         if not self.fixed:
@@ -82,7 +88,11 @@ class JobRequest(Request, JobSettings):
         """Return the noun that this body asks for, defaults filled in."""
         default = self.max_tasks if self.fixed else default_virtual_workers(self.max_tasks)
         filled = {"name": self.name or self.script, "virtual_workers": self.virtual_workers or default}
-        return JobSpec(**{**self.given(), **filled})
+        return JobSpec(**{**values_of(JobSettings, self), **filled})
+
+    def notices(self) -> NoticeSettings:
+        """Return who is sent a message at its end; that is no part of the job, which others may see."""
+        return NoticeSettings(**values_of(NoticeSettings, self))
 
 
 J = TypeVar("J", bound=Job)

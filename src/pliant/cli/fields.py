@@ -37,6 +37,8 @@ class Wording:
     """What is typed, where that is not the field's value itself; the option has no default then."""
     read: Callable[[Any], Any] | None = None
     """Makes the field's value of what was typed."""
+    variable: str = ""
+    """A variable of the environment that gives it, where the option does not."""
 
 
 Table = Mapping[str, Wording | None]
@@ -55,10 +57,15 @@ class FieldOption:
 
 
 def ask(
-    text: str, *names: str, metavar: str = "", type: Any = None, read: Callable[[Any], Any] | None = None
+    text: str,
+    *names: str,
+    metavar: str = "",
+    type: Any = None,
+    read: Callable[[Any], Any] | None = None,
+    variable: str = "",
 ) -> Wording:
     """Return how a field is asked for."""
-    return Wording(help=text, names=names, metavar=metavar, type=type, read=read)
+    return Wording(help=text, names=names, metavar=metavar, type=type, read=read, variable=variable)
 
 
 def options_of(
@@ -122,6 +129,7 @@ def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bo
         help=wording.help or (field.doc.partition(". ")[0] if field is not None else ""),
         metavar=None if named_by_type else wording.metavar or metavar,
         autocompletion=complete_field(name),
+        envvar=wording.variable or None,
     )
     typed: Any = kind if default is not None else kind | None
     parameter = inspect.Parameter(

@@ -117,3 +117,11 @@ JOB: Final[Table] = {
     "audit": ask("Record which samples every step used."),
 }
 """How `submit` asks for the fields of a training."""
+
+NOTICE: Final[Table] = {
+    "webhook": ask("POST a JSON document there when it is over.", metavar="URL", variable="PLIANT_WEBHOOK"),
+    "webhook_secret": None,
+    "mail": ask("Send an e-mail when it is over.", metavar="ADDRESS", variable="PLIANT_MAIL"),
+    "notify_on": ask("When to send them: whenever it is over, or only if it has failed."),
+}
+"""How it asks who is sent a message at the end; no secret is given on a command line."""

@@ -1,25 +1,32 @@
 """Which server a command speaks to, and which job a person means. The only file that opens a client."""
 
-import ipaddress
-import os
 import re
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 import typer
 
 from pliant.api.faults import near_name
-from pliant.api.trust import Trust
 from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
-from pliant.client.http.credentials import Credentials, Login, same_url
-from pliant.client.http.home import SERVER_FILE, ServerRecord, read_record, read_token
+from pliant.client.http import session
 from pliant.client.http.pages import pages
-from pliant.core.errors import Conflict, NotFound, Unauthorized, Unavailable
+from pliant.client.http.session import Choice, Server, credentials, find_record, is_local, token_of
+from pliant.core.errors import Conflict, NotFound
 from pliant.core.job import Job
 from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
+
+__all__ = [
+    "UNFINISHED",
+    "Server",
+    "all_jobs",
+    "client_of",
+    "credentials",
+    "find_record",
+    "is_local",
+    "job_id_of",
+    "open_client",
+    "server_of",
+]
 
 UNFINISHED: Final = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
 
@@ -45,21 +52,7 @@ def client_of(settings: Settings, *, timeout_s: float = 30.0) -> Client:
         Unauthorized: there is no token.
     """
     server = server_of(settings)
-    return Client(server.url, settings.token or _token_of(settings, server), timeout_s=timeout_s, trust=server.trust)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
-    """Which server is meant, and how it is known."""
-
-    url: str
-    trust: Trust
-    is_ours: bool
-    """The one that runs for the home folder."""
-    login: Login | None
-    """The one that is stored for it."""
-    public_url: str
-    """Where people on other machines reach it, as far as is known here."""
+    return Client(server.url, token_of(choice_of(settings), server), timeout_s=timeout_s, trust=server.trust)
 
 
 def server_of(settings: Settings) -> Server:
@@ -68,57 +61,12 @@ def server_of(settings: Settings) -> Server:
     Raises:
         Unavailable: no server runs for the home folder, or the stored logins cannot be read.
     """
-    record = read_record(settings.home) if settings.url is None else find_record(settings.home)
-    url = settings.url or (record.url if record is not None else "")
-    ours = record if record is not None and same_url(record.url) == same_url(url) else None
-    login = None if settings.token is not None else credentials().find(url)
-    trust = Trust()
-    if settings.ca is not None:
-        trust = Trust(certificate=settings.ca, server_name=None if ours is None else ours.server_name)
-    elif ours is not None:
-        trust = ours.trust
-    elif login is not None:
-        trust = login.trust
-    public_url = ours.public_url if ours is not None and ours.public_url is not None else url
-    return Server(url=url, trust=trust, is_ours=ours is not None, login=login, public_url=public_url)
+    return session.server_of(choice_of(settings))
 
 
-def find_record(home: Path, file: str = SERVER_FILE) -> ServerRecord | None:
-    """Return what the server of a home says of itself; None if none has."""
-    try:
-        return read_record(home, file)
-    except Unavailable:
-        return None
-
-
-def credentials() -> Credentials:
-    """Return the file of this person's logins."""
-    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Credentials(Path(config).expanduser() / "pliant" / "credentials.json")
-
-
-def _token_of(settings: Settings, server: Server) -> str:
-    """Return the token of the stored login, else that of the home folder, which is told to no other machine.
-
-    A login that has expired is not replaced by that: a person would unawares be the administrator.
-    """
-    if server.login is not None:
-        return server.login.token
-    if not (server.is_ours or is_local(server.url)):
-        raise Unauthorized(f"nobody is logged in at {server.url}; use `pliant login --url {server.url}`")
-    try:
-        return read_token(settings.home)
-    except Unavailable as error:
-        raise Unauthorized(f"{server.url} needs to know who you are: use `pliant login` ({error})") from error
-
-
-def is_local(url: str) -> bool:
-    """Tell whether a URL leads to this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def choice_of(settings: Settings) -> Choice:
+    """Return the settings as the client takes them."""
+    return Choice(home=settings.home, url=settings.url, token=settings.token, ca=settings.ca)
 
 
 def all_jobs(client: Client, *, ended: bool) -> tuple[Job, ...]:

@@ -25,6 +25,8 @@ class EventKind(StrEnum):
     """It was stalled and goes on by itself. data: step, idle_s."""
     JOB_STATE = "job.state"
     """data: from, to."""
+    JOB_NOTIFIED = "job.notified"
+    """Who submitted it was sent a message that it is over. data: channel, delivery."""
     DECISION = "decision"
     """The scheduler changed how many tasks a job shall have. data: from, to, num_slots. The message is the reason."""
     TASK_STARTED = "task.started"

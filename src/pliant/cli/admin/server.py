@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from io import FileIO
@@ -15,6 +14,8 @@ from typing import Annotated, Final
 import typer
 
 from pliant.cli import formatting
+from pliant.cli.admin.up_options import UP_OPTIONS, arguments_of, up_arguments
+from pliant.cli.fields import Given, takes
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import print_json, print_outcome, say
 from pliant.cli.session import client_of, find_record
@@ -84,38 +85,6 @@ LabelOption = Annotated[
 IsolationOption = Annotated[
     str, typer.Option(metavar="MODE", help="required: nothing starts where a wall is missing; auto; off: no walls.")
 ]
-UidsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FIRST-LAST", help="System ids for people, one each, if root starts it; or off.", show_default=False
-    ),
-]
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATH[:rw]", help="A folder that every script may read, or write to; repeatable.", show_default=False
-    ),
-]
-DiskOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="What a job may have on this machine's disk, such as 500GiB; or off. Default: a tenth of it.",
-        show_default=False,
-    ),
-]
-LogOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="What a task may have in its stdout, and in its stderr; the middle goes. Default: 256MiB; or off.",
-        show_default=False,
-    ),
-]
-PassOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="A variable that every script gets from here; repeatable.", show_default=False),
-]
 TrustOption = Annotated[
     bool,
     typer.Option("--trust-everyone", help="Serve several people beyond this machine though walls are missing."),
@@ -125,6 +94,7 @@ HomeOption = Annotated[
 ]
 
 
+@takes(UP_OPTIONS)
 def up(  # noqa: PLR0913 (one parameter per option)
     context: typer.Context,
     home: HomeOption = None,
@@ -147,12 +117,9 @@ def up(  # noqa: PLR0913 (one parameter per option)
     lease: LeaseOption = DEFAULT_LEASE_S,
     preload: PreloadOption = None,
     isolation: IsolationOption = "auto",
-    uids: UidsOption = None,
-    allow: AllowOption = None,
-    max_disk: DiskOption = None,
-    max_log: LogOption = None,
-    pass_env: PassOption = None,
     trust_everyone: TrustOption = False,
+    *,
+    given: Given,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return once it runs; log to server.log.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -168,12 +135,10 @@ def up(  # noqa: PLR0913 (one parameter per option)
     _refuse_second(folder, standby=standby)
     argv = [sys.executable, "-P", "-m", "pliant.entry.server", "--home", str(folder), "--host", host]
     argv += ["--port", str(port), "--policy", policy.value, "--lease-s", f"{lease:g}"]
-    once = {"--slots": slots, "--max-upload-gib": max_upload_gib, "--isolation": isolation, "--uids": uids}
-    once |= {"--max-disk": max_disk, "--max-log": max_log}
-    argv += [f"{option}={value}" for option, value in once.items() if value is not None]
-    many = {"--preload": preload, "--tls-name": tls_name, "--label": label, "--allow": allow, "--pass-env": pass_env}
-    argv += [f"{option}={value}" for option, values in many.items() for value in values or ()]
-    argv += _paths({"--tls-cert": tls_cert, "--tls-key": tls_key, "--data-root": data_root})
+    options: dict[str, object] = {"--slots": slots, "--isolation": isolation, "--preload": preload}
+    options |= {"--max-upload-gib": max_upload_gib, "--tls-name": tls_name, "--label": label}
+    options |= {"--tls-cert": tls_cert, "--tls-key": tls_key, "--data-root": data_root}
+    argv += [*arguments_of(options), *up_arguments(given)]
     argv += ["--tls"] * tls + ["--standby"] * standby + ["--trust-everyone"] * trust_everyone
     if not detach:
         sys.stdout.flush()
@@ -191,10 +156,6 @@ def _refuse_second(folder: Path, *, standby: bool) -> None:
     present = find_record(folder)
     if present is not None and not standby and _answers(present):
         raise Conflict(f"a server runs for {folder} already, at {present.url}; end it with `pliant down`")
-
-
-def _paths(given: Mapping[str, Path | None]) -> list[str]:
-    return [f"{option}={path.expanduser().absolute()}" for option, path in given.items() if path is not None]
 
 
 def _say_started(record: ServerRecord, folder: Path) -> None:

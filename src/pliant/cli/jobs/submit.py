@@ -12,15 +12,17 @@ from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, options_of, takes
 from pliant.cli.follow import follow_to_end, print_end
 from pliant.cli.jobs.plan import bad_division
-from pliant.cli.options import JOB, FollowOption, JsonOption, WaitOption, leave_out_none, whole_path
+from pliant.cli.options import JOB, NOTICE, FollowOption, JsonOption, WaitOption, leave_out_none, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, say, say_notes
 from pliant.cli.session import job_id_of, open_client
 from pliant.client import Client
+from pliant.client.folders.script import find_script
 from pliant.core.errors import InvalidInput
 from pliant.core.job import JobSettings
+from pliant.core.notice import NoticeSettings
 
-_USUAL_NAMES: Final = ("train.py", "main.py")
+_SECRET_VARIABLE: Final = "PLIANT_WEBHOOK_SECRET"
 _IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 
 
@@ -33,7 +35,7 @@ ArgsArgument = Annotated[
 ]
 
 
-@takes(options_of(JobSettings, JOB, defaults=True))
+@takes({**options_of(JobSettings, JOB, defaults=True), **options_of(NoticeSettings, NOTICE, defaults=True)})
 def submit(
     context: typer.Context,
     path: PathArgument,
@@ -62,13 +64,13 @@ def submit(
     origins = {name: given.pop(name, None) for name in ("weights", "resume_from")}
     environment = environment_of(code, given.pop("environment", None), given.pop("requirements", None))
     script = _script_of(code, given.get("script"))
-    own = {"script": script, "args": args or [], "environment": environment, **_size(given)}
+    own = {"script": script, "args": args or [], "environment": environment, **_size(given), **_secret(given)}
     request = validate(JobRequest, leave_out_none(given | own))
     _warn_of_siblings(code)
     _warn_of_parts(request)
     with open_client(context) as client:
         request = _from(client, request, **origins)
-        _report(client, client.submit(code, request), follow=follow, wait=wait, as_json=as_json)
+        _report(client, client.submit(code, request).job, follow=follow, wait=wait, as_json=as_json)
 
 
 def _size(given: Given) -> dict[str, object]:
@@ -84,6 +86,12 @@ def _size(given: Given) -> dict[str, object]:
         message = f"a fixed job has {fixed} processes, no more and no fewer; leave --min and --max out"
         raise InvalidInput.at("--fixed", message)
     return {"fixed": True, "min_tasks": fixed, "max_tasks": fixed}
+
+
+def _secret(given: Given) -> dict[str, object]:
+    """Return what a webhook's document is signed with, which stands in the environment alone."""
+    secret = os.environ.get(_SECRET_VARIABLE)
+    return {"webhook_secret": secret} if secret and given.get("webhook") is not None else {}
 
 
 def _from(client: Client, request: JobRequest, weights: str | None, resume_from: str | None) -> JobRequest:
@@ -133,12 +141,7 @@ def _script_of(code: Path, given: str | None) -> str:
         raise InvalidInput.at("PATH", f"{str(code)!r} is neither a folder nor a file; check the path")
     if given is not None:
         return given
-    there = sorted(file.name for file in code.glob("*.py"))
-    usual = [name for name in _USUAL_NAMES if name in there]
-    if usual or len(there) == 1:
-        return usual[0] if usual else there[0]
-    found = f"it has {', '.join(there[:8])}" if there else "it has no Python file at its top"
-    raise _unclear(f"say which file of {str(code)!r} to run ({found})")
+    return find_script(code)
 
 
 def _unclear(message: str) -> InvalidInput:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -10,11 +9,12 @@ from pliant.cli import formatting
 from pliant.cli.options import JsonOption
 from pliant.cli.people.secret import ask, ask_new
 from pliant.cli.screen import print_json, say
-from pliant.cli.session import Server, credentials, is_local, open_client, server_of
+from pliant.cli.session import Server, credentials, open_client, server_of
 from pliant.cli.settings import settings_of
 from pliant.client import Client
 from pliant.client.http.credentials import Login
-from pliant.core.errors import InvalidInput, NotFound, Unauthorized
+from pliant.client.http.session import refuse_clear_text
+from pliant.core.errors import NotFound, Unauthorized
 
 UrlOption = Annotated[
     str | None, typer.Option("--url", metavar="URL", help="Address of the server; as before the command.")
@@ -37,11 +37,7 @@ def login(
     pliant login --url https://pool.example.org:7311 --user ann
     """
     server = _server(context, url)
-    if urlsplit(server.url).scheme != "https" and not is_local(server.url):
-        message = (
-            f"{server.url!r} does not begin with https, so that others could read your password; give one that does"
-        )
-        raise InvalidInput.at("--url", message)
+    refuse_clear_text(server.url)
     if user is None:
         user = typer.prompt("User", err=True)
     password = ask("Password")

@@ -3,17 +3,18 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
-from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, UploadPage, UploadRequest
-from pliant.client.folders.data_source import DataSource
+from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, SourceRequest, UploadPage, UploadRequest
+from pliant.client.folders.data_source import DataSource, source_of
 from pliant.client.http.connection import Params, if_match, parse
 from pliant.client.http.pages import pages
 from pliant.client.http.patience import Patience, observe
-from pliant.client.nouns.noun import NounClient
+from pliant.client.nouns.noun import NounClient, checked
 from pliant.core.dataset import Dataset, DatasetState, Upload
 from pliant.core.errors import Conflict, NoSpace, PliantError, Unavailable
 from pliant.files.digest import content_digest
@@ -56,6 +57,27 @@ class DatasetClient(NounClient[Dataset]):
     def add(self, request: DatasetRequest) -> Dataset:
         """Begin to import a data set."""
         return self._send("POST", self._root, request)
+
+    def add_files(self, path: Path | str, name: str, *, kind: str = "any", **fields: Any) -> Dataset:
+        """Upload a folder, an archive or a CSV, and begin to import it; `wait` waits for its end.
+
+        What breaks off goes on by itself, or when the same is asked for again.
+
+        Args:
+            path: what is uploaded.
+            name: of the data set.
+            kind: `images`, `csv`, or `any`: a folder as it is.
+            fields: others of `DatasetRequest`.
+
+        Raises:
+            InvalidInput: with all that is wrong with it; before anything is sent, as far as it can be seen.
+            TooLarge, NoSpace, Conflict, Unavailable: as for `upload`.
+        """
+        unsent = {"upload_id": "0" * 32}
+        request = checked(DatasetRequest, {**fields, "name": name, "kind": kind, "source": unsent})
+        sent = self.upload(source_of(Path(path).expanduser()))
+        source = SourceRequest(upload_id=sent.upload_id, sha256=sent.sha256)
+        return self.add(request.model_copy(update={"source": source}))
 
     def change(self, name: str, patch: DatasetPatch, *, revision: int | None = None) -> Dataset:
         """Change what is said of a data set, or who may use it.

@@ -1,13 +1,36 @@
 """What is alike in the routes of all nouns that have a name."""
 
-from typing import Generic, TypeVar
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from pliant.api.faults import near_name, problems_of
 from pliant.client.http.connection import Connection, if_match, parse
+from pliant.core.errors import InvalidInput, Problem
 
 View = TypeVar("View")
+R = TypeVar("R", bound=BaseModel)
+
+
+def checked(kind: type[R], fields: dict[str, Any]) -> R:
+    """Return a body of these fields.
+
+    Raises:
+        InvalidInput: with all that is wrong with them.
+    """
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as error:
+        raise InvalidInput(*(_with_near(problem, kind.model_fields) for problem in problems_of(error))) from error
+
+
+def _with_near(problem: Problem, names: Collection[str]) -> Problem:
+    """Return a problem with the field that was probably meant, if there is none of its name."""
+    near = None if problem.field.partition(".")[0] in names else near_name(problem.field, tuple(names))
+    return problem if near is None else replace(problem, message=f"{problem.message}; is {near!r} meant?")
 
 
 class NounClient(Generic[View]):

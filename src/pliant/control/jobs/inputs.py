@@ -1,4 +1,4 @@
-"""What a job may start from besides its code: environments and data sets, made and kept by others (`JobInputs`).
+"""What a job needs of others besides its code: environments, data sets, somebody who sends messages (`JobInputs`).
 
 Where a data set lies is written into what was asked for, and from there into the variables of the job's tasks.
 """
@@ -11,7 +11,8 @@ from pliant.core.access import VisibleJobs
 from pliant.core.confinement import RunAs
 from pliant.core.dataset import DataPlace, DataPlaces
 from pliant.core.errors import Problem
-from pliant.core.job import Job, JobSpec
+from pliant.core.job import Job, JobId, JobSpec
+from pliant.core.notice import Notices, NoticeSettings
 from pliant.core.preparation import Preparation, Preparations, Unpreparable
 
 CheckCode = Callable[[str], tuple[Problem, ...]]
@@ -42,12 +43,25 @@ class NoPreparations:
         return Unpreparable(why=f"the environment {job.spec.environment!r} cannot be made: this server makes none")
 
 
+class NoNotices:
+    """`Notices` of a server that sends none."""
+
+    def problems(self, wanted: NoticeSettings) -> tuple[Problem, ...]:
+        """Refuse every message."""
+        message = "this server sends no messages; leave it out"
+        return tuple(Problem(field=channel, message=message) for channel, _ in wanted.channels())
+
+    def keep(self, job_id: JobId, wanted: NoticeSettings, owner: str) -> None:
+        """Keep nothing: nothing is asked for that was not refused."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInputs:
-    """Where the environments and data sets of jobs come from."""
+    """Where the environments and data sets of jobs come from, and who keeps what is sent when they are over."""
 
     preparations: Preparations = field(default_factory=NoPreparations)
     data: DataPlaces = field(default_factory=NoData)
+    notices: Notices = field(default_factory=NoNotices)
     user_of: Callable[[str], RunAs | None] = lambda _person: None
     """Whom the processes of a person run as; None: the server's own user."""
 

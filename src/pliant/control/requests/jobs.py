@@ -23,6 +23,7 @@ from pliant.control.upkeep.results import note_of_patterns
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import InvalidInput, NotFound, Problem, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
+from pliant.core.notice import NO_NOTICES, NoticeSettings
 from pliant.files.space import disk_error
 
 
@@ -39,11 +40,18 @@ class JobRequests:
         self._inputs = inputs
 
     def submit(
-        self, spec: JobSpec, archive: Path, owner: str, visible: VisibleJobs | None = None, notes: Sequence[str] = ()
+        self,
+        spec: JobSpec,
+        archive: Path,
+        owner: str,
+        visible: VisibleJobs | None = None,
+        notes: Sequence[str] = (),
+        notices: NoticeSettings = NO_NOTICES,
     ) -> NotedJob:
         """Check a submission and queue it; `visible` is which jobs its owner sees, for what it starts from.
 
-        What its owner has to know is in the answer and becomes events: `notes`, and what is found here.
+        What its owner has to know is in the answer and becomes events: `notes`, and what is found here. `notices` is
+        what is sent when the job is over.
 
         Raises:
             InvalidInput: with everything that is wrong with it.
@@ -55,6 +63,7 @@ class JobRequests:
             spec = self._queues.admit(spec)
         except InvalidInput as error:
             refused = error.problems  # told with all else that is wrong
+        refused += self._inputs.notices.problems(notices)
         reach = Reach(
             jobs=self._settings.home / "jobs",
             sees=lambda job_id: self._queries.sees(job_id, visible),
@@ -71,10 +80,16 @@ class JobRequests:
         ):
             notes = (*notes, *self._ledger.kinds.of_spec(spec).notes(spec, code), *note_of_patterns(code))
             with self._ledger.lock:
-                return self._queue(spec, spec_for, code, owner, notes)
+                return self._queue(spec, spec_for, code, owner, notes, notices)
 
     def _queue(
-        self, spec: JobSpec, spec_for: Callable[[JobFolders], JobSpec], code: Path, owner: str, notes: Sequence[str]
+        self,
+        spec: JobSpec,
+        spec_for: Callable[[JobFolders], JobSpec],
+        code: Path,
+        owner: str,
+        notes: Sequence[str],
+        notices: NoticeSettings,
     ) -> NotedJob:
         """Give a submission that was checked its number and its folders, and queue it."""
         if self._ledger.draining:
@@ -85,6 +100,7 @@ class JobRequests:
         notes = (*notes, *self._queues.misfit(spec.queue, spec.min_tasks, spec.slots_per_task))
         folders = self._settings.folders(job_id)
         changes.submit(draft, self._ledger.kinds, job_id, spec_for(folders), owner, notes)
+        self._inputs.notices.keep(job_id, notices, owner)  # before the job: it may be over at once
         with changes.place_code(code, folders):
             self._ledger.commit(draft)
         return fill(NotedJob, self._queries.job(job_id), notes=notes)

@@ -1,6 +1,7 @@
 """What one server is made of: which room is given what. Starts the agent and the keepers of catalogs, no loop."""
 
 import os
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,12 @@ from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import open_datasets
 from pliant.entry.server.rooms.environments import base_environment, open_environments
+from pliant.entry.server.rooms.notices import open_notices
 from pliant.entry.server.rooms.people import open_people
 from pliant.entry.server.settings import ServerSettings
 from pliant.entry.server.shutdown import Shutdown
 from pliant.isolation.variables import allowed
+from pliant.notices.sender import NoticeSender
 from pliant.people.system_ids import SystemIds
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
@@ -49,11 +52,15 @@ class Composition:
     context: Context
     shutdown: Shutdown
     data: DatasetCatalog
+    notices: NoticeSender
 
     def start(self) -> None:
         """Take up what an earlier server left."""
         self.data.start()
+        self.notices.load()
         self.context.control.start()
+        self.context.control.subscribe(self.notices.wake)
+        self.notices.start()
 
 
 def compose(settings: ServerSettings, home: Home, listener: Listener, store: SqlStore, stack: ExitStack) -> Composition:
@@ -73,12 +80,16 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people, children))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name), children)
     stack.callback(data.close)
+    notices = open_notices(
+        store, clock, home.path, settings.notices, url=listener.public_url, notify=event_signal.notify
+    )
+    stack.callback(notices.sender.close)
     control = Control(
         store=store,
         cluster=cluster,
         links=links,
         clock=clock,
-        inputs=JobInputs(data=data, preparations=environments, user_of=system_ids.of),
+        inputs=JobInputs(data=data, preparations=environments, notices=notices.keeper, user_of=system_ids.of),
         settings=_control_settings(settings, home, listener, data.data_root),
     )
     environments.watch(control.wake)
@@ -97,15 +108,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         event_signal=event_signal,
         links=links,
         environments=environments,
-        upkeep=Upkeep(
-            store=store,
-            records=store.records,
-            registry=registry,
-            clock=clock,
-            settings=control.settings,
-            notify=event_signal.notify,
-            trainings=models.trainings.job_ids,
-        ),
+        upkeep=_upkeep(store, clock, control, event_signal, trainings=models.trainings.job_ids),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),
         uploads=home.uploads,
         frameworks=home.path / "frameworks",
@@ -113,7 +116,26 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         shut_down=lambda: shutdown.begin_once("a request"),
         trouble=cluster.trouble,
     )
-    return Composition(context=context, shutdown=shutdown, data=data)
+    return Composition(context=context, shutdown=shutdown, data=data, notices=notices.sender)
+
+
+def _upkeep(
+    store: SqlStore,
+    clock: SystemClock,
+    control: Control,
+    event_signal: EventSignal,
+    *,
+    trainings: Callable[[], Collection[str]],
+) -> Upkeep:
+    return Upkeep(
+        store=store,
+        records=store.records,
+        registry=store.registry,
+        clock=clock,
+        settings=control.settings,
+        notify=event_signal.notify,
+        trainings=trainings,
+    )
 
 
 def _cluster(settings: ServerSettings, home: Home, clock: SystemClock) -> LocalCluster:

@@ -20,6 +20,7 @@ from pliant.entry.server.isolation import (
     isolation_problems,
     isolation_settings,
 )
+from pliant.entry.server.notices import NoticeRules, add_notices, notice_rules
 from pliant.entry.server.tls import TlsSettings
 
 DEFAULT_PORT = 7311
@@ -75,6 +76,8 @@ class ServerSettings:
     """Serve several people beyond this machine though a wall is missing."""
     pass_env: tuple[str, ...] = ()
     """Variables of the server's environment that everybody's code gets."""
+    notices: NoticeRules = field(default_factory=NoticeRules)
+    """What is sent when jobs are over."""
 
 
 def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings:
@@ -100,6 +103,10 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         database = database_url(home, given.database, env)
     except InvalidInput as error:
         problems += error.problems
+    try:
+        notices = notice_rules(given, env)
+    except InvalidInput as error:
+        problems += error.problems
     if problems:
         raise InvalidInput(*problems)
     return ServerSettings(
@@ -118,6 +125,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         max_upload_bytes=given.max_upload_gib << 30,
         preload=tuple(given.preload),
         policy=Policy(name=PolicyName(given.policy), cooldown_s=given.cooldown_s),
+        notices=notices,
         **isolation_settings(given),
     )
 
@@ -153,6 +161,7 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--reset-admin", action="store_true", help=reset_help)
     parser.add_argument("--preload", action="append", default=[], metavar="MODULE", help=preload_help)
     add_isolation(parser)
+    add_notices(parser)
     return parser
 
 

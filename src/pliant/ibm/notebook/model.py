@@ -12,11 +12,11 @@ import torch
 from pydantic import ValidationError
 
 from pliant.api.faults import problems_of
-from pliant.api.jobs import JobRequest
+from pliant.api.jobs import JobRequest, NotedJob
 from pliant.client import Client
 from pliant.client.folders.pack import Limits
 from pliant.core.errors import InvalidInput, TooLarge
-from pliant.core.job import MIN_DEFAULT_VIRTUAL_WORKERS, Job
+from pliant.core.job import MIN_DEFAULT_VIRTUAL_WORKERS
 from pliant.ibm.modules.pyedt import model as in_tasks
 from pliant.ibm.modules.pyedt.script import parse_schedule
 from pliant.ibm.notebook.remote import fetch_model, find_client, follow
@@ -109,9 +109,9 @@ def _request(fields: Mapping[str, Any]) -> JobRequest:
         raise InvalidInput(*problems_of(error)) from error
 
 
-def _send(client: Client, code: Path, request: JobRequest) -> Job:
+def _send(client: Client, code: Path, request: JobRequest) -> NotedJob:
     try:
-        return client.submit(code, request, limits=_LIMITS)
+        return client.submit(code, request, limits=_LIMITS).job
     except TooLarge as error:
         raise TooLarge(
             f"the model, and what its functions refer to, are too much to send ({error}): read data inside "

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from pliant.api.jobs import NotedJob
 from pliant.client import Client
 from pliant.core.errors import NotFound, Unavailable
 from pliant.core.job import Job
@@ -19,7 +20,7 @@ _FINAL: Final = {JobState.COMPLETED: "FINISHED", JobState.STOPPED: "KILLED", Job
 """How IBM calls the states that a job ends in."""
 
 
-def follow(client: Client, job: Job, *, num_epochs: int) -> None:
+def follow(client: Client, job: NotedJob, *, num_epochs: int) -> None:
     """Show how far a job is until it has ended.
 
     Raises:
@@ -29,6 +30,8 @@ def follow(client: Client, job: Job, *, num_epochs: int) -> None:
     least, most = job.min_tasks, job.max_tasks
     slots = f"{most} slot{'s' * (most > 1)}" if least == most else f"{least} to {most} slots"
     print(f"{job.id} is submitted: {num_epochs} epoch{'s' * (num_epochs > 1)} on {slots} of {client.url}")
+    for note in job.notes:
+        print(f"note: {note}")
     cell = Cell(display_of_kernel())
 
     def show(now: Job) -> None:
@@ -62,7 +65,7 @@ def find_client(*, is_needed: bool) -> Client | None:
         Unauthorized: nobody is logged in there.
     """
     try:
-        return Client.from_home(Path(os.environ.get("PLIANT_HOME") or "~/.pliant").expanduser())
+        return Client.connect()
     except Unavailable:
         if is_needed or os.environ.get("PLIANT_URL"):
             raise

@@ -1,6 +1,7 @@
 """Jobs: submit, list, show, change, stop, why, series, results."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -74,8 +75,9 @@ async def submit(request: Request, context: InContext, caller: Caller, visible: 
     """
     with upload_file(context.uploads) as path:
         text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
-        spec = (await parse_body_with_code(JobRequest, text, path)).spec()
-        job = await run_in_threadpool(context.control.requests.submit, spec, path, caller.name, visible)
+        asked = await parse_body_with_code(JobRequest, text, path)
+        submit_job = partial(context.control.requests.submit, notices=asked.notices())
+        job = await run_in_threadpool(submit_job, asked.spec(), path, caller.name, visible)
         return with_etag(without_secrets(job), response)
 
 

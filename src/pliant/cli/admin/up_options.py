@@ -1,0 +1,55 @@
+"""Options of `up` that are passed on as they are: about people's code, and about messages at the end of jobs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pliant.cli.fields import Given, Table, ask, options_of
+from pliant.entry.server.notices import refuse_password
+
+_TABLE: Final[Table] = {
+    "uids": ask("System ids for people, one each, if root starts it; or off.", metavar="FIRST-LAST", type=str),
+    "allow": ask("A folder that every script may read, or write to; repeatable.", metavar="PATH[:rw]", type=list[str]),
+    "max_disk": ask(
+        "What a job may have on this machine's disk, such as 500GiB; or off. Default: a tenth of it.",
+        metavar="SIZE",
+        type=str,
+    ),
+    "max_log": ask(
+        "What a task may have in its stdout, and in its stderr; the middle goes. Default: 256MiB; or off.",
+        metavar="SIZE",
+        type=str,
+    ),
+    "pass_env": ask("A variable that every script gets from here; repeatable.", metavar="NAME", type=list[str]),
+    "allow_webhook": ask(
+        "Webhooks may lead there; a host or a network; repeatable.", metavar="HOST[:PORT]", type=list[str]
+    ),
+    "smtp": ask(
+        "Send e-mail by it; its password: PLIANT_SMTP_PASSWORD.", metavar="smtp[s]://[USER@]HOST[:PORT]", type=str
+    ),
+    "smtp_password_file": ask("Holds the password of --smtp; mode 600.", metavar="FILE", type=Path),
+    "mail_from": ask("The address that e-mail comes from.", metavar="ADDRESS", type=str),
+    "mail_domain": ask("Send e-mail to addresses there only; repeatable.", metavar="DOMAIN", type=list[str]),
+}
+UP_OPTIONS: Final = options_of(object, _TABLE)
+
+
+def up_arguments(given: Given) -> list[str]:
+    """Return the arguments of the server for what was given.
+
+    Raises:
+        InvalidInput: a password would stand on its command line.
+    """
+    if "smtp" in given:
+        refuse_password(given["smtp"])
+    return arguments_of({f"--{name.replace('_', '-')}": value for name, value in given.items()})
+
+
+def arguments_of(options: Mapping[str, object]) -> list[str]:
+    """Return options as the server's process reads them; None is not given, a list is given piece by piece."""
+    arguments = []
+    for name, value in options.items():
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        whole = [one.expanduser().absolute() if isinstance(one, Path) else one for one in values]
+        arguments += [f"{name}={one}" for one in whole]
+    return arguments

@@ -1,0 +1,62 @@
+"""Prints the table of the client's methods, in Markdown, from their signatures and docstrings.
+
+`python -m pliant.client.methods` prints what `docs/client.md` holds between its marks. A test says when it is stale.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from pliant.client.api import Client
+from pliant.client.nouns.datasets import DatasetClient
+from pliant.client.nouns.environments import EnvironmentClient
+from pliant.client.nouns.jobs import JobHandle
+from pliant.client.nouns.models import ModelClient, TemplateClient
+from pliant.client.nouns.people import PeopleClient
+from pliant.client.nouns.queues import GroupClient, QueueClient
+
+_STARS: Final[dict[object, str]] = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}
+PARTS: Final[dict[str, type]] = {
+    "job": JobHandle,
+    "client": Client,
+    "client.datasets": DatasetClient,
+    "client.environments": EnvironmentClient,
+    "client.templates": TemplateClient,
+    "client.models": ModelClient,
+    "client.queues": QueueClient,
+    "client.groups": GroupClient,
+    "client.people": PeopleClient,
+}
+
+
+def rows() -> Iterator[str]:
+    """Yield a row for every public method."""
+    yield "| method | |"
+    yield "|---|---|"
+    for part, kind in PARTS.items():
+        for name, member in inspect.getmembers(kind):
+            if not name.startswith("_") and (callable(member) or isinstance(member, property)):
+                yield f"| `{part}.{name}{_arguments(member)}` | {_sentence(member)} |"
+
+
+def _arguments(member: object) -> str:
+    if isinstance(member, property) or not callable(member):
+        return ""
+    shown = []
+    for parameter in inspect.signature(member).parameters.values():
+        if parameter.name == "self":
+            continue
+        stars = _STARS.get(parameter.kind, "")
+        keyword = parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty
+        shown.append(f"{stars}{parameter.name}{'=' if keyword and not stars else ''}")
+    return f"({', '.join(shown)})"
+
+
+def _sentence(member: object) -> str:
+    first = (inspect.getdoc(member) or "").partition("\n\n")[0]
+    return " ".join(first.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(rows()) + "\n")
