@@ -140,7 +140,7 @@ class NoticeSender:
                     task = asyncio.create_task(self._attend(self._waiting[name], ways))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
-            except PliantError:
+            except Exception:  # the top of the loop: the next look may find a store that answers
                 log.exception("messages of jobs that are over could not be looked for; it is tried again")
                 await asyncio.sleep(_LOOK_S)
             try:

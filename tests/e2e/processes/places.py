@@ -41,6 +41,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
         "cluster/zygote/zygote.py _fork": ("elastic", "fixed"),
+        "client/methods.py": ("alone",),
         "entry/server/lead.py _run": ("server",),
         "ibm/rest/translate/generator.py command": ("plugin",),
         "isolation/launcher.py main": _CHILDREN,
