@@ -1,6 +1,5 @@
 """The client: one method per route of the REST API, nouns in and nouns out, errors as `pliant.core.errors`."""
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -29,28 +28,26 @@ from pliant.api.jobs import (
 )
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
-from pliant.client.folders.pack import pack
 from pliant.client.folders.result import fetch_result
 from pliant.client.http.connection import Connection, Params, parse
 from pliant.client.http.home import read_record, read_token
 from pliant.client.http.patience import observe
 from pliant.client.http.stream import stream_events
+from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.backup import fetch_backup
 from pliant.client.nouns.datasets import DatasetClient
-from pliant.client.nouns.environments import EnvironmentClient, beside
+from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
 from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
-from pliant.core.errors import InvalidInput, Problem, Unavailable
+from pliant.client.nouns.submission import UPLOAD_TIMEOUT_S, send_code
+from pliant.core.errors import Unavailable
 from pliant.core.event import Event
 from pliant.core.job import Job, Metric
 from pliant.core.lifecycle import JobState
 from pliant.core.upkeep import Sweep
-
-_UPLOAD_TIMEOUT_S: Final = 300.0
-"""The server unpacks and checks the code before it answers."""
 
 _MAX_EVENTS: Final = 10_000
 
@@ -97,6 +94,7 @@ class Client:
             InvalidInput: the URL, the token or the certificate cannot be one.
         """
         self._connection = Connection(url, token, timeout_s, transport, trust)
+        self.arrays = ArrayClient(self._connection)
         self.datasets = DatasetClient(self._connection)
         self.people = PeopleClient(self._connection)
         self.environments = EnvironmentClient(self._connection)
@@ -137,19 +135,7 @@ class Client:
 
         Its `notes` say what its owner should know of it.
         """
-        with tempfile.TemporaryFile() as archive:
-            names = pack(code, archive, also=beside(code, request.environment))
-            if request.script not in names:
-                raise InvalidInput(_no_script(request.script, code, names))
-            archive.seek(0)
-            response = self._connection.call(
-                "POST",
-                "/jobs",
-                data={"job": request.model_dump_json(exclude_defaults=True)},
-                files={"code": ("code.tar.gz", archive, "application/gzip")},
-                timeout_s=max(_UPLOAD_TIMEOUT_S, self._connection.timeout_s),
-            )
-        return parse(_NOTED_JOB, response)
+        return parse(_NOTED_JOB, send_code(self._connection, "/jobs", code, request))
 
     def jobs(self, *, states: Sequence[JobState] = (), before: str | None = None, limit: int = 100) -> JobPage:
         """Return jobs, newest first."""
@@ -161,7 +147,7 @@ class Client:
         return self._connection.get(_JOB_DETAIL, _path(job_id))
 
     def change(self, job_id: str, patch: JobPatch) -> NotedJob:
-        """Change the priority, minimum, maximum or queue of a job that waits or runs."""
+        """Change the priority, minimum, maximum or queue of a job that waits or runs, or what it waits for."""
         return parse(_NOTED_JOB, self._connection.send("PATCH", _path(job_id), patch))
 
     def stop(self, job_id: str, *, now: bool = False) -> Job:
@@ -263,7 +249,7 @@ class Client:
             "POST",
             "/cleanup",
             params={"dry_run": dry_run},
-            timeout_s=max(_UPLOAD_TIMEOUT_S, self._connection.timeout_s),
+            timeout_s=max(UPLOAD_TIMEOUT_S, self._connection.timeout_s),
         )
         return parse(_SWEEP, response)
 
@@ -362,9 +348,3 @@ class Client:
 
 def _path(job_id: str) -> str:
     return f"/jobs/{quote(job_id, safe='')}"
-
-
-def _no_script(script: str, code: Path, names: Sequence[str]) -> Problem:
-    there = [name for name in names if name.endswith(".py")][:8]
-    hint = f"there are {', '.join(there)}" if there else "there is no Python file in it"
-    return Problem(field="script", message=f"{script!r} is not among the files of {str(code)!r}; {hint}")

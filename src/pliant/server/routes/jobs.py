@@ -104,13 +104,14 @@ def change(
     job: OwnJob,
     patch: JobPatch,
     response: Response,
+    visible: Seen,
     if_match: IfMatch = None,
 ) -> NotedJob:
-    """Change priority, minimum, maximum or queue; the scheduler decides anew at once.
+    """Change priority, minimum, maximum, queue, or what it waits for; the scheduler decides anew at once.
 
     `notes` say so if the job cannot run with that on what is here now.
     """
-    return with_etag(control.requests.change(job.id, patch, revision_of(if_match)), response)
+    return with_etag(control.requests.change(job.id, patch, revision_of(if_match), visible), response)
 
 
 @routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)
