@@ -7,7 +7,8 @@ from typing import Self
 from pydantic import model_validator
 
 from pliant.api.jobs import JobRequest
-from pliant.core.array import ArraySettings, problems_of_array
+from pliant.api.request import refuse
+from pliant.core.array import ArraySettings, faults_of
 from pliant.core.job import Job, JobSpec
 from pliant.core.lifecycle import JobState
 
@@ -21,9 +22,7 @@ class ArrayRequest(JobRequest, ArraySettings):
 
     @model_validator(mode="after")
     def _combines(self) -> Self:
-        if problems := list(problems_of_array(self.array)):
-            raise ValueError("; ".join(f"{problem.field}: {problem.message}" for problem in problems))
-        return self
+        return refuse(self, faults_of(self.array))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ Example: lr 0.1 and 0.01, batch 32 and 64 make 4 jobs. The last value changes fa
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -62,26 +63,21 @@ class JobArray:
     """So many of them run at once at most."""
 
 
-def problems_of_array(array: Mapping[str, Sequence[object]]) -> Iterator[Problem]:
-    """Yield what is wrong with the values of an array as a whole."""
+def faults_of(array: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    """Yield what is wrong with the values of an array as a whole, in sentences."""
     variables: dict[str, str] = {}
     for name, values in array.items():
-        texts = [text_of(value) for value in values]
-        twice = sorted({text for text in texts if texts.count(text) > 1}) if len(texts) <= MAX_ARRAY_JOBS else []
+        texts = Counter(map(text_of, values))
         if not values:
-            yield Problem(field=f"array.{name}", message="it has no value; give one or more")
-        if twice:
-            yield Problem(field=f"array.{name}", message=f"{twice[0]!r} stands in it twice; give every value once")
+            yield f"{name!r} has no value; give one or more"
+        if twice := [text for text, number in texts.items() if number > 1]:
+            yield f"{name!r} has the value {twice[0]!r:.100} twice; give every value once"
         if (other := variables.setdefault(variable_of(name), name)) != name:
-            message = f"its variable {variable_of(name)} would be that of {other!r}, too; call one of them otherwise"
-            yield Problem(field=f"array.{name}", message=message)
+            yield f"{other!r} and {name!r} would have the same variable {variable_of(name)}; call one of them otherwise"
     num_jobs = math.prod(len(values) for values in array.values())
     if num_jobs > MAX_ARRAY_JOBS:
         sizes = " × ".join(f"{len(values):,}" for values in array.values())
-        message = (
-            f"{sizes} combinations are {num_jobs:,} jobs; an array has {MAX_ARRAY_JOBS:,} at most: give fewer values"
-        )
-        yield Problem(field="array", message=message)
+        yield f"{sizes} combinations are {num_jobs:,} jobs; an array has {MAX_ARRAY_JOBS:,} at most: give fewer values"
 
 
 def combinations(array: Mapping[str, Sequence[object]]) -> tuple[Mapping[str, str], ...]:
@@ -90,8 +86,8 @@ def combinations(array: Mapping[str, Sequence[object]]) -> tuple[Mapping[str, st
     Raises:
         InvalidInput: with everything that is wrong with them.
     """
-    if problems := tuple(problems_of_array(array)):
-        raise InvalidInput(*problems)
+    if faults := tuple(faults_of(array)):
+        raise InvalidInput(*(Problem(field="array", message=fault) for fault in faults))
     texts = (tuple(map(text_of, values)) for values in array.values())
     return tuple(dict(zip(array, chosen, strict=True)) for chosen in itertools.product(*texts))
 

@@ -47,10 +47,10 @@ def values_of(given: Sequence[str]) -> dict[str, list[str]]:
     return values
 
 
-def names_of(client: Client, given: Mapping[str, Sequence[str] | None]) -> dict[str, list[str]]:
+def names_of(client: Client, given: Mapping[str, Sequence[str] | None]) -> dict[str, tuple[str, ...]]:
     """Return what a job is to run after, by field: jobs by id, number or unique name, and arrays by id."""
     return {
-        field: [text if is_array(text) else job_id_of(client, text) for text in texts]
+        field: tuple(text if is_array(text) else job_id_of(client, text) for text in texts)
         for field, texts in given.items()
         if texts is not None
     }

@@ -118,7 +118,8 @@ def _print_table(titles: Sequence[str], rows: Iterable[list[str]]) -> None:
     if not titles:
         say("nothing is reported yet")
         return
-    show(table(tuple(TableColumn(title=title.upper(), right=True) for title in ("step", *titles)), rows))
+    columns = (TableColumn(title=title if "=" in title else title.upper(), right=True) for title in ("step", *titles))
+    show(table(tuple(columns), rows))
 
 
 def _titles(client: Client, columns: Sequence[Column]) -> list[str]:

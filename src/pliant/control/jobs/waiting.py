@@ -51,8 +51,13 @@ def unmet(name: str, over: Job, waiter: JobId) -> str:
         over: the job that did not complete.
         waiter: who waited.
     """
-    which, whose = ("it", "") if name == over.id else (name, f" of {name}")
-    return f"{over.id}{whose} {_ENDS[over.state]}, and {waiter} was to run after {which} had completed"
+    which = "it" if name == over.id else name
+    return f"{how_it_ended(name, over)}, and {waiter} was to run after {which} had completed"
+
+
+def how_it_ended(name: str, over: Job) -> str:
+    """Return what became of a job that others know as `name`: `job-7 failed`, or `job-7 of array-1 failed`."""
+    return f"{over.id}{'' if name == over.id else f' of {name}'} {_ENDS[over.state]}"
 
 
 def names_of(job: Job) -> tuple[str, ...]:

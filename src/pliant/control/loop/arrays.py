@@ -22,7 +22,7 @@ def held_back(jobs: Iterable[LiveJob]) -> Mapping[JobId, str]:
         if array is not None and array.max_running is not None:
             by_array.setdefault(array.id, (array, []))[1].append(live)
     return {
-        live.id: f"waits: {array.max_running} of {array.id} at once, its limit (array_max), have begun and not ended"
+        live.id: f"waits: no more than {_jobs(array.max_running or 0)} of {array.id} may run at once (array_max)"
         for array, members in by_array.values()
         for live in _beyond(members, array.max_running or 0)
     }
@@ -32,6 +32,10 @@ def _beyond(members: Iterable[LiveJob], limit: int) -> list[LiveJob]:
     begun = {live.id for live in members if live.running or (live.competes and live.job.started_at is not None)}
     new = [live for live in members if live.id not in begun and live.competes and not live.waits]
     return sorted(new, key=_index)[max(0, limit - len(begun)) :]
+
+
+def _jobs(number: int) -> str:
+    return f"{number} job{'s' * (number != 1)}"
 
 
 def _index(live: LiveJob) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pliant.control.jobs.live import LiveJob
-from pliant.control.jobs.waiting import AWAITED, Awaited, names_of, unmet
+from pliant.control.jobs.waiting import AWAITED, Awaited, how_it_ended, names_of
 from pliant.control.requests.queries import Queries
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import InvalidInput, NotFound, Problem
@@ -54,8 +54,8 @@ class Predecessors:
         while ways:
             name, way = ways.pop()
             if name in own:
-                chain = " waits for ".join((waiter.id, *way))
-                raise InvalidInput.at("after", f"{chain}: they would wait for each other, and none would ever start")
+                chain = ", which waits for ".join(way)
+                raise InvalidInput.at("after", f"{waiter.id} would wait for {chain}: it would never start")
             if name not in seen:
                 seen.add(name)
                 ways += [
@@ -74,8 +74,10 @@ class Predecessors:
             return
         wrong = [job for job in found if job.ended and job.state is not JobState.COMPLETED]
         if wrong and field.startswith("after."):
-            said = unmet(name, wrong[0], JobId("this one"))
-            message = f"{said}, so it would never start; leave it out, or give it in after_any, which takes any end"
+            said = f"{how_it_ended(name, wrong[0])}; a job that is to run after {'it' if name == wrong[0].id else name}"
+            message = (
+                f"{said} has completed would never start: leave it out, or give it in after_any, which takes any end"
+            )
             yield Problem(field=field, message=message)
 
     def _find(self, name: str, visible: VisibleJobs | None) -> Sequence[Job]:
