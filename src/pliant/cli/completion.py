@@ -27,6 +27,7 @@ def _jobs_and_arrays(client: Any) -> Iterable[tuple[str, str]]:
 Complete = Callable[[typer.Context, str], list[tuple[str, str]]]
 _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = MappingProxyType(
     {
+        "array": lambda client: (one for one in _jobs_and_arrays(client) if one[0].startswith("array-")),
         "data set": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.datasets.list()),
         "environment": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.environments.list()),
         "group": lambda client: ((one.group.name, f"{one.num_slots} slots") for one in client.groups.list()),

@@ -55,7 +55,13 @@ def ps(
     context: typer.Context,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Ended jobs too.")] = False,
     array: Annotated[
-        str | None, typer.Option(metavar="ARRAY", help="Only jobs of this array (array-1).", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="ARRAY",
+            help="Only jobs of this array (array-1).",
+            autocompletion=complete("array"),
+            show_default=False,
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
