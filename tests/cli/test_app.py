@@ -15,7 +15,7 @@ import pytest
 from tests.cli.conftest import Done, Run
 from tests.client.wires import answering
 from tests.contracts.store import a_job, an_event
-from tests.server.conftest import wait_for
+from tests.server.conftest import packed, wait_for
 from tests.server.played import PROGRESS, Played, set_scene
 from typer.testing import CliRunner
 
@@ -480,6 +480,17 @@ def test_jobs_are_completed_by_the_shell(shown: Played, monkeypatch: pytest.Monk
     assert offered("pliant why job-", monkeypatch) == ["job-2", "job-1"]
     monkeypatch.setenv("PLIANT_TOKEN", "wrong")
     assert offered("pliant why job-", monkeypatch) == []
+
+
+def test_arrays_are_completed_where_they_may_be_named(pool: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"job": (None, b'{"script": "train.py", "array": {"lr": [1, 2]}}'), "code": ("c", packed({"train.py": ""}))}
+    assert pool.http.post("/arrays", files=files).is_success
+    monkeypatch.setenv("PLIANT_URL", pool.url)
+    monkeypatch.setenv("PLIANT_TOKEN", pool.token)
+    for words in ("stop", "show", "metrics", "submit --after", "submit --after-any", "set 1 --after"):
+        assert offered(f"pliant {words} ", monkeypatch) == ["array-1", "job-2", "job-1"], words
+    assert offered("pliant ps --array a", monkeypatch) == ["array-1"]
+    assert offered("pliant logs ", monkeypatch) == ["job-2", "job-1"]
 
 
 def test_what_else_has_a_name_is_completed_where_it_is_asked_for(

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pliant.core.access import VisibleJobs
+from pliant.core.array import JobArray
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
@@ -35,7 +36,15 @@ def a_spec(name: str = "digits") -> JobSpec:
         mode="fast",
         max_restarts=2,
         audit=True,
+        after=("job-7", "array-2"),
+        after_any=("job-8",),
+        array=an_array(),
     )
+
+
+def an_array(array_id: str = "array-1", index: int = 0) -> JobArray:
+    """Return which job of an array a job is."""
+    return JobArray(id=array_id, name="digits", index=index, num_jobs=4, values={"lr": "0.1"}, max_running=2)
 
 
 def a_job(job_id: str = "job-1", *, state: JobState = JobState.RUNNING, at: float = 100.0) -> Job:
@@ -76,6 +85,18 @@ def messages(events: Iterable[Event]) -> list[str]:
 
 class StoreContract:
     """What a caller may rely on of jobs and of what happens to them."""
+
+    def test_the_jobs_of_an_array_come_in_their_order(self, store: Store) -> None:
+        members = [replace(a_job(f"job-{n}"), spec=replace(a_spec(), array=an_array("array-3", n))) for n in range(12)]
+        alone = replace(a_job("job-77"), spec=replace(a_spec(), array=None), after=("array-3",), after_any=())
+        store.write(Writes(jobs=(a_job("job-99"), *members, alone)))
+        store.write(Writes(jobs=(replace(members[0], state=JobState.COMPLETED),)))
+        assert [job.id for job in store.array_jobs("array-3")] == [f"job-{n}" for n in range(12)]
+        assert store.array_jobs("array-4") == ()
+        assert store.job(alone.id) == alone
+
+    def test_numbers_can_be_had_in_a_row(self, store: Store) -> None:
+        assert [store.next_id("job"), store.next_id("job", 5), store.next_id("job")] == [1, 2, 7]
 
     def test_a_new_store_is_empty(self, store: Store) -> None:
         assert store.job(JobId("job-1")) is None

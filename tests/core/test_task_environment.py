@@ -13,6 +13,7 @@ from pliant.core.task_environment import (
     ElasticTask,
     FixedTask,
     LoneTask,
+    TaskArray,
     TaskData,
     TaskEnvironment,
     TaskFolders,
@@ -46,8 +47,9 @@ def environment(**more: Any) -> TaskEnvironment:
     [
         environment(elastic=ELASTIC, folders=TaskFolders(result="/r", log="/r/log"), weights="/w.pt"),
         environment(fixed=FIXED, is_elastic="false", data=TaskData(folder="/d", dataset="d", validation="/d/v")),
+        environment(array=TaskArray(id="array-1", index="0")),
     ],
-    ids=["elastic", "fixed"],
+    ids=["elastic", "fixed", "array"],
 )
 def test_a_task_reads_what_was_written(told: TaskEnvironment) -> None:
     assert TaskEnvironment.from_env(told.to_env()) == told

@@ -24,6 +24,7 @@ from pliant.api.trust import Trust
 TAKEOVER_S = 10.0
 HANG_S = 30.0
 DEPOSED = 3
+WAYS = ("--after", "--after-any")
 
 
 class Standby(Pool):
@@ -150,11 +151,19 @@ def test_a_second_server_on_a_folder_takes_over_when_the_first_is_killed(tmp_pat
     try:
         first.up()
         job_id, pids = begin_training(first, pace)
+        waiting = [first.submit(HERE / "paced.py", how, job_id, args=("--pace", str(pace))) for how in WAYS]
         second.up()
         assert httpx.get(f"{second.url()}/v1/jobs", timeout=HANG_S).status_code == 503
         first.signal(signal.SIGKILL)
         until_leading(second, job_id, pids)
         assert_no_gap(second, job_id)
+        with second.client() as client:
+            whys = [client.job(one).job.why for one in waiting]
+            assert whys == [f"waits for {job_id} to complete", f"waits for {job_id} to end"]
+            second.cli("stop", "--now", job_id)
+            never = client.wait(waiting[0], timeout_s=HANG_S)
+            assert never.reason == f"{job_id} was stopped, and {never.id} was to run after it had completed"
+            second.until(lambda: client.job(waiting[1]).job.started_at, "what waited for any end has started", HANG_S)
         third.up()
         assert third.signal(signal.SIGTERM) == 0
         assert not (first.home / "standby.json").exists()

@@ -1,5 +1,6 @@
 """Folders published whole, made read-only and removed; room on the disk; checksums."""
 
+import errno
 import hashlib
 import os
 import resource
@@ -130,3 +131,51 @@ def test_checksums(tmp_path: Path) -> None:
     assert read_content_digest(content_digest(digest.digest())) == digest.digest()
     assert read_content_digest(f"md5=:abc:, {content_digest(digest.digest())}") == digest.digest()
     assert read_content_digest("md5=:abc:") is None
+
+
+def test_a_folder_is_copied_with_modes_and_times(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "a/b").mkdir(parents=True)
+    (source / "empty").mkdir()
+    (source / "a/b/run").write_bytes(os.urandom(200_000))
+    (source / "a/b/run").chmod(0o755)
+    (source / "none").touch()
+    os.utime(source / "a/b/run", ns=(1, 123_456_789))
+
+    folders.copy_folder(source, tmp_path / "copy")
+
+    copy = tmp_path / "copy"
+    assert sorted(path.relative_to(copy) for path in copy.rglob("*")) == sorted(
+        path.relative_to(source) for path in source.rglob("*")
+    )
+    assert (copy / "a/b/run").read_bytes() == (source / "a/b/run").read_bytes()
+    facts = (copy / "a/b/run").stat()
+    assert (facts.st_mode & 0o777, facts.st_mtime_ns) == (0o755, 123_456_789)
+    assert facts.st_ino != (source / "a/b/run").stat().st_ino
+
+
+def test_a_folder_is_copied_where_the_file_system_does_not_copy_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "no")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/file").write_bytes(b"content" * 100_000)
+
+    folders.copy_folder(tmp_path / "source", tmp_path / "copy")
+
+    assert (tmp_path / "copy/file").read_bytes() == b"content" * 100_000
+
+
+def test_a_full_disk_ends_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/file").write_bytes(b"content")
+
+    with pytest.raises(OSError, match="no"):
+        folders.copy_folder(tmp_path / "source", tmp_path / "copy")

@@ -183,3 +183,41 @@ def test_any_day_ends_with_all_work_done(
     for job, arrival in zip(outcome.jobs, trace.jobs, strict=True):
         assert job.slot_s >= arrival.slot_hours * 3600 - STEP_SLOT_S
     assert_conserved(outcome)
+
+
+def test_a_job_of_a_trace_starts_when_what_it_runs_after_has_completed(tmp_path: Path) -> None:
+    trace = Trace(
+        slots=8,
+        jobs=(
+            Arrival(name="prepare", at_s=0, slot_hours=1, max_tasks=1),
+            Arrival(name="train", at_s=10, slot_hours=8, max_tasks=8, priority=10_000, after=("prepare",)),
+            Arrival(name="report", at_s=10, slot_hours=1, max_tasks=1, after=("train",), after_any=("prepare",)),
+            Arrival(name="other", at_s=20, slot_hours=4, max_tasks=8),
+        ),
+    )
+    for policy in PolicyName:
+        home = tmp_path / policy.value
+        home.mkdir()
+        prepare, train, report, other = simulate(on_pool(trace, None, None), policy, home).jobs
+
+        assert {job.state for job in (prepare, train, report, other)} == {JobState.COMPLETED}
+        assert train.started_at is not None
+        assert report.started_at is not None
+        assert prepare.ended_at is not None
+        assert train.ended_at is not None
+        assert train.started_at >= prepare.ended_at
+        assert report.started_at >= train.ended_at
+        assert other.slots_at(60.0) == 7, "what waits for others claims nothing"
+
+
+def test_a_job_of_a_trace_runs_only_after_what_has_arrived() -> None:
+    trace = Trace(
+        jobs=(
+            Arrival(name="a", at_s=5, slot_hours=1, after=("b",)),
+            Arrival(name="b", at_s=6, slot_hours=1, after_any=("nobody",)),
+        )
+    )
+    with pytest.raises(InvalidInput) as refused:
+        on_pool(trace, None, None)
+    assert [problem.field for problem in refused.value.problems] == ["jobs.0.after", "jobs.1.after_any"]
+    assert refused.value.problems[0].message == "no job 'b' arrives before 'a'; name one that does"

@@ -27,6 +27,8 @@ FITTING: dict[str, Any] = {
     "jobs.spec": SPEC,
     "jobs.progress": None,
     "jobs.claim": None,
+    "jobs.after": ["job-7"],
+    "jobs.after_any": [],
     "tasks.state": "lost",
     "tasks.slots": [0, 3],
     "generations.state": "abandoned",

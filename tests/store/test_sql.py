@@ -130,6 +130,7 @@ def test_a_database_of_before_keeps_its_jobs_and_gets_the_new_columns(url: str, 
     _execute(tmp_path / "pliant.db", "INSERT INTO counters VALUES ('ordinal/jobs', 2)")
     store = SqlStore(url)
     newest, oldest = store.jobs()
+    assert (oldest.after, oldest.spec.after_any, oldest.spec.array) == ((), (), None)
     assert (newest.id, oldest.id, oldest.num_redone_steps, oldest.revision) == ("job-2", "job-1", 1, 7)
     assert oldest.spec == JobSpec(name="old", script="train.py", args=("--lr", "1"), virtual_workers=8)
     assert (oldest.claim, oldest.claim_step, oldest.claim_reason, oldest.digest) == (None, 0, "", "")
@@ -168,6 +169,7 @@ def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None
         queries.jobs((), None, 100),
         queries.jobs((), JobId("job-1"), 100),
         queries.jobs((JobState.RUNNING,), None, 100),
+        queries.array_jobs("array-1"),
         queries.tasks(JobId("job-1"), False),
         queries.tasks(None, True),
         queries.generations(JobId("job-1")),

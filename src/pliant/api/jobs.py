@@ -16,6 +16,7 @@ from pliant.core.event import Event, Usage
 from pliant.core.input import values_of
 from pliant.core.job import (
     DEFAULT_MAX_RESTARTS,
+    Awaited,
     Generation,
     Job,
     JobSettings,
@@ -111,6 +112,10 @@ class JobPatch(Patch):
     max_tasks: NumTasks | None = None
     queue: QueueName | None = None
     """Move the job to this queue; it leaves slots that the queue does not have at a step boundary."""
+    after: Awaited | None = None
+    """Let a job that has not started wait for these to complete, instead of what it waits for; none: it starts."""
+    after_any: Awaited | None = None
+    """The same for what it waits for to end."""
 
 
 class ShareRequest(Request):

@@ -16,15 +16,25 @@ from pliant.core.errors import PliantError
 _TIMEOUT_S: Final = 1.0
 _NUM_JOBS: Final = 200
 
+
+def _jobs_and_arrays(client: Any) -> Iterable[tuple[str, str]]:
+    jobs = client.jobs(limit=_NUM_JOBS).jobs
+    arrays = {job.spec.array.id: job.spec.array for job in jobs if job.spec.array is not None}
+    yield from ((array.id, f"{array.name} ({array.num_jobs} jobs)") for array in arrays.values())
+    yield from ((job.id, f"{job.spec.name} ({job.state.value})") for job in jobs)
+
+
 Complete = Callable[[typer.Context, str], list[tuple[str, str]]]
 _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = MappingProxyType(
     {
+        "array": lambda client: (one for one in _jobs_and_arrays(client) if one[0].startswith("array-")),
         "data set": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.datasets.list()),
         "environment": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.environments.list()),
         "group": lambda client: ((one.group.name, f"{one.num_slots} slots") for one in client.groups.list()),
         "job": lambda client: (
             (one.id, f"{one.spec.name} ({one.state.value})") for one in client.jobs(limit=_NUM_JOBS).jobs
         ),
+        "job or array": lambda client: _jobs_and_arrays(client),
         "model": lambda client: ((one.name, one.settings.description) for one in client.models.list().models),
         "queue": lambda client: ((one.queue.name, one.queue.policy.value) for one in client.queues.list()),
         "template": lambda client: ((one.name, one.description) for one in client.templates.list().templates),
@@ -34,6 +44,8 @@ _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = Mappin
 """What a client is asked for the names of a kind, each with what it is."""
 _KIND_OF: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "after": "job or array",
+        "after_any": "job or array",
         "dataset": "data set",
         "default_environment": "environment",
         "environment": "environment",

@@ -19,10 +19,37 @@ JobArgument = Annotated[
         metavar="JOB", help="Id (job-3), number (3) or unique name.", autocompletion=complete("job"), show_default=False
     ),
 ]
+JobOrArrayArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB|ARRAY",
+        help="Id (job-3, array-1), number (3) or unique name.",
+        autocompletion=complete("job or array"),
+        show_default=False,
+    ),
+]
 OptionalJobArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="[JOB]", help="Only this job: id, number or name.", autocompletion=complete("job"), show_default=False
+    ),
+]
+AfterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="JOB|ARRAY",
+        help="Start when this has completed; repeatable.",
+        autocompletion=complete("job or array"),
+        show_default=False,
+    ),
+]
+AfterAnyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="JOB|ARRAY",
+        help="Start when this has ended, however; repeatable.",
+        autocompletion=complete("job or array"),
+        show_default=False,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -79,6 +106,8 @@ JOB: Final[Table] = {
     "min_tasks": ask("Start with, and pause below, this many tasks.", "--min"),
     "priority": ask("1 to 10000; twice the priority gets twice the slots."),
     "queue": ask("Where it waits; `pliant queues` lists them.", metavar="NAME"),
+    "after": ask("Start when this has completed; repeatable.", metavar="JOB|ARRAY", type=list[str]),
+    "after_any": ask("Start when this has ended, however; repeatable.", metavar="JOB|ARRAY", type=list[str]),
     "slots_per_task": ask("GPUs (or CPU slots) that every task holds."),
     "virtual_workers": ask("Parts of the batch; default: 8, or --max."),
     "python": ask("Another Python interpreter, with Pliant installed.", read=whole_path),

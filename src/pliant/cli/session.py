@@ -31,6 +31,7 @@ __all__ = [
 UNFINISHED: Final = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
 
 _ID: Final = re.compile(r"(job-)?(\d+)")
+_ARRAY: Final = re.compile(r"array-\d+")
 _PAGE: Final = 1000
 
 
@@ -76,6 +77,11 @@ def all_jobs(client: Client, *, ended: bool) -> tuple[Job, ...]:
     return tuple(job for page in asked for job in page.jobs)
 
 
+def is_array(text: str) -> bool:
+    """Tell whether a text names an array."""
+    return _ARRAY.fullmatch(text) is not None
+
+
 def job_id_of(client: Client, text: str) -> str:
     """Return the id of the job that a person names by id (`job-3`), number (`3`) or unique name.
 
@@ -83,8 +89,10 @@ def job_id_of(client: Client, text: str) -> str:
 
     Raises:
         NotFound: no job has that name.
-        Conflict: several have.
+        Conflict: several have, or it is an array.
     """
+    if is_array(text):
+        raise Conflict(f"{text} is an array; name one of its jobs here, `pliant show {text}` lists them")
     if match := _ID.fullmatch(text):
         return f"job-{int(match[2])}"
     every = all_jobs(client, ended=True)

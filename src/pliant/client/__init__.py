@@ -6,6 +6,7 @@
 ...     print(job.wait().state)
 """
 
+from pliant.api.arrays import ArrayRequest, ArrayView
 from pliant.api.datasets import DatasetPatch, DatasetRequest
 from pliant.api.environments import EnvironmentRequest
 from pliant.api.jobs import JobDetail, JobPatch, JobRequest, NotedJob, Why
@@ -40,6 +41,8 @@ from pliant.core.job import Generation, Job, JobSpec, Metric, Progress, Task
 from pliant.core.lifecycle import JobState
 
 __all__ = [
+    "ArrayRequest",
+    "ArrayView",
     "Client",
     "Conflict",
     "Dataset",

@@ -14,6 +14,7 @@ from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.home import read_record, read_token
 from pliant.client.http.session import choose, refuse_clear_text, server_of, token_of
+from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.backup import fetch_backup
 from pliant.client.nouns.datasets import DatasetClient
 from pliant.client.nouns.environments import EnvironmentClient
@@ -60,6 +61,7 @@ class Client(JobClient):
             InvalidInput: the URL, the token or the certificate cannot be one.
         """
         super().__init__(Connection(url, token, timeout_s, transport, trust))
+        self.arrays = ArrayClient(self._connection)
         self.datasets = DatasetClient(self._connection)
         self.people = PeopleClient(self._connection)
         self.environments = EnvironmentClient(self._connection)

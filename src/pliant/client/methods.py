@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pliant.client.api import Client
+from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.datasets import DatasetClient
 from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.jobs import JobHandle
@@ -20,6 +21,7 @@ _STARS: Final[dict[object, str]] = {inspect.Parameter.VAR_KEYWORD: "**", inspect
 PARTS: Final[dict[str, type]] = {
     "job": JobHandle,
     "client": Client,
+    "client.arrays": ArrayClient,
     "client.datasets": DatasetClient,
     "client.environments": EnvironmentClient,
     "client.templates": TemplateClient,

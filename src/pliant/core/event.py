@@ -19,6 +19,8 @@ class EventKind(StrEnum):
     """Priority, minimum or maximum were changed by a person."""
     JOB_PREPARED = "job.prepared"
     """Its environment is being made, or is ready."""
+    JOB_RELEASED = "job.released"
+    """What it was to run after is over."""
     JOB_STALLED = "job.stalled"
     """It does no step for much longer than usual. data: step, idle_s, limit_s."""
     JOB_RESUMED = "job.resumed"

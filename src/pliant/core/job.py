@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NewType
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen, MinLen
 
+from pliant.core.array import JobArray
 from pliant.core.errors import InvalidInput
 from pliant.core.input import FINITE, ONE_LINE, Check, Input, Pattern
 from pliant.core.job_params import ParamValue
@@ -37,6 +38,12 @@ NumTasks = Annotated[int, Input(Ge(1), Le(MAX_VIRTUAL_WORKERS))]
 SlotsPerTask = Annotated[int, Input(Ge(1), Le(64))]
 Priority = Annotated[int, Input(Ge(1), Le(MAX_PRIORITY))]
 QueueName = Annotated[str, Input(Len(1, 60))]
+JobOrArray = Annotated[
+    str, Input(Pattern(r"^(job|array)-[1-9][0-9]{0,17}$", "the id of a job or of an array, such as job-3 or array-1"))
+]
+MAX_AWAITED = 100
+Awaited = Annotated[tuple[JobOrArray, ...], Input(MaxLen(MAX_AWAITED))]
+"""Ids of jobs, and of arrays, each of which stands for all of its jobs."""
 
 
 def _refuse_notebook(script: str) -> None:
@@ -73,6 +80,10 @@ class JobSettings:
     """Grow up to this many tasks."""
     slots_per_task: SlotsPerTask = 1
     """GPUs, or CPU shares, that every task holds."""
+    after: Awaited = ()
+    """Take no slot before these have completed, and end if one of them does not."""
+    after_any: Awaited = ()
+    """Take no slot before these have ended, whatever became of them."""
     priority: Priority = DEFAULT_PRIORITY
     """1 to 10000; a job of twice the priority gets twice the slots."""
     queue: QueueName = DEFAULT_QUEUE
@@ -136,6 +147,8 @@ class JobSpec(JobSettings):
     virtual_workers: int = field()
     data_parts: Mapping[str, str] = field(default_factory=dict)
     """Where the parts `train`, `validation` and `test` of the data set lie, those that there are."""
+    array: JobArray | None = None
+    """Which job of an array it is; None if it is of none."""
 
 
 def default_virtual_workers(max_tasks: int) -> int:
@@ -179,6 +192,10 @@ class Job:
     max_tasks: int
     queue: str = DEFAULT_QUEUE
     """The present one; starts as `spec.queue`."""
+    after: tuple[str, ...] = ()
+    """Of `spec.after`, or what a person put in its place, what has not completed yet."""
+    after_any: tuple[str, ...] = ()
+    """Of `spec.after_any`, or what a person put in its place, what has not ended yet."""
     submitted_at: float
     """Seconds since the epoch (UTC), as every `_at`."""
     started_at: float | None = None

@@ -252,6 +252,10 @@ class Store(Protocol):
         """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
         ...
 
+    def array_jobs(self, array_id: str) -> tuple[Job, ...]:
+        """Return the jobs of an array in their order; none if there is no such array."""
+        ...
+
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
         """Return tasks oldest first."""
         ...
@@ -291,8 +295,10 @@ class Store(Protocol):
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         ...
 
-    def next_id(self, name: str) -> int:
-        """Return 1, 2, 3, … for each name; never the same number twice, also after a crash."""
+    def next_id(self, name: str, how_many: int = 1) -> int:
+        """Return 1, 2, 3, … for each name, or the first of so many in a row; never the same number twice, also after a
+        crash.
+        """
         ...
 
     def close(self) -> None: ...

@@ -114,6 +114,16 @@ class TaskData(Variables):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskArray(Variables):
+    """Which job of an array its job is. Each of the job's values has a variable of its own: `PLIANT_ARRAY_LR`."""
+
+    id: Annotated[str, Variable("PLIANT_ARRAY")]
+    """The array's id, such as `array-1`."""
+    index: Annotated[str, Variable("PLIANT_JOB_INDEX")]
+    """The job's number in it: 0, 1, 2, …"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskNode(Variables):
     """What the agent of its node tells it."""
 
@@ -228,5 +238,6 @@ class TaskEnvironment(Variables):
     """The folder of IBM's modules; `PYTHONPATH` begins with it."""
     folders: TaskFolders = field(default_factory=TaskFolders)
     data: TaskData = field(default_factory=TaskData)
+    array: TaskArray | None = None
     elastic: ElasticTask | None = None
     fixed: FixedTask | None = None

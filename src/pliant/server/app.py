@@ -28,6 +28,7 @@ from pliant.server.middleware.places import HiddenPlaces
 from pliant.server.middleware.refusals import RefusalCounts
 from pliant.server.middleware.secure_headers import SecureHeaders
 from pliant.server.routes import (
+    arrays,
     audit,
     datasets,
     environments,
@@ -119,7 +120,22 @@ def make_routes(*others: OtherApi) -> FastAPI:
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    own = (jobs, shares, datasets, logs, events, pool, queues, templates, models, environments, upkeep, people, audit)
+    own = (
+        jobs,
+        arrays,
+        shares,
+        datasets,
+        logs,
+        events,
+        pool,
+        queues,
+        templates,
+        models,
+        environments,
+        upkeep,
+        people,
+        audit,
+    )
     every = (
         [room.routes for room in own] + [pool.health_routes] + [routes for other in others for routes in other.routes]
     )

@@ -99,7 +99,8 @@ class _Player:
         return min((at for at in (self._clock.next_at(), self._control.wake_at()) if at is not None), default=None)
 
     def _submit(self, arrival: Arrival) -> None:
-        spec = arrival.spec()
+        after, after_any = (tuple(self._ids[n] for n in names) for names in (arrival.after, arrival.after_any))
+        spec = replace(arrival.spec(), after=after, after_any=after_any)
         with _name_place(f"job {arrival.name}"):
             job = self._control.requests.submit(spec, self._archive, _WHO)
         self._ids[arrival.name] = job.id

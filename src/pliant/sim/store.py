@@ -67,6 +67,11 @@ class MemoryStore:
         found = (job for job in newest[start:] if not states or job.state in states)
         return tuple(islice((job for job in found if visible is None or visible.covers(job.id, job.owner)), limit))
 
+    def array_jobs(self, array_id: str) -> tuple[Job, ...]:
+        with self._lock:
+            jobs = tuple(self._jobs.values())
+        return tuple(job for job in jobs if job.spec.array is not None and job.spec.array.id == array_id)
+
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
         with self._lock:
             tasks = tuple(self._tasks.values())
@@ -134,10 +139,10 @@ class MemoryStore:
         job = self._jobs.get(job_id)
         return job is not None and visible.covers(job_id, job.owner)
 
-    def next_id(self, name: str) -> int:
+    def next_id(self, name: str, how_many: int = 1) -> int:
         with self._lock:
-            self._ids[name] += 1
-            return self._ids[name]
+            self._ids[name] += how_many
+            return self._ids[name] - how_many + 1
 
     def close(self) -> None:
         """Do nothing; there is nothing to close."""

@@ -38,10 +38,14 @@ class Arrival(Request):
     queue: str = DEFAULT_QUEUE
     fixed: Annotated[bool, Field(strict=True)] = False
     """It has `max_tasks` processes or none, which is its minimum too, and starts from the beginning after a loss."""
+    after: tuple[str, ...] = ()
+    """Names of jobs that have arrived before it and must have completed before it starts."""
+    after_any: tuple[str, ...] = ()
+    """The same of jobs that must have ended."""
 
     def spec(self) -> JobSpec:
-        """Return what is submitted."""
-        given = self.model_dump(exclude={"at_s", "slot_hours"})
+        """Return what is submitted, but for what it runs after: that has ids only once it has arrived."""
+        given = self.model_dump(exclude={"at_s", "slot_hours", "after", "after_any"})
         return JobSpec(**given, script="train.py", virtual_workers=max(_MIN_VIRTUAL_WORKERS, self.max_tasks))
 
 
@@ -99,7 +103,12 @@ def on_pool(trace: Trace, nodes: int | None, slots: int | None) -> Trace:
         InvalidInput: with everything in it that does not fit together.
     """
     trace = trace.model_copy(update={"nodes": nodes or trace.nodes, "slots": slots or trace.slots})
-    if problems := (*_queue_problems(trace), *_arrival_problems(trace), *_reference_problems(trace)):
+    if problems := (
+        *_queue_problems(trace),
+        *_arrival_problems(trace),
+        *_order_problems(trace),
+        *_reference_problems(trace),
+    ):
         raise InvalidInput(*problems)
     return trace
 
@@ -148,6 +157,18 @@ def _arrival_problems(trace: Trace) -> Iterator[Problem]:
                 f"{trace.slots} slots; lower the minimum or enlarge the pool"
             )
             yield Problem(field=f"jobs.{number}.min_tasks", message=message)
+
+
+def _order_problems(trace: Trace) -> Iterator[Problem]:
+    """Yield what a job is to run after that has not arrived before it; at one instant they come in the list's order."""
+    arrived: set[str] = set()
+    for number, job in sorted(enumerate(trace.jobs), key=lambda numbered: numbered[1].at_s):
+        for field in ("after", "after_any"):
+            for name in getattr(job, field):
+                if name not in arrived:
+                    message = f"no job {name!r} arrives before {job.name!r}; name one that does"
+                    yield Problem(field=f"jobs.{number}.{field}", message=message)
+        arrived.add(job.name)
 
 
 def _reference_problems(trace: Trace) -> Iterator[Problem]:

@@ -34,6 +34,11 @@ def jobs(states: Sequence[JobState], before: JobId | None, limit: int, visible: 
     return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
 
 
+def array_jobs(array_id: str) -> Query:
+    """Ask for the jobs of an array, oldest first."""
+    return select(JOBS).where(JOBS.c.array_id == array_id).order_by(JOBS.c.ordinal)
+
+
 def _newest(query: Query, states: Sequence[JobState], before: JobId | None, limit: int) -> Query:
     query = query.order_by(JOBS.c.ordinal.desc()).limit(limit)
     if states:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import RowMapping
 
+from pliant.core.array import JobArray
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
@@ -17,6 +18,9 @@ from pliant.core.lifecycle import GenerationState, JobState, TaskState
 Row = dict[str, Any]
 
 _NON_FINITE: Final[Mapping[str, float]] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+_LISTS: Final = ("args", "after", "after_any")
+"""Fields of what was asked for that are lists in JSON."""
 
 
 def job_row(job: Job) -> Row:
@@ -33,6 +37,9 @@ def job_row(job: Job) -> Row:
         spec=_spec_json(job.spec),
         params=dict(job.params) or None,
         progress=None if job.progress is None else _progress_json(job.progress),
+        after=list(job.after) or None,
+        after_any=list(job.after_any) or None,
+        array_id=None if job.spec.array is None else job.spec.array.id,
     )
     return row
 
@@ -45,6 +52,8 @@ def job_of(row: RowMapping) -> Job:
         spec=_spec_of(row["spec"]),
         params=row["params"] or {},
         progress=_progress_of(row["progress"]),
+        after=tuple(row["after"] or ()),
+        after_any=tuple(row["after_any"] or ()),
     )
     return Job(**columns)
 
@@ -121,7 +130,7 @@ def usage_of(row: RowMapping) -> Usage:
     return Usage(at=row["at"], job_id=JobId(row["job_id"]), num_slots=row["num_slots"])
 
 
-def _columns(noun: Job | JobSpec | Progress | Task | Generation | Event | Metric | Usage) -> Row:
+def _columns(noun: Job | JobSpec | JobArray | Progress | Task | Generation | Event | Metric | Usage) -> Row:
     return {_column(field): getattr(noun, field.name) for field in fields(noun)}
 
 
@@ -130,11 +139,15 @@ def _column(field: Field[Any]) -> str:
 
 
 def _spec_json(spec: JobSpec) -> Row:
-    return _columns(spec) | {"args": list(spec.args), "env": dict(spec.env), "data_parts": dict(spec.data_parts)}
+    lists = {name: list(getattr(spec, name)) for name in _LISTS}
+    array = None if spec.array is None else _columns(spec.array) | {"values": dict(spec.array.values)}
+    return _columns(spec) | lists | {"env": dict(spec.env), "data_parts": dict(spec.data_parts), "array": array}
 
 
 def _spec_of(document: Mapping[str, Any]) -> JobSpec:
-    return JobSpec(**{**document, "args": tuple(document["args"])})
+    lists = {name: tuple(document.get(name, ())) for name in _LISTS}
+    array = document.get("array")
+    return JobSpec(**{**document, **lists, "array": None if array is None else JobArray(**array)})
 
 
 def _progress_json(progress: Progress) -> Row:

@@ -91,6 +91,10 @@ class SqlStore:
         """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
         return self._read(queries.jobs(states, before, limit, visible), rows.job_of)
 
+    def array_jobs(self, array_id: str) -> tuple[Job, ...]:
+        """Return the jobs of an array in their order; none if there is no such array."""
+        return self._read(queries.array_jobs(array_id), rows.job_of)
+
     def tasks(self, job_id: JobId | None = None, *, live: bool = False) -> tuple[Task, ...]:
         """Return tasks oldest first."""
         return self._read(queries.tasks(job_id, live), rows.task_of)
@@ -140,10 +144,10 @@ class SqlStore:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         return self._read(queries.usage(since, job_id, visible), rows.usage_of)
 
-    def next_id(self, name: str) -> int:
-        """Return 1, 2, 3, … for each name; never the same number twice, also after a crash."""
+    def next_id(self, name: str, how_many: int = 1) -> int:
+        """Return 1, 2, 3, … for each name, or the first of so many; never the same number twice, also after a crash."""
         with self._write_transaction() as connection:
-            return advance_counter(connection, COUNTERS, f"id/{name}", 1)
+            return advance_counter(connection, COUNTERS, f"id/{name}", how_many) - how_many + 1
 
     @property
     def diverged(self) -> bool:

@@ -49,8 +49,12 @@ JOBS: Final = Table(
     Column("spec", JSON, nullable=False),
     Column("params", JSON(none_as_null=True)),
     Column("progress", JSON(none_as_null=True)),
+    Column("after", JSON(none_as_null=True)),
+    Column("after_any", JSON(none_as_null=True)),
+    Column("array_id", String(64)),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),
+    Index(None, "array_id", "ordinal"),
 )
 
 TASKS: Final = Table(

@@ -159,3 +159,16 @@ def test_what_is_wrong_with_it_is_told_with_everything_else(prepared_world: Worl
 def test_a_server_that_makes_none_says_so(make_world: Callable[..., World]) -> None:
     with pytest.raises(InvalidInput, match="makes no environments"):
         make_world(2).submit(environment="nlp")
+
+
+def test_of_a_job_that_waits_for_another_no_environment_is_made_yet(prepared_world: World, scripted: Scripted) -> None:
+    world = prepared_world
+    first = world.submit()
+    then = world.submit(environment="own", after=(first,))
+    assert scripted.asked == []
+    assert world.job(then).why == "waits for job-1 to complete"
+
+    world.finish(first)
+
+    assert scripted.asked
+    assert "waits for its environment" in world.job(then).why

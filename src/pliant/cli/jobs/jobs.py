@@ -10,8 +10,9 @@ from rich.text import Text
 from pliant.api.jobs import JobDetail, JobPage, JobPatch
 from pliant.cli import formatting
 from pliant.cli.completion import complete
+from pliant.cli.jobs.arrays import how_it_is, names_of, show_array, wait_for_array
 from pliant.cli.jobs.plan import advice
-from pliant.cli.options import JobArgument, JsonOption, leave_out_none
+from pliant.cli.options import AfterAnyOption, AfterOption, JobArgument, JobOrArrayArgument, JsonOption, leave_out_none
 from pliant.cli.problems import validate
 from pliant.cli.screen import (
     TableColumn,
@@ -25,9 +26,11 @@ from pliant.cli.screen import (
     state_text,
     table,
 )
-from pliant.cli.session import all_jobs, job_id_of, open_client
+from pliant.cli.session import all_jobs, is_array, job_id_of, open_client
 from pliant.cli.wait import wait_for_end
-from pliant.core.job import Generation, Job, NodeId, Task
+from pliant.core.array import words_of
+from pliant.core.errors import InvalidInput
+from pliant.core.job import Generation, Job, JobSpec, NodeId, Task
 from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView
@@ -52,6 +55,15 @@ _NUM_DECISIONS = 10
 def ps(
     context: typer.Context,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Ended jobs too.")] = False,
+    array: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARRAY",
+            help="Only jobs of this array (array-1).",
+            autocompletion=complete("array"),
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List jobs that wait or run, newest first.
@@ -59,17 +71,35 @@ def ps(
     TASKS is the minimum and maximum. LEFT is the time left; for an ended job how long it took.
     """
     with open_client(context) as client:
-        jobs = all_jobs(client, ended=show_all)
+        if array is None:
+            jobs = all_jobs(client, ended=show_all)
+        else:
+            members = reversed(client.arrays.get(array).jobs)
+            jobs = tuple(job for job in members if show_all or not job.ended)
     nothing = "No job waits or runs; `pliant ps --all` lists those that ended."
     if show_all:
         nothing = "There are no jobs yet; `pliant submit train.py` submits one."
     page = JobPage(jobs=jobs, next=None)
-    show_list(page, _JOB_COLUMNS, map(_job_row, jobs), as_json=as_json, nothing=nothing)
+    if any(job.spec.array is not None for job in jobs):
+        rows = ([*_job_row(job), _array_of(job)] for job in jobs)
+        show_list(page, (*_JOB_COLUMNS, TableColumn(title="ARRAY")), rows, as_json=as_json, nothing=nothing)
+    else:
+        show_list(page, _JOB_COLUMNS, map(_job_row, jobs), as_json=as_json, nothing=nothing)
 
 
-def show_job(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
-    """Show a job, its tasks and how it grew and shrank."""
+def _array_of(job: Job) -> str:
+    return formatting.NOTHING if job.spec.array is None else job.spec.array.id
+
+
+def show_job(context: typer.Context, job: JobOrArrayArgument, as_json: JsonOption = False) -> None:
+    """Show a job, its tasks and how it grew and shrank.
+
+    Of an array, its jobs side by side with their values.
+    """
     with open_client(context) as client:
+        if is_array(job):
+            show_array(client.arrays.get(job), as_json=as_json)
+            return
         detail = client.job(job_id_of(client, job))
         nodes = {} if as_json else {node.id: node for node in client.cluster().nodes}
     if as_json:
@@ -93,7 +123,7 @@ def _isolation_of(detail: JobDetail, nodes: Mapping[NodeId, NodeView]) -> Iterat
         yield "isolation", "; ".join(filter(None, (*node.walls, lacks)))
 
 
-def set_job(
+def set_job(  # noqa: PLR0913 (one parameter per option)
     context: typer.Context,
     job: JobArgument,
     priority: Annotated[
@@ -106,24 +136,46 @@ def set_job(
     queue: Annotated[
         str | None, typer.Option(metavar="NAME", help="Move it to this queue.", autocompletion=complete("queue"))
     ] = None,
+    after: AfterOption = None,
+    after_any: AfterAnyOption = None,
+    no_after: Annotated[bool, typer.Option("--no-after", help="Let it wait for no other job.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Change priority, minimum, maximum or queue of a job.
 
-    It may wait or run; the scheduler decides anew at once.
+    It may wait or run; the scheduler decides anew at once. What it waits for can
+    be changed until it starts.
 
     \b
     pliant set digits --priority 10000
     pliant set 3 --min 2 --max 4
+    pliant set 9 --no-after
     """
     given = {"priority": priority, "max_tasks": max_tasks, "min_tasks": min_tasks, "queue": queue}
-    patch = validate(JobPatch, leave_out_none(given))
+    waits = _awaited(after, after_any, nothing=no_after)
+    patch = validate(JobPatch, leave_out_none(given) | dict.fromkeys(waits, ()))
     with open_client(context) as client:
+        patch = patch.model_copy(update=names_of(client, waits))
         changed = client.change(job_id_of(client, job), patch)
     moved = "" if queue is None else f", queue {changed.queue}"
+    moved += f", {changed.why}" if waits and changed.why else ""
     said = f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.bounds(changed)} tasks{moved}"
     print_outcome(changed, said, as_json=as_json)
     say_notes(changed.notes)
+
+
+def _awaited(
+    after: Sequence[str] | None, after_any: Sequence[str] | None, *, nothing: bool
+) -> dict[str, Sequence[str]]:
+    """Return what a job is to wait for, by the names of the fields that change.
+
+    Raises:
+        InvalidInput: something and nothing at once.
+    """
+    if nothing and (after or after_any):
+        raise InvalidInput.at("--no-after", "--after and --after-any say what it waits for; leave one or the other out")
+    given = {"after": [] if nothing else after, "after_any": [] if nothing else after_any}
+    return {name: names for name, names in given.items() if names is not None}
 
 
 def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
@@ -148,16 +200,23 @@ def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -
 
 def stop(
     context: typer.Context,
-    job: JobArgument,
+    job: JobOrArrayArgument,
     now: Annotated[bool, typer.Option("--now", help="At once; what it has not saved is lost.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the job has ended.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """End a job at its next step boundary, with its state saved.
 
-    One that does not come to a boundary is ended after a minute.
+    One that does not come to a boundary is ended after a minute. Of an array all
+    jobs are ended.
     """
     with open_client(context) as client:
+        if is_array(job):
+            array = client.arrays.stop(job, now=now)
+            if wait:
+                array = wait_for_array(client, array.id)
+            print_outcome(array, f"{array.id} ({array.name}): {how_it_is(array)}", as_json=as_json)
+            return
         stopped = client.stop(job_id_of(client, job), now=now)
         if wait:
             stopped = wait_for_end(client, stopped.id)
@@ -190,6 +249,7 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
         yield "why", job.why
     if remark:
         yield "now", remark
+    yield from _relations_of(spec)
     yield (
         "slots",
         f"{job.num_slots} now; {formatting.bounds(job)} tasks of {formatting.count_of(spec.slots_per_task, 'slot')}",
@@ -219,6 +279,17 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
 
 def _param(value: ParamValue) -> str:
     return formatting.NOTHING if value is None else str(value)
+
+
+def _relations_of(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield what a job was submitted to run after, and which job of its array it is."""
+    order = [f"{', '.join(spec.after)} completed"] * bool(spec.after)
+    order += [f"{', '.join(spec.after_any)} ended"] * bool(spec.after_any)
+    if order:
+        yield "after", "; ".join(order)
+    if spec.array is not None:
+        yield "array", f"{spec.array.id}, number {spec.array.index} of 0 to {spec.array.num_jobs - 1}"
+        yield "values", words_of(spec.array.values)
 
 
 def _results_of(job: Job) -> Iterator[tuple[str, str]]:

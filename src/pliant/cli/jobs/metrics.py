@@ -9,9 +9,10 @@ import typer
 
 from pliant.cli import formatting
 from pliant.cli.completion import complete
+from pliant.cli.jobs.arrays import job_ids_of, label_of
 from pliant.cli.options import JsonLinesOption
 from pliant.cli.screen import TableColumn, print_json_line, say, show, table
-from pliant.cli.session import job_id_of, open_client
+from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.core.errors import NotFound
 from pliant.core.job import Metric
@@ -25,7 +26,9 @@ def metrics(
     context: typer.Context,
     jobs: Annotated[
         list[str],
-        typer.Argument(metavar="JOB...", help="Ids, numbers or unique names.", autocompletion=complete("job")),
+        typer.Argument(
+            metavar="JOB|ARRAY...", help="Ids, numbers or unique names.", autocompletion=complete("job or array")
+        ),
     ],
     name: Annotated[
         list[str] | None,
@@ -39,21 +42,22 @@ def metrics(
 ) -> None:
     """Print the loss, metrics and logged values of jobs by step.
 
-    Several jobs stand side by side. A point is a mean over the steps since the
+    Several jobs stand side by side, those of an array with their values. A point is a mean over the steps since the
     point before it, a quarter of a second; `pliant submit --metrics-every 1`
     records every step as it is.
 
     \b
     pliant metrics digits
     pliant metrics 1 2 3 --name test_accuracy
+    pliant metrics array-1 --name loss
     pliant metrics digits --csv > digits.csv
     """
     with open_client(context) as client:
-        job_ids = list(dict.fromkeys(job_id_of(client, job) for job in jobs))
+        job_ids = job_ids_of(client, jobs)
         if as_csv or as_json or num_rows == 0:
             columns = [(job_id, found) for job_id in job_ids for found in _names(client, job_id, name or [])]
             points = (point for job_id, found in columns for point in client.series(job_id, found))
-            _print_points(columns, points, as_csv=as_csv, as_json=as_json)
+            _print_points(columns, _titles(client, columns), points, as_csv=as_csv, as_json=as_json)
         else:
             _print_means(client, job_ids, name or [], num_rows)
 
@@ -66,7 +70,9 @@ def _names(client: Client, job_id: str, wanted: Sequence[str]) -> list[str]:
     return [name for name in there if not wanted or name in wanted]
 
 
-def _print_points(columns: Sequence[Column], points: Iterable[Metric], *, as_csv: bool, as_json: bool) -> None:
+def _print_points(
+    columns: Sequence[Column], titles: Sequence[str], points: Iterable[Metric], *, as_csv: bool, as_json: bool
+) -> None:
     if as_json:
         for point in points:
             print_json_line(point)
@@ -76,10 +82,10 @@ def _print_points(columns: Sequence[Column], points: Iterable[Metric], *, as_csv
         by_step.setdefault(point.step, {})[point.job_id, point.name] = point.value
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(["step", *_titles(columns)])
+        writer.writerow(["step", *titles])
         writer.writerows([step, *(by_step[step].get(column, "") for column in columns)] for step in sorted(by_step))
     else:
-        _print_table(columns, ([str(step), *_cells(columns, by_step[step])] for step in sorted(by_step)))
+        _print_table(titles, ([str(step), *_cells(columns, by_step[step])] for step in sorted(by_step)))
 
 
 def _print_means(client: Client, job_ids: Sequence[str], names: Sequence[str], num_rows: int) -> None:
@@ -100,7 +106,7 @@ def _print_means(client: Client, job_ids: Sequence[str], names: Sequence[str], n
         ]
         for number, row in sorted(rows.items())
     )
-    _print_table(columns, shown)
+    _print_table(_titles(client, columns), shown)
 
 
 def _last_step(client: Client, job_id: str) -> int:
@@ -108,17 +114,21 @@ def _last_step(client: Client, job_id: str) -> int:
     return max((one.buckets[-1].last_step for one in series if one.buckets), default=0)
 
 
-def _print_table(columns: Sequence[Column], rows: Iterable[list[str]]) -> None:
-    if not columns:
+def _print_table(titles: Sequence[str], rows: Iterable[list[str]]) -> None:
+    if not titles:
         say("nothing is reported yet")
         return
-    titles = (TableColumn(title=title.upper(), right=True) for title in ("step", *_titles(columns)))
-    show(table(tuple(titles), rows))
+    columns = (TableColumn(title=title if "=" in title else title.upper(), right=True) for title in ("step", *titles))
+    show(table(tuple(columns), rows))
 
 
-def _titles(columns: Sequence[Column]) -> list[str]:
-    several = len({job_id for job_id, _ in columns}) > 1
-    return [f"{job_id} {name}" if several else name for job_id, name in columns]
+def _titles(client: Client, columns: Sequence[Column]) -> list[str]:
+    """Return what stands above the columns: of several jobs, which it is, with its values if it is of an array."""
+    job_ids = dict.fromkeys(job_id for job_id, _ in columns)
+    if len(job_ids) < 2:
+        return [name for _, name in columns]
+    labels = {job_id: label_of(client.job(job_id).job) for job_id in job_ids}
+    return [f"{labels[job_id]} {name}" for job_id, name in columns]
 
 
 def _cells(columns: Sequence[Column], row: Mapping[Column, float]) -> Iterator[str]:

@@ -2,15 +2,18 @@
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from pliant.api.arrays import ArrayRequest
 from pliant.api.jobs import JobRequest, NotedJob
 from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, options_of, takes
 from pliant.cli.follow import follow_to_end, print_end
+from pliant.cli.jobs.arrays import names_of, report_array, values_of
 from pliant.cli.jobs.plan import bad_division
 from pliant.cli.options import JOB, NOTICE, FollowOption, JsonOption, WaitOption, leave_out_none, whole_path
 from pliant.cli.problems import validate
@@ -36,12 +39,19 @@ ArgsArgument = Annotated[
 
 
 @takes({**options_of(JobSettings, JOB, defaults=True), **options_of(NoticeSettings, NOTICE, defaults=True)})
-def submit(
+def submit(  # noqa: PLR0913 (one parameter per option)
     context: typer.Context,
     path: PathArgument,
     args: ArgsArgument = None,
     *,
     given: Given,
+    array: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=V,V…", help="A job for every combination of these; repeatable.", show_default=False),
+    ] = None,
+    array_max: Annotated[
+        int | None, typer.Option(metavar="N", help="Run so many of them at once at most.", show_default=False)
+    ] = None,
     follow: FollowOption = False,
     wait: WaitOption = False,
     as_json: JsonOption = False,
@@ -59,18 +69,32 @@ def submit(
     pliant submit train.py --max 8 -- --epochs 20
     pliant submit project/ --script train.py --min 2 --max 8 --follow
     pliant submit ddp.py --fixed 4
+    pliant submit evaluate.py --after 7
+    pliant submit train.py --array lr=0.1,0.01 --array batch=32,64 -- --epochs 3
     """
     code = path.expanduser()
     origins = {name: given.pop(name, None) for name in ("weights", "resume_from")}
+    awaited = {name: given.pop(name, None) for name in ("after", "after_any")}
     environment = environment_of(code, given.pop("environment", None), given.pop("requirements", None))
     script = _script_of(code, given.get("script"))
     own = {"script": script, "args": args or [], "environment": environment, **_size(given), **_secret(given)}
-    request = validate(JobRequest, leave_out_none(given | own))
+    kind = JobRequest if array is None and array_max is None else ArrayRequest
+    values = {} if array is None else {"array": values_of(array)}
+    request = validate(kind, leave_out_none(given | own | values | {"array_max": array_max}))
+    if follow and isinstance(request, ArrayRequest):
+        raise InvalidInput.at(
+            "--follow", "an array has many outputs; use --wait, or `pliant logs -f` of one of its jobs"
+        )
     _warn_of_siblings(code)
     _warn_of_parts(request)
     with open_client(context) as client:
-        request = _from(client, request, **origins)
-        _report(client, client.submit(code, request).job, follow=follow, wait=wait, as_json=as_json)
+        request = _from(client, request, names_of(client, awaited), **origins)
+        if isinstance(request, ArrayRequest):
+            made = client.arrays.submit(code, request)
+            say_notes(made.notes)
+            report_array(client, made, wait=wait, as_json=as_json)
+        else:
+            _report(client, client.submit(code, request).job, follow=follow, wait=wait, as_json=as_json)
 
 
 def _size(given: Given) -> dict[str, object]:
@@ -94,17 +118,23 @@ def _secret(given: Given) -> dict[str, object]:
     return {"webhook_secret": secret} if secret and given.get("webhook") is not None else {}
 
 
-def _from(client: Client, request: JobRequest, weights: str | None, resume_from: str | None) -> JobRequest:
-    """Return the request with what the training starts from: jobs by id, paths from the root."""
-    if weights is None and resume_from is None:
+def _from(
+    client: Client,
+    request: JobRequest,
+    awaited: Mapping[str, Sequence[str]],
+    weights: str | None,
+    resume_from: str | None,
+) -> JobRequest:
+    """Return the request with what the training starts from, and after: jobs by id, paths from the root."""
+    if weights is None and resume_from is None and not awaited:
         return request
-    given: dict[str, object] = request.model_dump(exclude_defaults=True)
+    given: dict[str, object] = {**request.model_dump(exclude_defaults=True), **awaited}
     if weights is not None:
         is_path = os.sep in weights or weights.endswith(".pt") or Path(weights).is_file()
         given["weights"] = whole_path(weights) if is_path else job_id_of(client, weights)
     if resume_from is not None:
         given["resume_from"] = job_id_of(client, resume_from)
-    return validate(JobRequest, leave_out_none(given))
+    return validate(type(request), leave_out_none(given))
 
 
 def _warn_of_parts(request: JobRequest) -> None:

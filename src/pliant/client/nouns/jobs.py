@@ -1,7 +1,6 @@
 """Jobs at a server: submit, watch, change, stop, fetch; and a handle on one of them, for notebooks and scripts."""
 
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,23 +25,20 @@ from pliant.api.jobs import (
     Why,
 )
 from pliant.api.view import fill
-from pliant.client.folders.pack import Limits, pack
+from pliant.client.folders.pack import Limits
 from pliant.client.folders.result import fetch_result
 from pliant.client.folders.script import find_script
 from pliant.client.http.connection import Connection, Params, parse
 from pliant.client.http.patience import observe
 from pliant.client.http.stream import stream_events
-from pliant.client.nouns.environments import beside
 from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
 from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
-from pliant.core.errors import InvalidInput, Problem
+from pliant.client.nouns.submission import send_code
 from pliant.core.event import Event
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
 
-_UPLOAD_TIMEOUT_S: Final = 300.0
-"""The server unpacks and checks the code before it answers."""
 _MAX_EVENTS: Final = 10_000
 _LOOK_S: Final = 0.3
 
@@ -90,18 +86,7 @@ class JobClient:
         if request is not None and options:
             raise TypeError("give a request or options, not both")
         asked = request or _request_of(folder, options)
-        with tempfile.TemporaryFile() as archive:
-            names = pack(folder, archive, limits, also=beside(folder, asked.environment))
-            if asked.script not in names:
-                raise InvalidInput(_no_script(asked.script, folder, names))
-            archive.seek(0)
-            response = self._connection.call(
-                "POST",
-                "/jobs",
-                data={"job": asked.model_dump_json(exclude_defaults=True)},
-                files={"code": ("code.tar.gz", archive, "application/gzip")},
-                timeout_s=max(_UPLOAD_TIMEOUT_S, self._connection.timeout_s),
-            )
+        response = send_code(self._connection, "/jobs", folder, asked, limits)
         return JobHandle(self, parse(_NOTED_JOB, response))
 
     def handle(self, job_id: str) -> "JobHandle":
@@ -398,9 +383,3 @@ def _request_of(code: Path, options: dict[str, Any]) -> JobRequest:
 
 def _path(job_id: str) -> str:
     return f"/jobs/{quote(job_id, safe='')}"
-
-
-def _no_script(script: str, code: Path, names: Sequence[str]) -> Problem:
-    there = [name for name in names if name.endswith(".py")][:8]
-    hint = f"there are {', '.join(there)}" if there else "there is no Python file in it"
-    return Problem(field="script", message=f"{script!r} is not among the files of {str(code)!r}; {hint}")

@@ -68,7 +68,7 @@ class Draft:
         *,
         now: float,
         settings: ControlSettings,
-        next_id: Callable[[str], int],
+        next_id: Callable[..., int],
         free_address: Callable[[NodeId], Address],
         nodes: Callable[[], tuple[NodeView, ...]] = tuple,
     ) -> None:
@@ -122,6 +122,10 @@ class Draft:
     def act(self, action: Action) -> None:
         """Note something to do once all is written."""
         self.actions.append(action)
+
+    def finished(self) -> tuple[JobId, ...]:
+        """Return the jobs that are over with this decision: they have ended, and none of their processes is left."""
+        return tuple(live.id for live in self._after.values() if _remaining(live) is None)
 
     @property
     def touched(self) -> tuple[JobId, ...]:

@@ -23,6 +23,7 @@ from pliant.control.jobs.draft import Action, Draft, DrainTask, DumpStacks, Kill
 from pliant.control.jobs.inbox import ControlInbox
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.waiting import follow
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import InternalError
 from pliant.core.job import JobId
@@ -86,7 +87,8 @@ class Ledger:
         )
 
     def commit(self, draft: Draft) -> None:
-        """Write a decision, remember it, act on it, and call the listeners if there are events."""
+        """Write a decision with what it means for jobs that wait; remember it, act on it, call listeners of events."""
+        follow(draft)
         writes = draft.writes()
         try:
             events = self._store.write(writes) if writes is not None else ()
@@ -127,7 +129,7 @@ class Ledger:
     def _seen_by_scheduler(self, live: LiveJob | None) -> object:
         if live is None:
             return None
-        return live.competes, live.unprepared, live.proven, self.kinds.of(live.job).view(live)
+        return live.competes, live.waits, live.unprepared, live.proven, self.kinds.of(live.job).view(live)
 
     def _perform(self, action: Action) -> None:
         try:

@@ -90,6 +90,11 @@ class LiveJob:
         return self.job.spec.environment is not None and self.python is None
 
     @property
+    def waits(self) -> bool:
+        """It is to run after others that are not over."""
+        return bool(self.job.after or self.job.after_any)
+
+    @property
     def num_slots(self) -> int:
         return sum(len(task.slots) for task in self.running)
 

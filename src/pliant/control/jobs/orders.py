@@ -10,10 +10,11 @@ from typing import Final
 
 from pliant.control.jobs.kind import TaskStart
 from pliant.control.settings import ControlSettings, JobFolders
+from pliant.core.array import variable_of
 from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import Job, JobId, Task
 from pliant.core.ports import StartOrder
-from pliant.core.task_environment import TaskData, TaskEnvironment, TaskFolders
+from pliant.core.task_environment import TaskArray, TaskData, TaskEnvironment, TaskFolders
 
 _PYTHON: Final = re.compile(r"python[0-9.]*")
 
@@ -97,6 +98,7 @@ def _interpreter(python: str | None) -> Iterator[str]:
 def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskStart) -> dict[str, str]:
     """Return the variables of a task of any kind: the person's own, and before them what Pliant tells it."""
     folders, ibm, parts = settings.folders(job.id), settings.ibm_modules, job.spec.data_parts
+    array = job.spec.array
     ours = TaskEnvironment(
         task_id=task.id,
         job_id=job.id,
@@ -117,7 +119,9 @@ def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskSta
             validation=parts.get("validation"),
             test=parts.get("test"),
         ),
+        array=None if array is None else TaskArray(id=array.id, index=str(array.index)),
     )
+    values = {} if array is None else {variable_of(name): value for name, value in array.values.items()}
     theirs = job.spec.env.get("PYTHONPATH")
     path = {} if ibm is None else {"PYTHONPATH": f"{ibm}:{theirs}" if theirs else str(ibm)}
-    return {**job.spec.env, **ours.to_env(), **path}
+    return {**job.spec.env, **values, **ours.to_env(), **path}

@@ -2,6 +2,7 @@
 
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.ledger import Ledger
+from pliant.control.loop.arrays import held_back, note_held
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.scheduling import apply_plan, observe, snapshot
 from pliant.control.requests.queues import Queues
@@ -44,11 +45,14 @@ class Planner:
         if not (self._ledger.dirty or due or observed.nodes != self._nodes):
             return
         queues = self._queues.views(observed.nodes)
-        seen = snapshot(tuple(self._ledger.jobs().values()), self._kinds, observed, queues)
+        jobs = tuple(self._ledger.jobs().values())
+        held = held_back(jobs)
+        seen = snapshot(jobs, self._kinds, observed, queues, held)
         decision = plan(seen, self._policy, now)
         self._queues.deserved = decision.deserved
         draft = self._ledger.draft()
         apply_plan(draft, self._kinds, decision, self._queues.run_as)
+        note_held(draft, held)
         self._ledger.dirty = False  # if the plan changes something another follows, until they come to rest
         self._ledger.commit(draft)
         instants = [decision.wake_at, *(live.held_until for live in self._ledger.jobs().values())]

@@ -5,7 +5,7 @@ tasks and has slots for all of them; as long as no generation of it has trained 
 stay granted to it. A fixed job of 4 starts when it has slots for all 4, and not before.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft, StartTask
@@ -15,7 +15,7 @@ from pliant.control.jobs.orders import start_order
 from pliant.control.jobs.transitions import job_event, leave, put_task, release_leavers
 from pliant.core.confinement import RunAs
 from pliant.core.event import EventKind
-from pliant.core.job import NodeId, Task, TaskId
+from pliant.core.job import JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskState
 from pliant.core.plan import Grant, NodeView, Plan, QueueRules, Snapshot
 from pliant.core.ports import Observation
@@ -30,21 +30,30 @@ def observe(draft: Draft, kinds: Kinds, observed: Observation) -> None:
 
 
 def snapshot(
-    jobs: Sequence[LiveJob], kinds: Kinds, observed: Observation, queues: tuple[QueueRules, ...] = ()
+    jobs: Sequence[LiveJob],
+    kinds: Kinds,
+    observed: Observation,
+    queues: tuple[QueueRules, ...] = (),
+    held: Container[JobId] = (),
 ) -> Snapshot:
     """Return what the scheduler shall see.
 
-    A job whose environment is not ready wants nothing. Slots held by a process that belongs to no job are left out:
-    nobody can have them.
+    A job that waits for others, whose environment is not ready, or that is `held` back by the limit of its array, wants
+    nothing: it claims no slot, and nothing of what its queue is entitled to. Slots held by a process that belongs to no
+    job are left out: nobody can have them.
     """
     known = {task.id for live in jobs for task in live.running}
     strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
-    shown = [live for live in jobs if (live.competes and not live.unprepared) or live.running]
+    shown = [live for live in jobs if (_wants_slots(live) and live.id not in held) or live.running]
     return Snapshot(
         nodes=_without(observed.nodes, strange),
         workloads=tuple(kinds.of(live.job).view(live) for live in shown),
         queues=queues,
     )
+
+
+def _wants_slots(live: LiveJob) -> bool:
+    return live.competes and not live.waits and not live.unprepared
 
 
 def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[NodeView, ...]:

@@ -4,7 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.inputs import CheckCode
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.waiting import AWAITED, Awaited, wait_for, why_waits
 from pliant.control.requests.origin import FOLDER
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import problems_of_code, problems_of_spec
@@ -31,9 +32,21 @@ from pliant.files.untrusted.removal import remove
 
 STACKS_EVERY_S = 2.0
 """Every answer is an event; nobody is to fill the store with them."""
-_NOTES = "submitted"
+NOTES = "submitted"
 NEW_PREFIX = ".new-"
 """Folders of submissions that are being checked begin with this; whatever a crash leaves of them is removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job that is about to be queued."""
+
+    id: JobId
+    spec: JobSpec
+    after: tuple[str, ...] = ()
+    """What it has to wait for to complete."""
+    after_any: tuple[str, ...] = ()
+    """What it has to wait for to end."""
 
 
 @contextmanager
@@ -79,7 +92,7 @@ def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach]
 
 def _note(code: Path) -> None:
     try:
-        note_submitted(code, code.parent / _NOTES)
+        note_submitted(code, code.parent / NOTES)
     except OSError as error:
         raise disk_error(code.parent.parent, error) from error
 
@@ -116,7 +129,7 @@ def place_code(code: Path, folders: JobFolders) -> Iterator[None]:
         for folder in (folders.model, folders.logs, folders.state):
             os.makedirs(str(folder))  # nobody else knows of them yet
         code.rename(str(folders.code))
-        (code.parent / _NOTES).rename(str(folders.submitted))
+        (code.parent / NOTES).rename(str(folders.submitted))
         if (copies := code.parent / FOLDER).exists():
             copies.rename(folders.root / FOLDER)
         yield
@@ -132,8 +145,9 @@ def _discard(folder: Path) -> None:
         remove(UntrustedPath(folder.parent, folder.name))
 
 
-def submit(draft: Draft, kinds: Kinds, job_id: JobId, spec: JobSpec, owner: str, notes: Sequence[str] = ()) -> Job:
+def submit(draft: Draft, kinds: Kinds, new: NewJob, owner: str, notes: Sequence[str] = ()) -> Job:
     """Note a new job, and what its owner has to know of it."""
+    spec, job_id = new.spec, new.id
     job = Job(
         id=job_id,
         spec=spec,
@@ -143,15 +157,20 @@ def submit(draft: Draft, kinds: Kinds, job_id: JobId, spec: JobSpec, owner: str,
         min_tasks=spec.min_tasks,
         max_tasks=spec.max_tasks,
         queue=spec.queue,
+        after=new.after,
+        after_any=new.after_any,
         submitted_at=draft.now,
         params=params_of_args(spec.args),
     )
+    if job.after or job.after_any:
+        job = replace(job, why=why_waits(job))
     kind = kinds.of(job)
     live = draft.put(kind.begin(job, draft.now))
     draft.say(
         EventKind.JOB_SUBMITTED,
         f"{live.label} was submitted by {owner}: {kind.size(spec)}, priority {spec.priority}"
-        + (f", queue {spec.queue}" if spec.queue != DEFAULT_QUEUE else ""),
+        + (f", queue {spec.queue}" if spec.queue != DEFAULT_QUEUE else "")
+        + (f"; it {job.why}" if job.why else ""),
         job_id=job_id,
         data={"priority": spec.priority, "min_tasks": spec.min_tasks, "max_tasks": spec.max_tasks},
     )
@@ -165,9 +184,18 @@ def _warn(draft: Draft, live: LiveJob, notes: Sequence[str]) -> None:
 
 
 def change(
-    draft: Draft, kinds: Kinds, live: LiveJob, patch: JobPatch, revision: int | None, notes: Sequence[str] = ()
+    draft: Draft,
+    kinds: Kinds,
+    live: LiveJob,
+    patch: JobPatch,
+    revision: int | None,
+    notes: Sequence[str] = (),
+    awaited: Awaited | None = None,
 ) -> None:
     """Note a person's change of a job, and what they have to know of it.
+
+    Args:
+        awaited: what the job waits for from now on; None: what it did.
 
     Raises:
         InvalidInput: the job cannot have such bounds.
@@ -181,16 +209,24 @@ def change(
             f"{job.id} was changed meanwhile: it is at revision {job.revision}, not {revision}; read it again and "
             f"repeat the change"
         )
-    changes = {name: value for name, value in patch.changes().items() if value != getattr(job, name)}
+    wanted = {**patch.changes(), **({} if awaited is None else dict(zip(AWAITED, awaited, strict=True)))}
+    changes = {name: value for name, value in wanted.items() if value != getattr(job, name)}
     if not changes:
         return
     new = replace(job, **changes)
     if changes.keys() & {"min_tasks", "max_tasks"}:
         kinds.of(job).check_resize(live, new.min_tasks, new.max_tasks)
-    words = ", ".join(f"{name} {getattr(job, name)} → {value}" for name, value in changes.items())
-    draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=changes)
+    said = {name: ", ".join(value) or "nothing" if name in AWAITED else value for name, value in changes.items()}
+    words = ", ".join(f"{name} {_shown(getattr(job, name))} → {value}" for name, value in said.items())
+    draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=said)
     _warn(draft, live, notes)
-    draft.put(replace(live, job=new))
+    live = draft.put(replace(live, job=new))
+    if changes.keys() & set(AWAITED):
+        wait_for(draft, live, new.after, new.after_any, "a person changed that")
+
+
+def _shown(value: object) -> object:
+    return (", ".join(value) or "nothing") if isinstance(value, tuple) else value
 
 
 def stop(draft: Draft, kinds: Kinds, live: LiveJob, who: str, *, now: bool = False) -> None:

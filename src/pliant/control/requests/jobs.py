@@ -3,17 +3,22 @@
 Callable from any thread; everything happens under control's one lock.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from pliant.api.arrays import ArrayView
 from pliant.api.jobs import JobPatch, NotedJob, StacksAsked
 from pliant.api.view import fill
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
+from pliant.control.jobs.waiting import Awaited
 from pliant.control.requests import changes
+from pliant.control.requests.arrays import multiply, specs_of
 from pliant.control.requests.origin import FOLDER, copy_foreign, with_copies
+from pliant.control.requests.predecessors import Predecessors
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import Queues
 from pliant.control.requests.reach import Reach
@@ -21,10 +26,25 @@ from pliant.control.requests.submission import resolve_jobs
 from pliant.control.settings import ControlSettings, JobFolders
 from pliant.control.upkeep.results import note_of_patterns
 from pliant.core.access import VisibleJobs
-from pliant.core.errors import InvalidInput, NotFound, Problem, Unavailable
+from pliant.core.array import ArraySettings, combinations
+from pliant.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.notice import NO_NOTICES, NoticeSettings
 from pliant.files.space import disk_error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """A submission that can be queued."""
+
+    spec: JobSpec
+    code: Path
+    spec_for: Callable[[JobSpec, JobFolders], JobSpec]
+    """Returns what a job is asked for, with what was copied for it at its place."""
+    owner: str
+    visible: VisibleJobs | None
+    notes: Sequence[str]
+    notices: NoticeSettings
 
 
 class JobRequests:
@@ -38,6 +58,7 @@ class JobRequests:
         self._queries = queries
         self._queues = queues
         self._inputs = inputs
+        self._predecessors = Predecessors(queries=queries, live=ledger.get)
 
     def submit(
         self,
@@ -58,17 +79,57 @@ class JobRequests:
             TooLarge: its code is over the limit.
             Unavailable: the server is going down, or its disk cannot take the code.
         """
-        refused: tuple[Problem, ...] = ()
+        with self._checked(spec, archive, owner, visible, notes, notices) as checked, self._ledger.lock:
+            (job_id,), found = self._queue(checked, [checked.spec], [checked.code])
+            return fill(NotedJob, self._queries.job(job_id), notes=found)
+
+    def submit_array(
+        self,
+        spec: JobSpec,
+        array: ArraySettings,
+        archive: Path,
+        owner: str,
+        visible: VisibleJobs | None = None,
+        notices: NoticeSettings = NO_NOTICES,
+    ) -> ArrayView:
+        """Check a submission and queue a job for each combination of values: all of them, or none.
+
+        `notices` is what is sent when one of them is over.
+
+        Raises:
+            InvalidInput, TooLarge, Unavailable: as for `submit`.
+        """
+        num_jobs = len(combinations(array.array))
+        with self._checked(spec, archive, owner, visible, (), notices) as checked:
+            codes = multiply(checked.code, num_jobs)
+            with self._ledger.lock:
+                array_id = f"array-{self._ledger.draft().next_id('array')}"
+                _, found = self._queue(checked, specs_of(checked.spec, array, array_id), codes)
+                return self._queries.array_view(array_id, notes=found)
+
+    @contextmanager
+    def _checked(
+        self,
+        spec: JobSpec,
+        archive: Path,
+        owner: str,
+        visible: VisibleJobs | None,
+        notes: Sequence[str],
+        notices: NoticeSettings,
+    ) -> Iterator[_Checked]:
+        """Yield a submission that can be queued, with its code in a folder that is removed after the block."""
+        refused = self._predecessors.problems(spec.after, spec.after_any, visible)
         try:
             spec = self._queues.admit(spec)
         except InvalidInput as error:
-            refused = error.problems  # told with all else that is wrong
+            refused += error.problems  # told with all else that is wrong
         refused += self._inputs.notices.problems(notices)
         reach = Reach(
             jobs=self._settings.home / "jobs",
             sees=lambda job_id: self._queries.sees(job_id, visible),
             sees_all=visible is None,
             open_folders=self._settings.open_folders,
+            awaited=frozenset((*spec.after, *spec.after_any)),
         )
         spec = resolve_jobs(spec, self._settings, reach.sees)
         with (
@@ -76,37 +137,39 @@ class JobRequests:
             changes.unpack_code(
                 spec, archive, reach, self._ledger.kinds, lambda code: (*refused, *check(code))
             ) as code,
-            self._copied(spec, owner, code.parent) as spec_for,
+            self._copied(spec, owner, code.parent, reach.awaited) as spec_for,
         ):
             notes = (*notes, *self._ledger.kinds.of_spec(spec).notes(spec, code), *note_of_patterns(code))
-            with self._ledger.lock:
-                return self._queue(spec, spec_for, code, owner, notes, notices)
+            yield _Checked(
+                spec=spec, code=code, spec_for=spec_for, owner=owner, visible=visible, notes=notes, notices=notices
+            )
 
     def _queue(
-        self,
-        spec: JobSpec,
-        spec_for: Callable[[JobFolders], JobSpec],
-        code: Path,
-        owner: str,
-        notes: Sequence[str],
-        notices: NoticeSettings,
-    ) -> NotedJob:
-        """Give a submission that was checked its number and its folders, and queue it."""
+        self, checked: _Checked, specs: Sequence[JobSpec], codes: Sequence[Path]
+    ) -> tuple[list[JobId], Sequence[str]]:
+        """Give jobs that were checked their numbers and their folders, and queue them: all, or none."""
         if self._ledger.draining:
             raise Unavailable("the server is shutting down; submit again when it is back")
-        draft = self._ledger.draft()
-        job_id = JobId(f"job-{draft.next_id('job')}")
+        spec, draft = checked.spec, self._ledger.draft()
         self._queues.admit(spec)  # the queue may have been closed since
-        notes = (*notes, *self._queues.misfit(spec.queue, spec.min_tasks, spec.slots_per_task))
-        folders = self._settings.folders(job_id)
-        changes.submit(draft, self._ledger.kinds, job_id, spec_for(folders), owner, notes)
-        self._inputs.notices.keep(job_id, notices, owner)  # before the job: it may be over at once
-        with changes.place_code(code, folders):
+        after, after_any = self._predecessors.left(spec.after, spec.after_any, checked.visible)
+        notes = (*checked.notes, *self._queues.misfit(spec.queue, spec.min_tasks, spec.slots_per_task))
+        first = draft.next_id("job", len(specs))
+        ids = [JobId(f"job-{first + number}") for number in range(len(specs))]
+        with ExitStack() as placed:
+            for job_id, one, code in zip(ids, specs, codes, strict=True):
+                folders = self._settings.folders(job_id)
+                new = changes.NewJob(id=job_id, spec=checked.spec_for(one, folders), after=after, after_any=after_any)
+                changes.submit(draft, self._ledger.kinds, new, checked.owner, notes)
+                self._inputs.notices.keep(job_id, checked.notices, checked.owner)  # before it: it may be over at once
+                placed.enter_context(changes.place_code(code, folders))
             self._ledger.commit(draft)
-        return fill(NotedJob, self._queries.job(job_id), notes=notes)
+        return ids, notes
 
     @contextmanager
-    def _copied(self, spec: JobSpec, owner: str, to: Path) -> Iterator[Callable[[JobFolders], JobSpec]]:
+    def _copied(
+        self, spec: JobSpec, owner: str, to: Path, awaited: Collection[str]
+    ) -> Iterator[Callable[[JobSpec, JobFolders], JobSpec]]:
         """Copy files of other users into a folder; yield what makes a job start from them at their place."""
         user = self._queues.user_for(spec.queue, owner)
 
@@ -115,13 +178,15 @@ class JobRequests:
             return self._queues.user_for(other.queue, other.owner) != user
 
         try:
-            copies = copy_foreign(spec, self._settings.home / "jobs", is_foreign, to / FOLDER)
+            copies = copy_foreign(spec, self._settings.home / "jobs", is_foreign, to / FOLDER, awaited)
         except OSError as error:
             raise disk_error(to, error) from error
-        yield lambda folders: with_copies(spec, copies, folders)
+        yield lambda one, folders: with_copies(one, copies, folders)
 
-    def change(self, job_id: str, patch: JobPatch, revision: int | None = None) -> NotedJob:
-        """Change priority, minimum, maximum or queue of a job that has not ended.
+    def change(
+        self, job_id: str, patch: JobPatch, revision: int | None = None, visible: VisibleJobs | None = None
+    ) -> NotedJob:
+        """Change priority, minimum, maximum or queue of a job that has not ended, or what it waits for.
 
         The answer says, as does an event, if it cannot run with that on what is here now.
 
@@ -134,9 +199,27 @@ class JobRequests:
                 self._queues.check_move(live, patch.queue)
             draft = self._ledger.draft()
             notes = self._notes_of(live, patch)
-            changes.change(draft, self._ledger.kinds, live, patch, revision, notes)
+            awaited = self._awaited_after(live.job, patch, visible)
+            changes.change(draft, self._ledger.kinds, live, patch, revision, notes, awaited)
             self._ledger.commit(draft)
             return fill(NotedJob, self._queries.job(job_id), notes=notes)
+
+    def _awaited_after(self, job: Job, patch: JobPatch, visible: VisibleJobs | None) -> Awaited | None:
+        """Return what a job waits for after a change; None if the change does not concern that.
+
+        Raises:
+            Conflict: it has started.
+            InvalidInput: it cannot wait for these.
+        """
+        if patch.after is None and patch.after_any is None:
+            return None
+        if job.started_at is not None:
+            raise Conflict(f"{job.id} has started; only a job that has not can be made to wait for others")
+        after = job.after if patch.after is None else patch.after
+        after_any = job.after_any if patch.after_any is None else patch.after_any
+        awaited = self._predecessors.left(after, after_any, visible)
+        self._predecessors.refuse_ring(job, (*awaited[0], *awaited[1]))
+        return awaited
 
     def _notes_of(self, live: LiveJob, patch: JobPatch) -> tuple[str, ...]:
         """Return what somebody should know who changes where a job runs, or how small it may be."""
@@ -158,6 +241,24 @@ class JobRequests:
             changes.stop(draft, self._ledger.kinds, live, who, now=now)
             self._ledger.commit(draft)
             return self._queries.job(job_id)
+
+    def stop_array(self, array_id: str, who: str = "a person", *, now: bool = False) -> ArrayView:
+        """End all jobs of an array that have not ended, as `stop` does.
+
+        Raises:
+            NotFound: nothing of that name.
+            Conflict: all have ended.
+        """
+        with self._ledger.lock:
+            lives = [self._ledger.get(job.id) for job in self._queries.array(array_id, None) if not job.ended]
+            if not lives:
+                raise Conflict(f"all jobs of {array_id} have ended already")
+            draft = self._ledger.draft()
+            for live in lives:
+                if live is not None:
+                    changes.stop(draft, self._ledger.kinds, live, who, now=now)
+            self._ledger.commit(draft)
+            return self._queries.array_view(array_id)
 
     def ask_stacks(self, job_id: str) -> StacksAsked:
         """Ask the processes of a job where their threads are.

@@ -22,7 +22,9 @@ _WEIGHTS: Final = "model.pt"
 _CHECKPOINTS: Final = "checkpoint"
 
 
-def copy_foreign(spec: JobSpec, jobs: Path, is_foreign: Callable[[str], bool], to: Path) -> frozenset[str]:
+def copy_foreign(
+    spec: JobSpec, jobs: Path, is_foreign: Callable[[str], bool], to: Path, awaited: Collection[str] = ()
+) -> frozenset[str]:
     """Copy what a job starts from into a folder, as far as it is another user's; return which fields that are.
 
     Args:
@@ -30,6 +32,7 @@ def copy_foreign(spec: JobSpec, jobs: Path, is_foreign: Callable[[str], bool], t
         jobs: the folder that holds those of jobs.
         is_foreign: whether the files of a job belong to another user than the new one's.
         to: made if something is copied.
+        awaited: jobs whose end is waited for; what they have not written yet cannot be copied now.
 
     Raises:
         InvalidInput: something cannot be copied.
@@ -47,6 +50,9 @@ def copy_foreign(spec: JobSpec, jobs: Path, is_foreign: Callable[[str], bool], t
                 for entry, _ in list_folder(place):
                     _copy(place / entry, to / _CHECKPOINTS / entry)
         except UntrustedFile as error:
+            if place.root.name in awaited:
+                message = f"{place.root.name} is another user's, and its files are copied now; submit when it has ended"
+                raise InvalidInput.at(name, message) from error
             raise InvalidInput.at(name, f"it cannot be copied ({error}); give another") from error
         fields.add(name)
     return frozenset(fields)

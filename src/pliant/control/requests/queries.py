@@ -4,11 +4,13 @@ Reads only. File names from outside are matched against what is there, never joi
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 
 from pliant import __version__
+from pliant.api.arrays import ArrayView
 from pliant.api.jobs import (
     ChartPage,
     ClusterView,
@@ -94,6 +96,37 @@ class Queries:
         """Tell whether there is such a job and somebody sees it."""
         job = self._store.job(JobId(job_id))
         return job is not None and (visible is None or visible.covers(job.id, job.owner))
+
+    def array(self, array_id: str, visible: VisibleJobs | None) -> tuple[Job, ...]:
+        """Return the jobs of an array that are there, in their order, to somebody who sees them all.
+
+        Raises:
+            NotFound: nothing of that name, for them.
+        """
+        jobs = self._store.array_jobs(array_id)
+        if not jobs or (visible is not None and not all(visible.covers(job.id, job.owner) for job in jobs)):
+            raise NotFound(f"no array is named {array_id!r}; list jobs to see which array each is of")
+        return jobs
+
+    def array_view(self, array_id: str, visible: VisibleJobs | None = None, notes: Sequence[str] = ()) -> ArrayView:
+        """Return an array with its jobs.
+
+        Raises:
+            NotFound: nothing of that name, for them.
+        """
+        jobs = self.array(array_id, visible)
+        array = jobs[0].spec.array
+        assert array is not None, "it was found by that"
+        return ArrayView(
+            id=array.id,
+            name=array.name,
+            owner=jobs[0].owner,
+            num_jobs=array.num_jobs,
+            max_running=array.max_running,
+            states=Counter(job.state for job in jobs),
+            jobs=jobs,
+            notes=tuple(notes),
+        )
 
     def page(
         self, states: Sequence[JobState], before: str | None, limit: int, visible: VisibleJobs | None = None

@@ -31,6 +31,15 @@ class Reach:
     sees_all: bool = False
     """They run the server."""
     open_folders: tuple[Path, ...] = ()
+    awaited: frozenset[str] = frozenset()
+    """Jobs and arrays whose end is waited for: files that jobs write there will be looked for only then."""
+
+    def is_to_come(self, path: str) -> bool:
+        """Tell whether a path lies in the folder of a job that they see and whose end is waited for."""
+        match self._find(path):
+            case UntrustedPath() as place:
+                return place.root.name in self.awaited
+        return False
 
     def has_file(self, path: str) -> bool:
         """Tell whether they may name a plain file, and it is there."""

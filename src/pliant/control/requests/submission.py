@@ -79,13 +79,15 @@ def _other_problems(spec: JobSpec, reach: Reach) -> Iterator[Problem]:
 
 def _origin_problems(spec: JobSpec, reach: Reach) -> Iterator[Problem]:
     """Yield what keeps the training from starting where it was asked to."""
-    if spec.weights is not None and not reach.has_file(spec.weights):
+    if spec.weights is not None and not (reach.has_file(spec.weights) or reach.is_to_come(spec.weights)):
         yield Problem(
             field="weights",
             message=f"there is no file {spec.weights!r} here that you may name; give the whole path of a state_dict "
             f"{_OPEN}, or a job that has saved its model",
         )
-    if spec.resume_from is not None and not reach.has_checkpoint(spec.resume_from):
+    if spec.resume_from is not None and not (
+        reach.has_checkpoint(spec.resume_from) or reach.is_to_come(spec.resume_from)
+    ):
         yield Problem(
             field="resume_from",
             message=f"there is no checkpoint in {spec.resume_from!r}; give a job that has saved one",

@@ -108,13 +108,15 @@ def change(
     job: OwnJob,
     patch: JobPatch,
     response: Response,
+    visible: Seen,
     if_match: IfMatch = None,
 ) -> NotedJob:
-    """Change priority, minimum, maximum or queue; the scheduler decides anew at once.
+    """Change priority, minimum, maximum, queue, or what it waits for; the scheduler decides anew at once.
 
     `notes` say so if the job cannot run with that on what is here now.
     """
-    return with_etag(without_secrets(control.requests.change(job.id, patch, revision_of(if_match))), response)
+    found = control.requests.change(job.id, patch, revision_of(if_match), visible)
+    return with_etag(without_secrets(found), response)
 
 
 @routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)
