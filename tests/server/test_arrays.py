@@ -64,7 +64,7 @@ def test_an_array_is_submitted_shown_and_stopped(pool: Played) -> None:
         ({"array": {"lr": [1, "1"]}}, "'lr' has the value '1' twice"),
         ({"array": {"l r": [1]}}, "'l r' cannot be taken; give a name of letters"),
         ({"array": {"lr": [True]}}, "lr"),
-        ({"array": {"lr": ["a\0"]}}, "NUL"),
+        ({"array": {"lr": ["a\x1b[2J"]}}, "it holds U+001B"),
         ({"array": {"lr": 1}}, "no list"),
         ({"array": {"a": list(range(40)), "b": list(range(40))}}, "40 × 40 combinations are 1,600 jobs"),
         ({"array": VALUES, "array_max": 0}, "0 is too small"),

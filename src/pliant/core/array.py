@@ -16,7 +16,7 @@ from typing import Annotated, Final
 from annotated_types import Ge, Le, Len, MaxLen
 
 from pliant.core.errors import InvalidInput, Problem
-from pliant.core.input import FINITE, NO_NUL, NUMBER, Input, Pattern
+from pliant.core.input import FINITE, NUMBER, ONE_LINE, Input, Pattern
 
 MAX_ARRAY_JOBS: Final = 1000
 MAX_ARRAY_NAMES: Final = 20
@@ -32,7 +32,7 @@ ValueName = Annotated[
     ),
 ]
 Value = (
-    Annotated[str, Input(MaxLen(1000), NO_NUL)] | int | Annotated[float, Input(FINITE, NUMBER)]
+    Annotated[str, Input(MaxLen(1000), ONE_LINE)] | int | Annotated[float, Input(FINITE, NUMBER)]
 )  # an int before a float: 32 stays 32
 
 

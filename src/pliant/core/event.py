@@ -16,7 +16,7 @@ class EventKind(StrEnum):
     SERVER_STOPPING = "server.stopping"
     JOB_SUBMITTED = "job.submitted"
     JOB_CHANGED = "job.changed"
-    """Priority, minimum or maximum were changed by a person."""
+    """Priority, minimum, maximum, queue or what it waits for were changed by a person."""
     JOB_PREPARED = "job.prepared"
     """Its environment is being made, or is ready."""
     JOB_RELEASED = "job.released"

@@ -296,3 +296,10 @@ def test_a_change_by_somebody_who_sees_less_cannot_name_what_they_do_not_see(wor
     then = world.submit(after=(first,))
     with pytest.raises(InvalidInput, match="no job is named"):
         world.control.requests.change(then, JobPatch(after_any=(first,)), visible=VisibleJobs(owner="ann"))
+
+
+def test_names_stand_for_so_many_jobs_at_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = tuple(world.submit() for _ in range(4))
+    monkeypatch.setattr("pliant.control.requests.predecessors.MAX_NAMED_JOBS", 3)
+    assert "more than 3 jobs" in problems(world, after=names)["after"]
+    assert world.job(world.submit(after=names[:3])).after == names[:3]

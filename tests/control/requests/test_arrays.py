@@ -254,3 +254,10 @@ def test_files_of_somebody_else_are_kept_once(world: World, tmp_path: Path) -> N
     assert [path.read_bytes() for path in found] == [b"state"] * 3
     assert len({path.stat().st_ino for path in found}) == 1
     assert len({(place / "train.py").stat().st_ino for place in places}) == 3
+
+
+def test_copies_leave_room_on_the_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[int] = []
+    monkeypatch.setattr(arrays, "check_room", lambda _folder, num_bytes: checked.append(num_bytes))
+    submit(world)
+    assert checked == [3 * sum(len(text) for text in FILES.values())]

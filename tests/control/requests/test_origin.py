@@ -67,6 +67,26 @@ def test_what_is_no_plain_file_is_refused_in_words(tmp_path: Path, plant: Callab
     assert not (tmp_path / "new" / "model.pt").exists()
 
 
+def test_files_of_another_user_that_are_to_come_cannot_be_copied(make_world: Callable[..., World]) -> None:
+    world = make_world(8)
+    world.inputs = JobInputs(user_of=lambda person: RunAs(uid=IDS[person]))
+    world.restart()
+    first = world.submit()
+    job_with_results(world.control.settings.folders(first).root)
+    archive = world.home / "code.tar.gz"
+
+    def submit(owner: str, **origin: str) -> None:
+        spec = JobSpec(name="n", script="train.py", virtual_workers=8, after=(first,), **origin)  # type: ignore[arg-type]
+        world.control.requests.submit(spec, archive, owner)
+
+    for origin in ({"weights": first}, {"resume_from": first}):
+        submit("admin", **origin)
+        with pytest.raises(InvalidInput, match="job-1 is another user's, and its files are copied now"):
+            submit("bob", **origin)
+    world.finish(first)
+    submit("bob", weights=first)
+
+
 def test_a_job_of_another_person_starts_from_its_copy(make_world: Callable[..., World]) -> None:
     world = make_world(8)
     world.inputs = JobInputs(user_of=lambda person: RunAs(uid=IDS[person]))

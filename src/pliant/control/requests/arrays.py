@@ -12,7 +12,7 @@ from pliant.core.errors import TooLarge
 from pliant.core.job import JobSpec
 from pliant.core.size import size
 from pliant.files.folder import copy_folder, link_folder, plain_files
-from pliant.files.space import disk_error
+from pliant.files.space import check_room, disk_error
 
 MAX_COPIES_BYTES: Final = 10 << 30
 """Of the code of all jobs of an array together."""
@@ -64,6 +64,7 @@ def multiply(code: Path, num_jobs: int) -> Sequence[Path]:
             f"{size(num_bytes * num_jobs)}; {size(MAX_COPIES_BYTES)} is the most. Leave data out of the code: "
             f"a data set is kept once"
         )
+    check_room(code, num_bytes * (num_jobs - 1))
     try:
         return [code, *(_copy(code, number) for number in range(1, num_jobs))]
     except OSError as error:

@@ -3,7 +3,7 @@
 Callable from any thread; everything happens under control's one lock.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +137,7 @@ class JobRequests:
             changes.unpack_code(
                 spec, archive, reach, self._ledger.kinds, lambda code: (*refused, *check(code))
             ) as code,
-            self._copied(spec, owner, code.parent, reach.awaited) as spec_for,
+            self._copied(spec, owner, code.parent) as spec_for,
         ):
             notes = (*notes, *self._ledger.kinds.of_spec(spec).notes(spec, code), *note_of_patterns(code))
             yield _Checked(
@@ -167,9 +167,7 @@ class JobRequests:
         return ids, notes
 
     @contextmanager
-    def _copied(
-        self, spec: JobSpec, owner: str, to: Path, awaited: Collection[str]
-    ) -> Iterator[Callable[[JobSpec, JobFolders], JobSpec]]:
+    def _copied(self, spec: JobSpec, owner: str, to: Path) -> Iterator[Callable[[JobSpec, JobFolders], JobSpec]]:
         """Copy files of other users into a folder; yield what makes a job start from them at their place."""
         user = self._queues.user_for(spec.queue, owner)
 
@@ -177,6 +175,7 @@ class JobRequests:
             other = self._queries.job(job_id)
             return self._queues.user_for(other.queue, other.owner) != user
 
+        awaited = {name for name in (*spec.after, *spec.after_any) if self._ledger.get(JobId(name)) is not None}
         try:
             copies = copy_foreign(spec, self._settings.home / "jobs", is_foreign, to / FOLDER, awaited)
         except OSError as error:

@@ -32,7 +32,7 @@ def copy_foreign(
         jobs: the folder that holds those of jobs.
         is_foreign: whether the files of a job belong to another user than the new one's.
         to: made if something is copied.
-        awaited: jobs whose end is waited for; what they have not written yet cannot be copied now.
+        awaited: jobs that are waited for and not over; what they have not written yet cannot be copied now.
 
     Raises:
         InvalidInput: something cannot be copied.
@@ -43,6 +43,9 @@ def copy_foreign(
         place = None if path is None else _place(path, jobs)
         if place is None or not is_foreign(place.root.name):
             continue
+        if place.root.name in awaited:
+            message = f"{place.root.name} is another user's, and its files are copied now; submit when it has ended"
+            raise InvalidInput.at(name, message)
         try:
             if name == "weights":
                 _copy(place, to / _WEIGHTS)
@@ -50,9 +53,6 @@ def copy_foreign(
                 for entry, _ in list_folder(place):
                     _copy(place / entry, to / _CHECKPOINTS / entry)
         except UntrustedFile as error:
-            if place.root.name in awaited:
-                message = f"{place.root.name} is another user's, and its files are copied now; submit when it has ended"
-                raise InvalidInput.at(name, message) from error
             raise InvalidInput.at(name, f"it cannot be copied ({error}); give another") from error
         fields.add(name)
     return frozenset(fields)
