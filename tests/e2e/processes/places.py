@@ -41,12 +41,12 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
         "cluster/zygote/zygote.py _fork": ("elastic", "fixed"),
-        "client/methods.py": ("alone",),
         "entry/server/lead.py _run": ("server",),
         "ibm/rest/translate/generator.py command": ("plugin",),
         "isolation/launcher.py main": _CHILDREN,
         "isolation/mounts.py can_mount": ("walls",),
         "isolation/report.py report": ("walls",),
+        "tracking/recorder.py _start": ("tracker",),
         "train/data/loader_process.py start_loader": ("started",),
     }
 )
@@ -56,6 +56,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "catalog/environments/build_program.py": ("builder",),
         "catalog/environments/look_program.py": ("look",),
         "cli/app.py": ("command",),
+        "client/methods.py": ("alone",),
         "entry/agent.py": ("agent",),
         "entry/alone.py": ("alone",),
         "entry/importer.py": ("importer",),
@@ -64,6 +65,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/routes.py": ("alone",),
         "entry/server/__main__.py": ("server", "standby"),
         "entry/task.py": ("interpreter",),
+        "entry/tracker.py": ("tracker",),
         "entry/zygote.py": ("zygote",),
         "ibm/notebook/train_sent.py": ("elastic",),
         "sim/play.py": ("alone",),
@@ -72,6 +74,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """The files that are programs, and which processes run them."""
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
         "agent": "an agent by itself, as it will be on other machines: no server starts one yet",

@@ -38,6 +38,8 @@ def values_of(given: Sequence[str]) -> dict[str, list[str]]:
         name, equals, listed = text.partition("=")
         if not equals or not name:
             problems.append(Problem(field="--array", message=f"{text!r} has no name; give it as NAME=VALUE,VALUE"))
+        elif not listed:
+            problems.append(Problem(field="--array", message=f"{text!r} has no values; give it as NAME=VALUE,VALUE"))
         elif name in values:
             problems.append(Problem(field="--array", message=f"{name!r} is given twice; give all its values at once"))
         else:
