@@ -83,8 +83,8 @@ def test_a_list_without_arrays_has_no_column_for_them(run: Run, pool: Played) ->
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--array", "lr"], "--array: 'lr' has no name; give it as NAME=VALUE,VALUE"),
-        (["--array", "lr="], "--array: 'lr=' has no values; give it as NAME=VALUE,VALUE"),
+        (["--array", "=1"], "--array: '=1' has no name; give it as NAME=VALUE,VALUE"),
+        (["--array", "lr"], "--array: 'lr' has no values; give it as NAME=VALUE,VALUE"),
         (["--array", "lr=1", "--array", "lr=2"], "--array: 'lr' is given twice; give all its values at once"),
         (["--array", "lr=1,1"], "'lr' has the value '1' twice"),
         (["--array", "lr=1", "--array-max", "0"], "--array-max: 0 is too small"),

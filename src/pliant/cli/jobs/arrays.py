@@ -35,8 +35,8 @@ def values_of(given: Sequence[str]) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     problems = []
     for text in given:
-        name, equals, listed = text.partition("=")
-        if not equals or not name:
+        name, _, listed = text.partition("=")
+        if not name:
             problems.append(Problem(field="--array", message=f"{text!r} has no name; give it as NAME=VALUE,VALUE"))
         elif not listed:
             problems.append(Problem(field="--array", message=f"{text!r} has no values; give it as NAME=VALUE,VALUE"))
