@@ -14,17 +14,17 @@ from tests.notices.receivers import MailServer, mailbox
 from pliant.notices.background import Lanes
 from pliant.notices.mail import Mailer, MailSettings
 from pliant.notices.message import Writer
-from pliant.notices.outcome import MAX_REFUSED, SENT, Outcome
+from pliant.notices.outcome import MAX_REFUSED, SENT, TryOutcome
 
 Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
 
 
-def send(server: MailServer | int, context: ssl.SSLContext | None = None, **changes: Any) -> Outcome:
+def send(server: MailServer | int, context: ssl.SSLContext | None = None, **changes: Any) -> TryOutcome:
     """Send an e-mail about the job."""
     port = server if isinstance(server, int) else server.port
     fields: dict[str, Any] = {"host": "127.0.0.1", "port": port, "sender": "pliant@gpu1.test"} | changes
 
-    async def run() -> Outcome:
+    async def run() -> TryOutcome:
         more = {} if context is None else {"context": context}
         mailer = Mailer(settings=MailSettings(**fields), lanes=Lanes(1), step_s=5.0, **more)
         message = Writer(url="http://test").mail(JOB, notice(channel="mail", to="ada@example.org"), "pliant@gpu1.test")
@@ -59,7 +59,7 @@ def test_starttls_and_a_password_are_used_where_there_are_any(contexts: Contexts
 def test_a_password_never_leaves_without_encryption() -> None:
     with mailbox(password="s3cret") as server:
         found = send(server, user="pliant", password="s3cret")
-    assert found == Outcome(words="offers no encryption (STARTTLS), so nothing is sent", max_tries=MAX_REFUSED)
+    assert found == TryOutcome(words="offers no encryption (STARTTLS), so nothing is sent", max_tries=MAX_REFUSED)
     assert server.letters == []
 
 
@@ -75,13 +75,13 @@ def test_nothing_leaves_this_machine_without_encryption(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("reply", "max_tries"), [("550 no such user SECRET", MAX_REFUSED), ("451 later", 8)])
 def test_of_a_refusal_the_number_is_shown(reply: str, max_tries: int) -> None:
     with mailbox(reply_to_rcpt=reply) as server:
-        assert send(server) == Outcome(words=f"answered {reply[:3]}", max_tries=max_tries)
+        assert send(server) == TryOutcome(words=f"answered {reply[:3]}", max_tries=max_tries)
 
 
 def test_a_mail_server_that_is_not_there_is_tried_again() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        assert send(taken.getsockname()[1]) == Outcome(words="could not be reached")
+        assert send(taken.getsockname()[1]) == TryOutcome(words="could not be reached")
 
 
 def test_an_administrator_keeps_email_within_domains() -> None:

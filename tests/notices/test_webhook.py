@@ -17,23 +17,23 @@ from pliant.core.notice import Notice
 from pliant.notices.addresses import WebhookRules, read_allowed
 from pliant.notices.background import Lanes
 from pliant.notices.message import Writer
-from pliant.notices.outcome import MAX_REFUSED, SENT, Outcome, delay_s
+from pliant.notices.outcome import MAX_REFUSED, SENT, TryOutcome, delay_s
 from pliant.notices.webhook import Webhooks, resolve, sign
 
 DOCUMENT = Writer(url="http://test").document(JOB, notice())
 
 
-def send(one: Notice, *allowed: str, **changes: Any) -> Outcome:
+def send(one: Notice, *allowed: str, **changes: Any) -> TryOutcome:
     """Send the document from a server that allows these."""
 
-    async def run() -> Outcome:
+    async def run() -> TryOutcome:
         rules = WebhookRules(allowed=tuple(map(read_allowed, allowed)))
         return await Webhooks(rules=rules, lanes=Lanes(2), **changes).send(one, DOCUMENT)
 
     return asyncio.run(run())
 
 
-def send_to(hook: Hook, **changes: Any) -> Outcome:
+def send_to(hook: Hook, **changes: Any) -> TryOutcome:
     return send(notice(to=hook.url, **changes), f"127.0.0.1:{hook.port}")
 
 
@@ -60,7 +60,7 @@ def test_without_a_secret_nothing_is_signed() -> None:
 )
 def test_of_a_bad_answer_the_status_is_shown_and_how_often_it_is_worth_a_try(status: int, max_tries: int) -> None:
     with receiving(status) as hook:
-        assert send_to(hook) == Outcome(words=f"answered {status}", max_tries=max_tries)
+        assert send_to(hook) == TryOutcome(words=f"answered {status}", max_tries=max_tries)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -68,7 +68,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     with receiving() as inside, receiving(status) as hook:
         hook.location = inside.url
         found = send(notice(to=hook.url), "127.0.0.0/8")
-    assert found == Outcome(words=f"answered {status}: it leads elsewhere, which is not followed", max_tries=1)
+    assert found == TryOutcome(words=f"answered {status}: it leads elsewhere, which is not followed", max_tries=1)
     assert inside.got == []
 
 
@@ -144,7 +144,7 @@ def test_a_receiver_that_says_nothing_or_drips_has_a_deadline() -> None:
         began = time.monotonic()
         to = f"http://127.0.0.1:{silent.getsockname()[1]}/x"
         found = send(notice(to=to), "127.0.0.1", deadline_s=0.2)
-    assert found == Outcome(words="did not answer within 0.2 s")
+    assert found == TryOutcome(words="did not answer within 0.2 s")
     assert time.monotonic() - began < 5
 
 
@@ -158,7 +158,7 @@ def test_a_receiver_that_says_nothing_or_drips_has_a_deadline() -> None:
     ],
 )
 def test_what_is_no_answer_is_bounded_and_not_shown(answer: bytes, words: str) -> None:
-    async def run() -> Outcome:
+    async def run() -> TryOutcome:
         async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"}}")
             writer.write(answer)
@@ -185,7 +185,7 @@ def test_a_name_that_is_not_there_and_a_port_that_nobody_has() -> None:
 
 
 def test_names_that_hang_hold_up_nobody_but_themselves() -> None:
-    async def run() -> list[Outcome]:
+    async def run() -> list[TryOutcome]:
         def look_up(host: str, port: int) -> Sequence[str]:
             if host == "hangs.test":
                 time.sleep(2)

@@ -12,7 +12,7 @@ from typing import Final
 
 from pliant.core.address import is_loopback
 from pliant.notices.background import Lanes
-from pliant.notices.outcome import MAX_REFUSED, SENT, Outcome
+from pliant.notices.outcome import MAX_REFUSED, SENT, TryOutcome
 
 STEP_S: Final = 15.0
 """How long a mail server may take for one step."""
@@ -54,20 +54,20 @@ class Mailer:
     context: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     step_s: float = STEP_S
 
-    async def send(self, message: EmailMessage) -> Outcome:
+    async def send(self, message: EmailMessage) -> TryOutcome:
         """Send a message once and return what became of it."""
         try:
             await self.lanes.do(lambda: self._send(message))
         except _NotEncrypted:
-            return Outcome(words="offers no encryption (STARTTLS), so nothing is sent", max_tries=MAX_REFUSED)
+            return TryOutcome(words="offers no encryption (STARTTLS), so nothing is sent", max_tries=MAX_REFUSED)
         except ssl.SSLCertVerificationError as error:
-            return Outcome(words=f"cannot be trusted: {error.verify_message}", max_tries=MAX_REFUSED)
+            return TryOutcome(words=f"cannot be trusted: {error.verify_message}", max_tries=MAX_REFUSED)
         except smtplib.SMTPRecipientsRefused as error:
             return _judge(min(code for code, _ in error.recipients.values()))
         except smtplib.SMTPResponseException as error:
             return _judge(error.smtp_code)
         except (smtplib.SMTPException, OSError):
-            return Outcome(words="could not be reached")
+            return TryOutcome(words="could not be reached")
         return SENT
 
     def _send(self, message: EmailMessage) -> None:
@@ -95,6 +95,6 @@ def _local(host: str) -> str:
     return "127.0.0.1" if host == "localhost" else host
 
 
-def _judge(code: int) -> Outcome:
+def _judge(code: int) -> TryOutcome:
     lasts = code >= _FIRST_LASTING
-    return Outcome(words=f"answered {code}", **({"max_tries": MAX_REFUSED} if lasts else {}))
+    return TryOutcome(words=f"answered {code}", **({"max_tries": MAX_REFUSED} if lasts else {}))

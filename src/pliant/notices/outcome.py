@@ -11,7 +11,7 @@ _FACTOR: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TryOutcome:
     """What became of a try."""
 
     words: str = ""
@@ -25,7 +25,7 @@ class Outcome:
         return not self.words
 
 
-SENT: Final = Outcome()
+SENT: Final = TryOutcome()
 
 
 def delay_s(num_tries: int) -> float:

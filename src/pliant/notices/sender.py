@@ -30,7 +30,7 @@ from pliant.core.registry import iterate_nouns
 from pliant.notices.limits import HourlyLimits
 from pliant.notices.mail import Mailer
 from pliant.notices.message import Writer, words_of
-from pliant.notices.outcome import Outcome, delay_s
+from pliant.notices.outcome import TryOutcome, delay_s
 from pliant.notices.webhook import Webhooks
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _LOOK_S: Final = 1.0
 _IDLE_S: Final = 30.0
 _PAGE: Final = 1000
 _CHANNELS: Final[tuple[Channel, ...]] = ("webhook", "mail")
-_NO_MAIL: Final = Outcome(words="cannot be sent: this server sends no e-mail any more", max_tries=0)
+_NO_MAIL: Final = TryOutcome(words="cannot be sent: this server sends no e-mail any more", max_tries=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,13 +232,13 @@ class NoticeSender:
         else:
             heapq.heappush(self._due, (notice.next_at, notice.name))
 
-    async def _send(self, notice: Notice, job: Job, ways: Ways) -> Outcome:
+    async def _send(self, notice: Notice, job: Job, ways: Ways) -> TryOutcome:
         if notice.channel == "webhook":
             return await ways.webhooks.send(notice, self._writer.document(job, notice))
         if ways.mailer is None:
             return _NO_MAIL
         if why := ways.mailer.settings.refusal(notice.to):
-            return Outcome(words=f"was not sent: {why}", max_tries=0)
+            return TryOutcome(words=f"was not sent: {why}", max_tries=0)
         outcome = await ways.mailer.send(self._writer.mail(job, notice, ways.mailer.settings.sender))
         return outcome if outcome.sent else replace(outcome, words=f"was not sent: the mail server {outcome.words}")
 

@@ -19,7 +19,7 @@ from pliant import __version__
 from pliant.core.notice import Notice, WebhookUrl, read_webhook
 from pliant.notices.addresses import WebhookRules
 from pliant.notices.background import Lanes
-from pliant.notices.outcome import MAX_REFUSED, SENT, Outcome
+from pliant.notices.outcome import MAX_REFUSED, SENT, TryOutcome
 
 Resolve = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host; raises `OSError`."""
@@ -47,26 +47,26 @@ class Webhooks:
     context: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     deadline_s: float = DEADLINE_S
 
-    async def send(self, notice: Notice, document: bytes) -> Outcome:
+    async def send(self, notice: Notice, document: bytes) -> TryOutcome:
         """Post a document once and return what became of it."""
         url = read_webhook(notice.to)
         try:
             async with asyncio.timeout(self.deadline_s):
                 return _judge(await self._post(url, notice, document))
         except TimeoutError:
-            return Outcome(words=f"did not answer within {self.deadline_s:g} s")
+            return TryOutcome(words=f"did not answer within {self.deadline_s:g} s")
         except _Refused as refused:
-            return Outcome(words=str(refused), max_tries=_NO_TRY)
+            return TryOutcome(words=str(refused), max_tries=_NO_TRY)
         except ssl.SSLCertVerificationError as error:
-            return Outcome(words=f"cannot be trusted: {error.verify_message}", max_tries=MAX_REFUSED)
+            return TryOutcome(words=f"cannot be trusted: {error.verify_message}", max_tries=MAX_REFUSED)
         except socket.gaierror:
-            return Outcome(words="has no address")
+            return TryOutcome(words="has no address")
         except EOFError:
-            return Outcome(words="closed the connection before it had answered")
+            return TryOutcome(words="closed the connection before it had answered")
         except OSError:
-            return Outcome(words="could not be reached")
+            return TryOutcome(words="could not be reached")
         except h11.ProtocolError:
-            return Outcome(words="does not speak HTTP", max_tries=MAX_REFUSED)
+            return TryOutcome(words="does not speak HTTP", max_tries=MAX_REFUSED)
 
     async def _post(self, url: WebhookUrl, notice: Notice, document: bytes) -> int:
         """Return the status that a request was answered with."""
@@ -157,10 +157,10 @@ async def _read_status(connection: h11.Connection, reader: asyncio.StreamReader)
             raise EOFError
 
 
-def _judge(status: int) -> Outcome:
+def _judge(status: int) -> TryOutcome:
     if 200 <= status < 300:
         return SENT
     if 300 <= status < 400:
-        return Outcome(words=f"answered {status}: it leads elsewhere, which is not followed", max_tries=_NO_TRY)
+        return TryOutcome(words=f"answered {status}: it leads elsewhere, which is not followed", max_tries=_NO_TRY)
     is_refused = 400 <= status < 500 and status not in _TRY_AGAIN
-    return Outcome(words=f"answered {status}", **({"max_tries": MAX_REFUSED} if is_refused else {}))
+    return TryOutcome(words=f"answered {status}", **({"max_tries": MAX_REFUSED} if is_refused else {}))
