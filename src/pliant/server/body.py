@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -14,6 +14,7 @@ from pliant.core.errors import InvalidInput, Problem, TooLarge
 from pliant.files.archive import inspect
 from pliant.files.space import translate_disk_errors
 from pliant.server.middleware.limits import MAX_BODY_BYTES
+from pliant.server.upload import MAX_SUBMISSION_BYTES
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -74,6 +75,46 @@ def upload_file(folder: Path) -> Iterator[Path]:
     """
     with translate_disk_errors(folder), tempfile.NamedTemporaryFile(dir=folder) as file:
         yield Path(file.name)
+
+
+_TYPES: Final = {"job": "application/json", "code": "application/gzip"}
+
+
+def body_with_code(job: dict[str, Any], code: str) -> dict[str, Any]:
+    """Return how OpenAPI describes a body of a JSON part `job`, with this schema, and code as a tar.gz.
+
+    Args:
+        job: the schema.
+        code: what the code is, the beginning of a sentence.
+    """
+    limit = MAX_SUBMISSION_BYTES >> 20
+    parts = {
+        "job": job,
+        "code": {
+            "type": "string",
+            "format": "binary",
+            "description": f"{code} as a tar.gz: files and folders only, {limit} MiB at most.",
+        },
+    }
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["job", "code"],
+                        "additionalProperties": False,
+                        "properties": parts,
+                    },
+                    "encoding": {
+                        "job": {"contentType": "application/json"},
+                        "code": {"contentType": "application/gzip"},
+                    },
+                }
+            },
+        }
+    }
 
 
 def schema_of(kind: type[BaseModel]) -> dict[str, Any]:

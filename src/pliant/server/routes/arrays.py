@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 from fastapi import Depends, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -13,7 +13,7 @@ from pliant.core.access import Permission
 from pliant.core.array import ArraySettings
 from pliant.core.input import values_of
 from pliant.server import upload
-from pliant.server.body import parse_body_with_code, schema_of, upload_file
+from pliant.server.body import body_with_code, parse_body_with_code, schema_of, upload_file
 from pliant.server.context import InContext, InControl
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
@@ -21,30 +21,7 @@ from pliant.server.visibility import Seen, require_owner
 
 routes = Routes(tags=["jobs"])
 
-_UPLOAD: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["job", "code"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "job": schema_of(ArrayRequest),
-                        "code": {
-                            "type": "string",
-                            "format": "binary",
-                            "description": "The code folder of all jobs, as a tar.gz: files and folders only, 512 "
-                            "MiB at most.",
-                        },
-                    },
-                },
-                "encoding": {"job": {"contentType": "application/json"}, "code": {"contentType": "application/gzip"}},
-            }
-        },
-    }
-}
+_UPLOAD: Final = body_with_code(schema_of(ArrayRequest), "The code folder of all jobs")
 
 
 @routes.post(

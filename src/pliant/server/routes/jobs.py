@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -27,7 +27,7 @@ from pliant.core.chart import MAX_BUCKETS
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
 from pliant.server import upload
-from pliant.server.body import parse_body_with_code, upload_file
+from pliant.server.body import body_with_code, parse_body_with_code, upload_file
 from pliant.server.context import InContext, InControl
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
@@ -39,29 +39,7 @@ routes = Routes(tags=["jobs"])
 MAX_STEP = 2**31 - 1
 """What every database holds."""
 
-_UPLOAD: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["job", "code"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "job": JobRequest.model_json_schema(),
-                        "code": {
-                            "type": "string",
-                            "format": "binary",
-                            "description": "The code folder as a tar.gz: files and folders only, 512 MiB at most.",
-                        },
-                    },
-                },
-                "encoding": {"job": {"contentType": "application/json"}, "code": {"contentType": "application/gzip"}},
-            }
-        },
-    }
-}
+_UPLOAD: Final = body_with_code(JobRequest.model_json_schema(), "The code folder")
 
 
 @routes.post(
