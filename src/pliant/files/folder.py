@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -65,13 +65,26 @@ def copy_folder(folder: Path, to: Path) -> None:
     Raises:
         OSError: the disk does not take it.
     """
+    _mirror(folder, to, _copy_file)
+
+
+def link_folder(folder: Path, to: Path) -> None:
+    """Make a folder that holds the same files as another one; nobody writes to either.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    _mirror(folder, to, os.link)
+
+
+def _mirror(folder: Path, to: Path, make_file: Callable[[Path, Path], None]) -> None:
     to.mkdir()
     for root, folders, files in os.walk(folder):
         there = to / os.path.relpath(root, folder)
         for name in folders:
             (there / name).mkdir()
         for name in files:
-            _copy_file(Path(root) / name, there / name)
+            make_file(Path(root) / name, there / name)
 
 
 def _copy_file(source: Path, to: Path) -> None:
@@ -91,21 +104,6 @@ def _copy_content(source: int, to: int, num_bytes: int) -> None:
             raise
         while num_bytes > 0 and (copied := os.sendfile(to, source, None, num_bytes)):
             num_bytes -= copied
-
-
-def link_folder(folder: Path, to: Path) -> None:
-    """Make a folder that holds the same files as another one; nobody writes to either.
-
-    Raises:
-        OSError: the disk does not take it.
-    """
-    to.mkdir()
-    for root, folders, files in os.walk(folder):
-        there = to / os.path.relpath(root, folder)
-        for name in folders:
-            (there / name).mkdir()
-        for name in files:
-            os.link(Path(root) / name, there / name)
 
 
 def make_read_only(folder: Path, *, also_itself: bool = True) -> None:

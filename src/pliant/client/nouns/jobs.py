@@ -35,7 +35,7 @@ from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
 from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
 from pliant.client.nouns.submission import send_code
-from pliant.core.event import Event
+from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
 
@@ -337,7 +337,7 @@ class JobHandle:
             return
         for event in self._client.stream(after=seen, job_id=self.id):
             yield event
-            if event.data.get("to") in _ENDS:
+            if event.kind is EventKind.JOB_STATE and event.data.get("to") in _ENDS:
                 return
 
     def series(self, name: str = "loss") -> Iterator[Metric]:
@@ -353,7 +353,7 @@ class JobHandle:
         return self._client.stacks(self.id, timeout_s=timeout_s)
 
     def change(self, **fields: Any) -> NotedJob:
-        """Change its `priority`, `min_tasks`, `max_tasks` or `queue`."""
+        """Change its `priority`, `min_tasks`, `max_tasks` or `queue`, or what it runs `after`."""
         return self._client.change(self.id, checked(JobPatch, fields))
 
     def share(self, *names: str) -> ShareView:

@@ -9,13 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from pydantic import ValidationError
 
-from pliant.api.faults import problems_of
-from pliant.api.jobs import JobRequest, NotedJob
-from pliant.client import Client
+from pliant.client import Client, NotedJob, TooLarge
 from pliant.client.folders.pack import Limits
-from pliant.core.errors import InvalidInput, TooLarge
 from pliant.core.job import MIN_DEFAULT_VIRTUAL_WORKERS
 from pliant.ibm.modules.pyedt import model as in_tasks
 from pliant.ibm.modules.pyedt.script import parse_schedule
@@ -71,11 +67,11 @@ class FabricModel(in_tasks.FabricModel):
     def _train_on(self, client: Client, given: Mapping[str, Any], submit: Mapping[str, Any] | bool | None) -> None:
         schedule = {name: given.get(name, default) for name, default in _defaults().items()}
         parse_schedule(schedule, MIN_DEFAULT_VIRTUAL_WORKERS)  # what is wrong is told before anything is sent
-        request = _request(job_fields(schedule, {} if isinstance(submit, bool) else submit or {}))
+        fields = job_fields(schedule, {} if isinstance(submit, bool) else submit or {})
         with tempfile.TemporaryDirectory(prefix="pliant-notebook-") as folder:
             code = Path(folder)
             write_shipment(code, self._given, given, beside=Path.cwd(), modules=dict(sys.modules))
-            job = _send(client, code, request)
+            job = _send(client, code, fields)
         self._job_id = job.id
         follow(client, job, num_epochs=schedule["epoch_number"])
         with tempfile.TemporaryDirectory(prefix="pliant-notebook-") as folder:
@@ -102,16 +98,9 @@ def job_fields(schedule: Mapping[str, Any], submit: Mapping[str, Any]) -> dict[s
     return fields
 
 
-def _request(fields: Mapping[str, Any]) -> JobRequest:
+def _send(client: Client, code: Path, fields: Mapping[str, Any]) -> NotedJob:
     try:
-        return JobRequest.model_validate(fields)
-    except ValidationError as error:
-        raise InvalidInput(*problems_of(error)) from error
-
-
-def _send(client: Client, code: Path, request: JobRequest) -> NotedJob:
-    try:
-        return client.submit(code, request, limits=_LIMITS).job
+        return client.submit(code, limits=_LIMITS, **fields).job
     except TooLarge as error:
         raise TooLarge(
             f"the model, and what its functions refer to, are too much to send ({error}): read data inside "

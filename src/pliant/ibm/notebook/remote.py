@@ -4,12 +4,13 @@ import math
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from pliant.api.jobs import NotedJob
 from pliant.client import Client
-from pliant.core.errors import NotFound, Unavailable
+from pliant.core.errors import Conflict, NotFound, Unavailable
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
 from pliant.ibm.notebook.show import ACCURACY, LOSS, Cell, display_of_kernel
@@ -44,7 +45,8 @@ def follow(client: Client, job: NotedJob, *, num_epochs: int) -> None:
     try:
         ended = client.wait(job.id, timeout_s=math.inf, poll_s=_POLL_S, on_poll=show)
     except KeyboardInterrupt:
-        client.stop(job.id)
+        with suppress(Conflict):  # it has just ended
+            client.stop(job.id)
         print(f"{job.id} is stopped; its checkpoints and logs are kept")
         raise
     print(f"Job {job.id} finishes with state {_FINAL[ended.state]}.")

@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -204,7 +205,7 @@ def _images_of_class(folder: Path) -> Iterator[SourceImage]:
             name = f"{stem}-{number}"
         taken.add(name)
         shown = str(path.relative_to(folder))
-        yield SourceImage(name=name, shown=shown, read=lambda path=path: _read(path))  # type: ignore[misc]
+        yield SourceImage(name=name, shown=shown, read=partial(_read, path))
 
 
 def _read(path: Path) -> Image.Image:
