@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.notices.receivers import receiving
-from tests.server.conftest import wait_for
+from tests.server.conftest import packed, wait_for
 from tests.server.played import Played
 
 from pliant.core.access import Role
@@ -76,3 +77,23 @@ def test_a_webhook_stands_nowhere_that_others_may_read(pool: Played) -> None:
         pool.fail(job)
         wait_for(lambda: hook.got)
     assert json.loads(hook.got[0].body)["job"]["state"] == "failed"
+
+
+def test_every_job_of_an_array_sends_its_own_message(pool: Played) -> None:
+    with receiving() as hook:
+        body = {"script": "train.py", "name": "sweep", "array": {"lr": [0.1, 0.01]}, "webhook": hook.url}
+        files: dict[str, Any] = {
+            "job": (None, json.dumps(body)),
+            "code": ("c.tar.gz", packed({"train.py": "import pliant.train\n"})),
+        }
+        made = pool.http.post("/arrays", files=files)
+        assert made.status_code == 201, made.text
+        jobs = [job["id"] for job in made.json()["jobs"]]
+        pool.tick(2.0)
+        pool.complete(jobs[0])
+        pool.fail(jobs[1])
+        wait_for(lambda: len(hook.got) == 2)
+
+    told = {found["id"]: found["state"] for found in (json.loads(one.body)["job"] for one in hook.got)}
+    assert told == {jobs[0]: "completed", jobs[1]: "failed"}
+    assert "SECRET" not in made.text

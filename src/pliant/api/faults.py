@@ -9,13 +9,13 @@ A sentence says the value, but for passwords. Texts that have to match a `Patter
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from pliant.core.errors import Problem
+from pliant.core.near_name import near_name
 
 _SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -112,11 +112,6 @@ def sentence_of(found: Mapping[str, Any], place: Sequence[str] = ()) -> str:
     if kind in _CHOICES and (near := near_name(str(found.get("input")), _QUOTED.findall(context["expected"]))):
         said += f"; is {near!r} meant?"
     return said
-
-
-def near_name(given: str, names: Sequence[str]) -> str | None:
-    """Return the name that somebody may have meant; None if none is near."""
-    return next(iter(get_close_matches(given, names, n=1)), None)
 
 
 def _show(value: object) -> str:

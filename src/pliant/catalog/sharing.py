@@ -4,11 +4,19 @@ What somebody does not see is not there for them: it is answered as a name that 
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Protocol, TypeVar
+from itertools import islice
+from types import MappingProxyType
+from typing import Final, Protocol, TypeVar
 
 from pliant.core.access import EVERYBODY, Principal, VisibleJobs
+from pliant.core.dataset import Dataset
 from pliant.core.errors import Forbidden, NotFound, Problem
+from pliant.core.near_name import near_name
 from pliant.core.registry import Kept, Noun, Registry, iterate_nouns
+
+_MAX_COMPARED: Final = 1000
+"""Names that one is compared with which does not exist."""
+_IN_WORDS: Final = MappingProxyType({Dataset.KIND: "data set"})
 
 
 class Shareable(Noun, Protocol):
@@ -52,14 +60,19 @@ def is_visible(noun: Shareable, visible: VisibleJobs | None) -> bool:
     return visible is None or visible.owner == noun.owner or visible.owner in shared or EVERYBODY in shared
 
 
-def require_visible(caller: Principal, kept: Kept[S] | None, kind: str, name: str) -> Kept[S]:
+def require_visible(registry: Registry, kind: type[S], caller: Principal, name: str) -> Kept[S]:
     """Return what the registry holds under this name.
 
     Raises:
         NotFound: there is nothing, or nothing that the caller sees.
     """
-    if kept is None or not caller.sees(kept.noun.owner, kept.noun.shared_with):
-        raise name_not_found(kind, name)
+
+    def sees(noun: S) -> bool:
+        return caller.sees(noun.owner, noun.shared_with)
+
+    kept = registry.get(kind, name)
+    if kept is None or not sees(kept.noun):
+        raise NotFound(no_such_name(registry, kind, name, sees))
     return kept
 
 
@@ -73,9 +86,12 @@ def require_owner(caller: Principal, noun: Noun, what: str) -> None:
         raise Forbidden(f"{what} belongs to {noun.owner!r}; ask them, or make one of your own")
 
 
-def name_not_found(kind: str, name: str) -> NotFound:
-    """Return the error for a name that nothing has, or nothing that the caller sees."""
-    return NotFound(f"there is no {kind} {name!r:.80}; list them to see which there are")
+def no_such_name(registry: Registry, kind: type[S], name: str, sees: Callable[[S], bool]) -> str:
+    """Return in words that nothing somebody sees has this name, and which one they may have meant."""
+    first = islice(iterate_nouns(registry, kind), _MAX_COMPARED)
+    near = near_name(name, [kept.noun.name for kept in first if sees(kept.noun)])
+    advice = "list them to see which you may use" if near is None else f"is {near!r} meant?"
+    return f"there is no {_IN_WORDS.get(kind.KIND, kind.KIND)} {name!r:.80}; {advice}"
 
 
 def problems_of_shares(

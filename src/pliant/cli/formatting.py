@@ -63,6 +63,11 @@ def bounds(job: Job) -> str:
     return str(job.min_tasks) if job.min_tasks == job.max_tasks else f"{job.min_tasks}-{job.max_tasks}"
 
 
+def num_tasks(job: Job) -> str:
+    """Return `1 task`, `4 tasks`, `1-8 tasks`."""
+    return f"{bounds(job)} task{'' if job.max_tasks == 1 else 's'}"
+
+
 def time_left(job: Job, write: Callable[[float], str] = duration) -> str:
     """Return the time left for a job that runs, or how long an ended one took."""
     if job.ended:

@@ -5,7 +5,6 @@ from typing import Final
 
 import typer
 
-from pliant.api.faults import near_name
 from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
 from pliant.client.http import session
@@ -14,6 +13,7 @@ from pliant.client.http.session import Choice, Server, credentials, find_record,
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.job import Job
 from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
+from pliant.core.near_name import near_name
 
 __all__ = [
     "UNFINISHED",

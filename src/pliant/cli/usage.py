@@ -10,8 +10,9 @@ from typing import Any, Final
 import typer
 from pydantic import ValidationError
 
-from pliant.api.faults import near_name, sentence_of
+from pliant.api.faults import sentence_of
 from pliant.cli.spelling import spelling
+from pliant.core.near_name import near_name
 
 _UNKNOWN_COMMAND: Final = re.compile(r"No such command '(.*?)'")
 _TOO_MANY: Final = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")

@@ -6,13 +6,13 @@ from types import TracebackType
 from typing import Final, Self
 
 import httpx
-from pydantic import TypeAdapter
 
 from pliant.api.jobs import ClusterView, UsagePage
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest, RetentionView
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.home import read_record, read_token
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.session import choose, refuse_clear_text, server_of, token_of
 from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.backup import fetch_backup
@@ -28,10 +28,10 @@ from pliant.core.upkeep import Sweep
 _CLEAN_UP_TIMEOUT_S: Final = 300.0
 """A clean-up walks over all that jobs have left."""
 
-_RETENTION: Final = TypeAdapter(RetentionView)
-_SWEEP: Final = TypeAdapter(Sweep)
-_USAGE_PAGE: Final = TypeAdapter(UsagePage)
-_CLUSTER: Final = TypeAdapter(ClusterView)
+_RETENTION: Final = LazyAdapter(RetentionView)
+_SWEEP: Final = LazyAdapter(Sweep)
+_USAGE_PAGE: Final = LazyAdapter(UsagePage)
+_CLUSTER: Final = LazyAdapter(ClusterView)
 
 
 class Client(JobClient):

@@ -95,6 +95,9 @@ def test_secrets_are_in_nothing_that_is_shown() -> None:
     found = parse("--exec-start PyTorch --jwt-token 'to ken' --model-main m.py -- --name 'a b'")
     assert found.shown == "--exec-start PyTorch --jwt-token '***' --model-main m.py -- --name 'a b'"
     assert parse("--exec-start PyTorch  --x").shown == "--exec-start PyTorch  --x"
+    found = parse("--msd-env WANDB_API_KEY=abc --msd-env DB=ftp://ann:abc@host --msd-env N=1")
+    assert found.shown == "--msd-env 'WANDB_API_KEY=(hidden)' --msd-env 'DB=ftp://ann:(hidden)@host' --msd-env N=1"
+    assert found.options["--msd-env"][0] == "WANDB_API_KEY=abc", "the job gets it"
 
 
 @given(

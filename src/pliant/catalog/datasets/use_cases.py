@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from pliant.catalog.datasets.imports import Imports, ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits, Uploads
-from pliant.catalog.sharing import is_visible, require_owner, require_visible, take_page
+from pliant.catalog.sharing import is_visible, no_such_name, require_owner, require_visible, take_page
 from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.dataset import DataPlace, Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, Problem
@@ -170,8 +171,10 @@ class DatasetCatalog:
             self._held[name] += 1
         try:
             kept = self._find(name)
-            hidden = kept is None or not is_visible(kept.noun, visible)
-            yield _place(None if kept is None or hidden else kept.noun, name)
+            if kept is None or not is_visible(kept.noun, visible):
+                yield _problem(no_such_name(self._registry, Dataset, name, partial(is_visible, visible=visible)))
+            else:
+                yield _place(kept.noun, name)
         finally:
             with self._lock:
                 self._held[name] -= 1
@@ -214,7 +217,7 @@ class DatasetCatalog:
         return ""
 
     def _require_visible(self, name: str, caller: Principal) -> Kept[Dataset]:
-        return require_visible(caller, self._find(name), "data set", name)
+        return require_visible(self._registry, Dataset, caller, name)
 
     def _find(self, name: str) -> Kept[Dataset] | None:
         return self._registry.get(Dataset, name) if re.fullmatch(NAME, name) else None
@@ -235,10 +238,8 @@ def _apply(dataset: Dataset, changes: Mapping[str, Any]) -> Dataset:
     return replace(dataset, shared_with=name_once(dataset.shared_with))
 
 
-def _place(dataset: Dataset | None, name: str) -> DataPlace | Problem:
+def _place(dataset: Dataset, name: str) -> DataPlace | Problem:
     """Return where a data set lies, or why it cannot be used."""
-    if dataset is None:
-        return _problem(f"there is no data set {name!r:.80}; list them to see which you may use")
     if dataset.state is DatasetState.IMPORTING:
         return _problem(f"the data set {name!r} is still being imported; wait until it is ready")
     if dataset.state is not DatasetState.READY:

@@ -6,6 +6,7 @@ nothing here waits for it.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from pliant.catalog.environments.builds import BuildRequest, Builds
@@ -16,6 +17,7 @@ from pliant.catalog.environments.resolver import EnvironmentResolver
 from pliant.catalog.environments.source import Named, RequirementsFile, parse_source
 from pliant.catalog.sharing import (
     is_visible,
+    no_such_name,
     problems_of_shares,
     require_owner,
     require_visible,
@@ -81,7 +83,8 @@ class EnvironmentCatalog:
         if isinstance(source, Problem):
             return (source,)
         if isinstance(source, Named) and not self._is_visible(source.name, visible):
-            message = f"there is no environment {source.name!r}; list them to see which you may use"
+            sees = partial(is_visible, visible=visible)
+            message = no_such_name(self._registry, Environment, source.name, sees)
             return (Problem(field="environment", message=message),)
         try:
             self._look(self._resolver.resolve(source, code, "" if visible is None else visible.owner))
@@ -264,7 +267,7 @@ class EnvironmentCatalog:
             )
 
     def _require_visible(self, name: str, caller: Principal) -> Kept[Environment]:
-        return require_visible(caller, self._registry.get(Environment, name), "environment", name)
+        return require_visible(self._registry, Environment, caller, name)
 
     def _require_own(self, name: str, caller: Principal) -> Kept[Environment]:
         kept = self._require_visible(name, caller)

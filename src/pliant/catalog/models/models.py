@@ -39,7 +39,7 @@ class ModelCatalog:
         Raises:
             NotFound: none that they see.
         """
-        return require_visible(caller, self._registry.get(Model, name), "model", name)
+        return require_visible(self._registry, Model, caller, name)
 
     def num_trainings(self, name: str) -> int:
         """Return how many trainings of a model are kept."""
@@ -194,9 +194,10 @@ def _checksum_of_data(registry: Registry, model: Model) -> str:
 
 
 def _problem_of_dataset(registry: Registry, name: str, caller: Principal, *, ready: bool) -> str:
-    kept = registry.get(Dataset, name)
-    if kept is None or not caller.sees(kept.noun.owner, kept.noun.shared_with):
-        return f"there is no data set {name!r:.80}; list them to see which you may use"
+    try:
+        kept = require_visible(registry, Dataset, caller, name)
+    except NotFound as error:
+        return str(error)
     if ready and kept.noun.state is not DatasetState.READY:
         return f"the data set {name!r} is {kept.noun.state.value}, not ready"
     return ""

@@ -43,7 +43,7 @@ class TemplateCatalog:
         Raises:
             NotFound: none that they see.
         """
-        return require_visible(caller, self._registry.get(Template, name), "template", name)
+        return require_visible(self._registry, Template, caller, name)
 
     def files(self, caller: Principal, name: str) -> Path:
         """Return the folder with a template's files."""

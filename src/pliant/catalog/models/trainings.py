@@ -17,7 +17,7 @@ from pliant.catalog.models.models import ModelCatalog
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.training import Training, key_of
 from pliant.catalog.models.weights import InitialWeights, WeightsFile, open_weights
-from pliant.catalog.sharing import name_not_found, require_owner, take_page
+from pliant.catalog.sharing import require_owner, take_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.job import Job, JobSpec, default_virtual_workers
@@ -64,7 +64,7 @@ class Trainings:
         found = iterate_nouns(self._registry, Training, after=key_of(model, after), prefix=key_of(model, ""))
         page, last = take_page(found, lambda one: shared or caller.sees(one.owner), limit)
         if not (page or shared or after):
-            raise name_not_found("model", model)
+            self._models.get(caller, model)
         return page, None if last is None else page[-1].noun.title
 
     def get(self, caller: Principal, model: str, title: str) -> Kept[Training]:

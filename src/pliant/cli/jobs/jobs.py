@@ -159,7 +159,7 @@ def set_job(  # noqa: PLR0913 (one parameter per option)
         changed = client.change(job_id_of(client, job), patch)
     moved = "" if queue is None else f", queue {changed.queue}"
     moved += f", {changed.why}" if waits and changed.why else ""
-    said = f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.bounds(changed)} tasks{moved}"
+    said = f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.num_tasks(changed)}{moved}"
     print_outcome(changed, said, as_json=as_json)
     say_notes(changed.notes)
 
@@ -252,7 +252,7 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     yield from _relations_of(spec)
     yield (
         "slots",
-        f"{job.num_slots} now; {formatting.bounds(job)} tasks of {formatting.count_of(spec.slots_per_task, 'slot')}",
+        f"{job.num_slots} now; {formatting.num_tasks(job)} of {formatting.count_of(spec.slots_per_task, 'slot')}",
     )
     yield "priority", str(job.priority)
     yield "queue", job.queue

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import httpx
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pliant.api.jobs import ProblemDetails
 from pliant.api.trust import Trust
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.core.errors import (
     Conflict,
     Forbidden,
@@ -117,7 +118,7 @@ class Connection:
         headers = {"Content-Type": "application/json", **if_match(revision)}
         return self.call(method, path, content=body.model_dump_json(exclude_unset=True), headers=headers)
 
-    def get(self, kind: TypeAdapter[T], path: str, params: Params | None = None) -> T:
+    def get(self, kind: LazyAdapter[T], path: str, params: Params | None = None) -> T:
         """Return the answer to a GET as a noun."""
         return parse(kind, self.call("GET", path, params=_present(params or {})))
 
@@ -200,7 +201,7 @@ def _tls_fault(error: BaseException) -> str | None:
     return None
 
 
-def parse(kind: TypeAdapter[T], response: httpx.Response) -> T:
+def parse(kind: LazyAdapter[T], response: httpx.Response) -> T:
     """Return the noun in an answer. A `null` where a number must stand is a number that JSON lacks, and becomes NaN.
 
     Raises:

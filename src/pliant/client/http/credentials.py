@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from pliant.api.trust import Trust
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.core.errors import Unavailable
 from pliant.files.folder import write_whole
 from pliant.files.lock import hold_lock
@@ -27,7 +28,7 @@ class Login:
     """How the server was known, and will be."""
 
 
-_LOGINS: Final = TypeAdapter(tuple[Login, ...])
+_LOGINS: Final = LazyAdapter(tuple[Login, ...])
 
 
 class Credentials:

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from pliant.api.trust import Trust
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.core.errors import Unavailable
 
 
@@ -33,7 +34,7 @@ class ServerRecord:
 
 
 SERVER_FILE: Final = "server.json"
-_RECORD: Final = TypeAdapter(ServerRecord)
+_RECORD: Final = LazyAdapter(ServerRecord)
 
 
 def read_record(home: Path, file: str = SERVER_FILE) -> ServerRecord:

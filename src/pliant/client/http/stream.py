@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from pliant.client.http.connection import Connection, Idle, Params
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.lines import lines_of, text_of
 from pliant.client.http.patience import Patience
 from pliant.core.errors import InternalError, Unavailable
@@ -14,7 +15,7 @@ from pliant.core.event import Event
 IDLE_S: Final = 60.0
 """A stream that is silent for so long is asked again; a dead connection would never tell."""
 
-_EVENT: Final = TypeAdapter(Event)
+_EVENT: Final = LazyAdapter(Event)
 
 
 def stream_events(

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
 from pliant.api.arrays import ArrayRequest, ArrayView
 from pliant.client.http.connection import Connection, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
 from pliant.client.nouns.submission import send_code
 
-_ARRAY: Final = TypeAdapter(ArrayView)
+_ARRAY: Final = LazyAdapter(ArrayView)
 
 
 class ArrayClient:

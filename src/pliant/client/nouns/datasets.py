@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
 from pliant.api.datasets import DatasetPage, DatasetPatch, DatasetRequest, SourceRequest, UploadPage, UploadRequest
 from pliant.client.folders.data_source import DataSource, source_of
 from pliant.client.http.connection import Params, if_match, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.pages import pages
 from pliant.client.http.patience import Patience, observe
 from pliant.client.nouns.noun import NounClient, checked
@@ -25,9 +24,9 @@ CHUNK_BYTES: Final = 8 << 20
 _PAGE: Final = 1000
 _TIMEOUT_S: Final = 120.0
 """Of what waits for a disk."""
-_DATASET_PAGE: Final = TypeAdapter(DatasetPage)
-_UPLOAD: Final = TypeAdapter(Upload)
-_UPLOAD_PAGE: Final = TypeAdapter(UploadPage)
+_DATASET_PAGE: Final = LazyAdapter(DatasetPage)
+_UPLOAD: Final = LazyAdapter(Upload)
+_UPLOAD_PAGE: Final = LazyAdapter(UploadPage)
 
 OnProgress = Callable[[int, int], None]
 """Hears how many bytes are safe on the server, and how many there are."""
@@ -46,7 +45,7 @@ class DatasetClient(NounClient[Dataset]):
     """The data sets of a server."""
 
     _root = "/datasets"
-    _view = TypeAdapter(Dataset)
+    _view = LazyAdapter(Dataset)
 
     def list(self, *, states: Iterable[DatasetState] = ()) -> tuple[Dataset, ...]:
         """Return all data sets that we see, in the order of their names."""

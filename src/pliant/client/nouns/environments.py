@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import TypeAdapter
-
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares
 from pliant.client.http.connection import parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.pages import pages
 from pliant.client.nouns.noun import NounClient
 from pliant.core.environment import EnvironmentView
@@ -17,14 +16,14 @@ REQUIREMENTS: Final = "requirements:"
 """Before the name of a file, in what a job gives as its environment."""
 
 _PAGE: Final = 1000
-_VIEWS: Final = TypeAdapter(EnvironmentPage)
+_VIEWS: Final = LazyAdapter(EnvironmentPage)
 
 
 class EnvironmentClient(NounClient[EnvironmentView]):
     """The environments of a server; errors as `Client` says."""
 
     _root = "/environments"
-    _view = TypeAdapter(EnvironmentView)
+    _view = LazyAdapter(EnvironmentView)
 
     def list(self) -> tuple[EnvironmentView, ...]:
         """Return all that we may use, in the order of their names."""

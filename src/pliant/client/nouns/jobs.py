@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
 from pliant.api.jobs import (
     ChartPage,
     EventPage,
@@ -29,6 +27,7 @@ from pliant.client.folders.pack import Limits
 from pliant.client.folders.result import fetch_result
 from pliant.client.folders.script import find_script
 from pliant.client.http.connection import Connection, Params, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
 from pliant.client.http.stream import stream_events
 from pliant.client.nouns.logs import log_files, read_log
@@ -42,16 +41,16 @@ from pliant.core.lifecycle import JobState
 _MAX_EVENTS: Final = 10_000
 _LOOK_S: Final = 0.3
 
-_JOB: Final = TypeAdapter(Job)
-_NOTED_JOB: Final = TypeAdapter(NotedJob)
-_RESULT_FILES: Final = TypeAdapter(ResultFiles)
-_JOB_PAGE: Final = TypeAdapter(JobPage)
-_JOB_DETAIL: Final = TypeAdapter(JobDetail)
-_WHY: Final = TypeAdapter(Why)
-_SHARES: Final = TypeAdapter(ShareView)
-_EVENT_PAGE: Final = TypeAdapter(EventPage)
-_CHART_PAGE: Final = TypeAdapter(ChartPage)
-_METRIC_PAGE: Final = TypeAdapter(MetricPage)
+_JOB: Final = LazyAdapter(Job)
+_NOTED_JOB: Final = LazyAdapter(NotedJob)
+_RESULT_FILES: Final = LazyAdapter(ResultFiles)
+_JOB_PAGE: Final = LazyAdapter(JobPage)
+_JOB_DETAIL: Final = LazyAdapter(JobDetail)
+_WHY: Final = LazyAdapter(Why)
+_SHARES: Final = LazyAdapter(ShareView)
+_EVENT_PAGE: Final = LazyAdapter(EventPage)
+_CHART_PAGE: Final = LazyAdapter(ChartPage)
+_METRIC_PAGE: Final = LazyAdapter(MetricPage)
 
 
 class JobClient:

@@ -4,17 +4,16 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
 from pliant.api.jobs import LogFile
 from pliant.client.http.connection import Connection, Idle, Params
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.lines import lines_of, text_of
 from pliant.client.http.patience import Patience
 from pliant.core.errors import Unavailable
 
 _IDLE_S: Final = 60.0
 _FIRST_WINDOW: Final = 1 << 16
-_FILES: Final = TypeAdapter(tuple[LogFile, ...])
+_FILES: Final = LazyAdapter(tuple[LogFile, ...])
 
 
 def log_files(connection: Connection, job_id: str) -> tuple[LogFile, ...]:

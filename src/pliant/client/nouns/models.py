@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
 from pliant.api.models import (
     ModelPage,
     ModelPatch,
@@ -22,23 +20,24 @@ from pliant.api.models import (
 from pliant.client.folders.pack import pack
 from pliant.client.folders.result import fetch_folder
 from pliant.client.http.connection import Params, if_match, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.nouns.noun import NounClient
 
 _TIMEOUT_S: Final = 300.0
 """Of what sends or fetches files."""
 _PAGE: Final = 1000
 
-_TEMPLATE_PAGE: Final = TypeAdapter(TemplatePage)
-_MODEL_PAGE: Final = TypeAdapter(ModelPage)
-_TRAINING: Final = TypeAdapter(TrainingView)
-_TRAINING_PAGE: Final = TypeAdapter(TrainingPage)
+_TEMPLATE_PAGE: Final = LazyAdapter(TemplatePage)
+_MODEL_PAGE: Final = LazyAdapter(ModelPage)
+_TRAINING: Final = LazyAdapter(TrainingView)
+_TRAINING_PAGE: Final = LazyAdapter(TrainingPage)
 
 
 class TemplateClient(NounClient[TemplateView]):
     """Code that models are made from."""
 
     _root = "/templates"
-    _view = TypeAdapter(TemplateView)
+    _view = LazyAdapter(TemplateView)
 
     def list(self, *, after: str = "", limit: int = _PAGE) -> TemplatePage:
         """Return templates in the order of their names."""
@@ -81,7 +80,7 @@ class ModelClient(NounClient[ModelView]):
     """Models and their trainings, which stay readable when a model is removed."""
 
     _root = "/models"
-    _view = TypeAdapter(ModelView)
+    _view = LazyAdapter(ModelView)
 
     def list(self, *, after: str = "", limit: int = _PAGE) -> ModelPage:
         """Return models in the order of their names."""

@@ -5,11 +5,13 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from pliant.api.faults import near_name, problems_of
+from pliant.api.faults import problems_of
 from pliant.client.http.connection import Connection, if_match, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.near_name import near_name
 
 View = TypeVar("View")
 R = TypeVar("R", bound=BaseModel)
@@ -38,7 +40,7 @@ class NounClient(Generic[View]):
 
     _root: str
     """The path of their list."""
-    _view: TypeAdapter[View]
+    _view: LazyAdapter[View]
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

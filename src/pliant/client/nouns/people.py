@@ -3,8 +3,6 @@
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
 from pliant.api.people import (
     AuditPage,
     Logon,
@@ -22,18 +20,19 @@ from pliant.api.people import (
     UserView,
 )
 from pliant.client.http.connection import Connection, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.pages import pages
 
 _PAGE: Final = 1000
 
-_LOGON: Final = TypeAdapter(Logon)
-_ME: Final = TypeAdapter(Me)
-_USER: Final = TypeAdapter(UserView)
-_NEW_USER: Final = TypeAdapter(NewUser)
-_USER_PAGE: Final = TypeAdapter(UserPage)
-_TOKEN_PAGE: Final = TypeAdapter(TokenPage)
-_NEW_TOKEN: Final = TypeAdapter(NewToken)
-_AUDIT_PAGE: Final = TypeAdapter(AuditPage)
+_LOGON: Final = LazyAdapter(Logon)
+_ME: Final = LazyAdapter(Me)
+_USER: Final = LazyAdapter(UserView)
+_NEW_USER: Final = LazyAdapter(NewUser)
+_USER_PAGE: Final = LazyAdapter(UserPage)
+_TOKEN_PAGE: Final = LazyAdapter(TokenPage)
+_NEW_TOKEN: Final = LazyAdapter(NewToken)
+_AUDIT_PAGE: Final = LazyAdapter(AuditPage)
 
 
 class PeopleClient:

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from pydantic import TypeAdapter
-
 from pliant.api.queues import (
     GroupPage,
     GroupPatch,
@@ -14,17 +12,18 @@ from pliant.api.queues import (
     QueueRequest,
     QueueView,
 )
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.nouns.noun import NounClient
 
-_QUEUES: Final = TypeAdapter(QueuePage)
-_GROUPS: Final = TypeAdapter(GroupPage)
+_QUEUES: Final = LazyAdapter(QueuePage)
+_GROUPS: Final = LazyAdapter(GroupPage)
 
 
 class QueueClient(NounClient[QueueView]):
     """The queues of a server; errors as `Client` says. One whose jobs have not all ended cannot be removed."""
 
     _root = "/queues"
-    _view = TypeAdapter(QueueView)
+    _view = LazyAdapter(QueueView)
 
     def list(self) -> tuple[QueueView, ...]:
         """Return all of them, with how they stand."""
@@ -47,7 +46,7 @@ class GroupClient(NounClient[GroupView]):
     """The resource groups of a server; errors as `Client` says. One that a queue is over cannot be removed."""
 
     _root = "/resource-groups"
-    _view = TypeAdapter(GroupView)
+    _view = LazyAdapter(GroupView)
 
     def list(self) -> tuple[GroupView, ...]:
         """Return all of them, with their hosts."""

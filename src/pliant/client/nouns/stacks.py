@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
-
 from pliant.api.jobs import EventPage, StacksAsked
 from pliant.client.http.connection import Connection, Params, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.nouns.logs import log_files
 from pliant.core.event import Event, EventKind
 
-_ASKED: Final = TypeAdapter(StacksAsked)
-_EVENTS: Final = TypeAdapter(EventPage)
+_ASKED: Final = LazyAdapter(StacksAsked)
+_EVENTS: Final = LazyAdapter(EventPage)
 _POLL_S: Final = 0.1
 _MAX_EVENTS: Final = 1000
 

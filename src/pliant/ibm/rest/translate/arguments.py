@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.secret_names import hide_secrets
 from pliant.ibm.rest.translate.flags import FLAGS, Flag, Support, Takes
 
 MAX_CHARACTERS = 100_000
 QUOTE = "_QUOTE_"
 """Stands for a double quote, for clients that cannot send one."""
 END = "--"
+ENVIRONMENT = "--msd-env"
 HIDDEN = "***"
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\\r?\n|\\.""", re.DOTALL)
 """What a shell reads as one: a quoted text, or a backslash with what it keeps."""
@@ -64,7 +66,7 @@ def parse(text: str) -> Arguments:
     program: list[str] = []
     shown: list[str] = []
     problems: list[Problem] = []
-    place = 0
+    hides, place = False, 0
     while place < end:
         name, sign, attached = words[place].partition("=")
         flag = FLAGS.get(name)
@@ -80,17 +82,28 @@ def parse(text: str) -> Arguments:
         if message := _problem(flag, value):
             problems.append(Problem(field=flag.name, message=message))
         options[flag.name] = (*options.get(flag.name, ()), value)
-        shown += [flag.name] if flag.takes is Takes.NOTHING else [flag.name, HIDDEN if flag.secret else value]
+        safe = _without_secret(flag, value)
+        hides |= safe != value
+        shown += [flag.name] if flag.takes is Takes.NOTHING else [flag.name, safe]
     if problems:
         raise InvalidInput(*problems)
     rest = words[end + 1 :]
-    hides = any(FLAGS[name].secret for name in options)
     return Arguments(
         options=options,
         program=(*program, *rest),
         command=rest,
         shown=shlex.join((*shown, *words[end:])) if hides else text,
     )
+
+
+def _without_secret(flag: Flag, value: str) -> str:
+    """Return a value as it may be shown; of a variable's only what is secret in it is hidden."""
+    if flag.secret:
+        return HIDDEN
+    if flag.name != ENVIRONMENT:
+        return value
+    name, sign, text = value.partition("=")
+    return f"{name}{sign}{hide_secrets({name: text})[name]}"
 
 
 def split_words(text: str, *, field: str = "args") -> tuple[str, ...]:

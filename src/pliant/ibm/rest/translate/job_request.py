@@ -16,7 +16,7 @@ from pliant.api.faults import problems_of
 from pliant.api.jobs import JobRequest
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, MAX_PRIORITY
-from pliant.ibm.rest.translate.arguments import Arguments, pairs, variables
+from pliant.ibm.rest.translate.arguments import ENVIRONMENT, Arguments, pairs, variables
 from pliant.ibm.rest.translate.frameworks import Framework, FrameworkKind
 from pliant.ibm.rest.translate.hardware import Nodes, Submission, SubmittedSource, read_sources
 from pliant.ibm.rest.translate.program import Program
@@ -157,7 +157,7 @@ def _size(
     reading.fields |= {"slots_per_task": size.slots, "max_tasks": size.num_workers}
     if fixed:
         reading.fields |= {"fixed": True, "min_tasks": size.num_workers, "max_restarts": 0}
-    env = dict(variables(arguments.options.get("--msd-env", ()), field="--msd-env"))
+    env = dict(variables(arguments.options.get(ENVIRONMENT, ()), field=ENVIRONMENT))
     if level := arguments.get("--debug-level"):
         env.setdefault("DLI_LOGGER_LEVEL", level)
     env.setdefault("WMLA_NWORKER", str(size.num_workers))
