@@ -70,7 +70,8 @@ def test_jobs_are_paged_and_filtered(own: Client, pool: Played) -> None:
     assert [job.id for job in own.jobs(states=[JobState.FAILED, JobState.PAUSED]).jobs] == ["job-2"]
     own.change("job-2", JobPatch(tags={"lr": 0.1, "best": ""}))
     assert [job.tags for job in own.jobs(tags=["lr=0.1", "best"], states=["ended"]).jobs] == [{"lr": "0.1", "best": ""}]
-    assert own.jobs(tags=["lr=0.2"], owners=["admin"], queues=["default"]).jobs == ()
+    assert own.jobs(tags=["lr=0.2"], owners="admin", queues=["default"]).jobs == ()
+    assert [job.id for job in own.jobs(states="failed,paused").jobs] == ["job-2"]
     with pytest.raises(InvalidInput, match="no queue 'defautl'"):
         own.jobs(queues=["defautl"])
 

@@ -21,12 +21,14 @@ def read_job_filter(
     Raises:
         InvalidInput: with every word that asks for nothing.
     """
-    given = {"state": _words(states), "owner": _words(owners), "queue": _words(queues), "tag": _words(tags)}
-    problems = [
-        Problem(field=field, message=f"{len(words)} are asked for; give {MAX_WORDS} at most")
-        for field, words in given.items()
-        if len(words) > MAX_WORDS
-    ]
+    texts = {"state": states, "owner": owners, "queue": queues, "tag": tags}
+    given = {field: _words(of_field) for field, of_field in texts.items()}
+    problems = []
+    for field, words in given.items():
+        if texts[field] and not words:
+            problems.append(Problem(field=field, message="it is empty; give a word, or leave it out"))
+        if len(words) > MAX_WORDS:
+            problems.append(Problem(field=field, message=f"{len(words)} are asked for; give {MAX_WORDS} at most"))
     chosen: dict[JobState, None] = {}
     for word in given["state"]:
         if (found := STATE_WORDS.get(word)) is None:

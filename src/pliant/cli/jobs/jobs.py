@@ -112,13 +112,17 @@ def ps(  # noqa: PLR0913 (one parameter per option)
     show_list(JobPage(jobs=jobs, next=None), columns, rows, as_json=as_json, nothing=nothing)
 
 
+def _tags_of(job: Job) -> str:
+    return words_of_tags(job.tags) or formatting.NOTHING
+
+
 def _array_of(job: Job) -> str:
     return formatting.NOTHING if job.spec.array is None else job.spec.array.id
 
 
 _MORE_COLUMNS: Final[Sequence[tuple[TableColumn, Callable[[Job], str], Callable[[Job], object]]]] = (
     (TableColumn(title="ARRAY"), _array_of, lambda job: job.spec.array),
-    (TableColumn(title="TAGS", cut=True, optional=True), lambda job: words_of_tags(job.tags), lambda job: job.tags),
+    (TableColumn(title="TAGS", cut=True, optional=True), _tags_of, lambda job: job.tags),
 )
 """Columns that are there if a job has something to say in them."""
 

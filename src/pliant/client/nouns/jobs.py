@@ -114,7 +114,8 @@ class JobClient:
             states: as `JobState`; or `waiting` (pending or paused) and `ended`.
             owners: users.
             queues: queues.
-            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough.
+            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. A text may hold several,
+                between commas, here as above.
             before: `next` of the page before.
             limit: of this page, 1000 at most.
 
@@ -123,7 +124,8 @@ class JobClient:
         """
         params: Params = {"limit": limit, "before": before}
         asked = {"state": states, "owner": owners, "queue": queues, "tag": tags}
-        return self._connection.get(_JOB_PAGE, "/jobs", {**params, **{name: list(asked[name]) for name in asked}})
+        words = {name: [given] if isinstance(given, str) else list(given) for name, given in asked.items()}
+        return self._connection.get(_JOB_PAGE, "/jobs", {**params, **words})
 
     def job(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
