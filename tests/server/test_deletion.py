@@ -9,6 +9,7 @@ import pytest
 from tests.contracts.store import a_job, a_spec, an_array
 from tests.server.conftest import wait_for
 from tests.server.played import Played
+from tests.server.test_models import add_model, add_template, train
 
 from pliant.control.requests.sharing import JobShare
 from pliant.core.access import Role
@@ -98,16 +99,20 @@ def test_a_job_that_runs_is_refused_and_its_message_at_the_end_goes_with_it(pool
     assert left.message == f"{job_id} was deleted by admin"
 
 
-def test_the_training_of_a_model_is_kept(pool: Played, monkeypatch: pytest.MonkeyPatch) -> None:
-    job_id = an_ended(pool)
-    trainings = type(pool.app.state.context.models.trainings)
-    monkeypatch.setattr(trainings, "titles", lambda _: {job_id: "training-1 of digits"})
+def test_the_training_of_a_model_is_kept(pool: Played) -> None:
+    assert add_template(pool.http).is_success
+    assert add_model(pool.http).is_success
+    started = train(pool.http, name="first")
+    assert started.is_success, started.text
+    job_id = started.json()["job_id"]
+    pool.tick(1.0)
+    pool.fail(job_id)
     refused = pool.http.delete(f"/jobs/{job_id}")
     assert refused.status_code == 409
     assert refused.json()["detail"] == (
-        f"{job_id} is the training training-1 of digits, which keeps its results; remove the training first"
+        f"{job_id} is the training 'first' of the model 'digits', which keeps its results; remove the training first"
     )
-    monkeypatch.undo()
+    assert pool.http.delete("/models/digits/trainings/first").status_code == 204
     assert pool.http.delete(f"/jobs/{job_id}").status_code == 204
 
 

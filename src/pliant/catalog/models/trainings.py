@@ -194,9 +194,9 @@ class Trainings:
         return frozenset(self.titles())
 
     def titles(self) -> dict[str, str]:
-        """Return what the trainings of all jobs are called, with their models: `training-1 of digits`."""
+        """Return what the trainings of all jobs are called, with their models: `'first' of the model 'digits'`."""
         trainings = (kept.noun for kept in iterate_nouns(self._registry, Training))
-        return {one.job_id: f"{one.title} of {one.ran.name}" for one in trainings if one.job_id}
+        return {one.job_id: f"{one.title!r} of the model {one.ran.name!r}" for one in trainings if one.job_id}
 
     def clean(self) -> None:
         """Forget what a server that was killed has left of trainings that it was starting; call before any is."""
