@@ -23,7 +23,7 @@ from pliant.core.errors import Problem
             "--role: 'usr' is not one of 'admin', 'operator', 'user', 'viewer'; is 'user' meant?",
         ),
         ("set 1 --priority 0", "--priority: 0 is too small; give 1 or more"),
-        ("set 1", "nothing to change: give one of --priority, --min, --max, --queue, --after, --after-any"),
+        ("set 1", "nothing to change: give one of --priority, --min, --max, --queue, --tag, --after, --after-any"),
         (
             "users add Ann",
             "NAME: 'Ann' cannot be taken; give small letters, digits, '.', '_' and '-', 60 at most, a letter first",

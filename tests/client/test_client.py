@@ -13,6 +13,7 @@ import pytest
 from tests.client.wires import Cutter, answering
 from tests.server.played import PROGRESS, Played
 
+from pliant.api.arrays import ArrayRequest
 from pliant.api.jobs import JobDetail, JobPatch, JobRequest, LogFile, SlotView
 from pliant.client import Client
 from pliant.client.http.connection import Connection
@@ -67,6 +68,26 @@ def test_jobs_are_paged_and_filtered(own: Client, pool: Played) -> None:
     assert ([job.id for job in first.jobs], first.next) == (["job-3", "job-2"], "job-2")
     assert [job.id for job in own.jobs(before=first.next).jobs] == ["job-1"]
     assert [job.id for job in own.jobs(states=[JobState.FAILED, JobState.PAUSED]).jobs] == ["job-2"]
+    own.change("job-2", JobPatch(tags={"lr": 0.1, "best": ""}))
+    assert [job.tags for job in own.jobs(tags=["lr=0.1", "best"], states=["ended"]).jobs] == [{"lr": "0.1", "best": ""}]
+    assert own.jobs(tags=["lr=0.2"], owners="admin", queues=["default"]).jobs == ()
+    assert [job.id for job in own.jobs(states="failed,paused").jobs] == ["job-2"]
+    with pytest.raises(InvalidInput, match="no queue 'defautl'"):
+        own.jobs(queues=["defautl"])
+
+
+def test_a_job_and_an_array_are_deleted(own: Client, pool: Played, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import pliant.train\n")
+    array = own.arrays.submit(tmp_path, ArrayRequest(script="train.py", array={"lr": (1, 2)}, tags={"sweep": 1}))
+    assert [job.tags for job in array.jobs] == [{"sweep": "1"}] * 2
+    job_id = pool.add()
+    with pytest.raises(Conflict, match="job-3 is running; stop it first"):
+        own.delete(job_id)
+    for one in ("job-1", "job-2", job_id):
+        pool.fail(one)
+    own.delete(job_id)
+    own.arrays.delete(array.id)
+    assert own.jobs().jobs == ()
 
 
 def test_a_folder_is_submitted_with_its_request(own: Client, pool: Played, tmp_path: Path) -> None:

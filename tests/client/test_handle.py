@@ -44,6 +44,9 @@ def test_a_job_is_submitted_with_options_and_followed_by_its_handle(own: Client,
     assert "model/model.pt" in [file.path for file in job.files().files]
     assert (job.result(str(tmp_path / "out")) / "model" / "model.pt").read_bytes() == b"weights"
     assert own.handle(job.id).state is JobState.COMPLETED
+    job.delete()
+    with pytest.raises(NotFound, match="job-1 was deleted by"):
+        job.show()
 
 
 def test_what_is_wrong_is_said_before_anything_is_sent(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.array import JobArray
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
+from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
 from pliant.core.ports import EventFilter, Store, Writes
 
@@ -36,6 +37,7 @@ def a_spec(name: str = "digits") -> JobSpec:
         mode="fast",
         max_restarts=2,
         audit=True,
+        tags={"lr": "0.1", "best": ""},
         after=("job-7", "array-2"),
         after_any=("job-8",),
         array=an_array(),
@@ -128,7 +130,7 @@ class StoreContract:
         full = replace(full, num_slots=4, generation=3, reason="größer", why="it is", num_redone_steps=1, revision=9)
         full = replace(full, spec=replace(full.spec, fixed=True), claim_step=812, claim_reason="moved to a GPU")
         full = replace(full, claim="statistical", num_restarts=2)
-        full = replace(full, fingerprint="torch 2.13.0 cpu", digest="ab" * 32)
+        full = replace(full, fingerprint="torch 2.13.0 cpu", digest="ab" * 32, tags={"kept": "so"})
         store.write(Writes(jobs=(bare, full)))
         assert store.job(bare.id) == bare
         assert store.job(full.id) == full
@@ -150,7 +152,7 @@ class StoreContract:
         first = store.jobs(limit=5)
         assert [job.id for job in first] == ["job-12", "job-11", "job-10", "job-9", "job-8"]
         assert [job.id for job in store.jobs(before=first[-1].id, limit=2)] == ["job-7", "job-6"]
-        some = store.jobs(states=[JobState.PAUSED, JobState.FAILED], before=JobId("job-6"))
+        some = store.jobs(JobFilter(states=(JobState.PAUSED, JobState.FAILED)), before=JobId("job-6"))
         assert [job.id for job in some] == ["job-5", "job-4", "job-2", "job-1"]
 
     def test_jobs_of_one_sight_are_paged_and_filtered_without_the_others(self, store: Store) -> None:
@@ -163,7 +165,7 @@ class StoreContract:
         while page := store.jobs(visible=visible, before=found[-1] if found else None, limit=2):
             found += [job.id for job in page]
         assert found == ["job-10", "job-7", "job-4", "job-2", "job-1"]
-        failed = store.jobs(visible=visible, states=[JobState.FAILED])
+        failed = store.jobs(JobFilter(states=(JobState.FAILED,)), visible=visible)
         assert [job.id for job in failed] == ["job-7", "job-1"]
         assert [job.id for job in store.jobs(visible=VisibleJobs(owner="cem"), before=JobId("job-9"), limit=1)] == [
             "job-8"

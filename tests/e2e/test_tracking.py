@@ -31,6 +31,7 @@ def submit(client: Client, mlflow: MlflowServer, pace: Pace, *args: str) -> str:
         script=SCRIPT.name,
         args=("--pace", str(pace), *args),
         metrics_every=1,
+        tags={"width": 12, "baseline": ""},
         env={"MLFLOW_TRACKING_URI": mlflow.url, "MLFLOW_TRACKING_TOKEN": "abc"},
     )
     return client.submit(SCRIPT, request).id
@@ -57,6 +58,7 @@ def test_one_run_has_every_step_once_whatever_happens_to_the_training(
     assert mlflow.run.steps("done") == list(range(10, STEPS + 1, 10))
     wanted = {"pace": str(pace), "epochs": str(EPOCHS), "model": "linear", "width": "12"}
     assert mlflow.run.params == wanted
+    assert {name: mlflow.run.tags[name] for name in ("width", "baseline")} == {"width": "12", "baseline": ""}
     assert client.job(job_id).job.params == {**wanted, "epochs": EPOCHS, "width": 12}
     assert {sent for _, sent in mlflow.asked} == {"Bearer abc"}
     (file,) = client.result(job_id, tmp_path / "fetched").glob("tensorboard/events.out.tfevents.*")

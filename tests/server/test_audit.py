@@ -49,11 +49,13 @@ def test_what_changes_something_is_written_and_what_reads_is_not(server: Served)
     server.http.get("/jobs")
     server.http.patch(f"/jobs/{job}", json={"priority": 0}, params={"key": "secret"})
     server.http.delete(f"/jobs/{job}")
+    server.http.put(f"/jobs/{job}")
     server.http.post("/nowhere%20at/all", content=b"secret")
     assert entries(server) == [
         ("admin", "POST /v1/jobs", "", 201),
         ("admin", f"PATCH /v1/jobs/{job}", "", 422),
-        ("", f"DELETE /v1/jobs/{job}", "", 405),
+        ("admin", f"DELETE /v1/jobs/{job}", "", 409),
+        ("", f"PUT /v1/jobs/{job}", "", 405),
         ("", "POST /v1/nowhere%20at/all", "", 404),
     ]
 

@@ -18,7 +18,7 @@ from pliant.server.middleware.authorisation import declared_access
 from pliant.server.stream_access import RECHECK_S
 
 JOB_ROUTES = sorted(route for route in declared_access(make_routes()) if route[1].startswith("/v1/jobs/{job_id}"))
-CHANGES = [("PATCH", ""), ("POST", "/stop"), ("GET", "/shares"), ("PUT", "/shares")]
+CHANGES = [("PATCH", ""), ("DELETE", ""), ("POST", "/stop"), ("GET", "/shares"), ("PUT", "/shares")]
 PATIENCE_S = RECHECK_S + 20.0
 
 

@@ -13,6 +13,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import make_url
 from tests.contracts.store import StoreContract, a_job, a_metric, an_event
+from tests.contracts.store_deletion import DeletionContract
+from tests.contracts.store_filters import FilterContract
 from tests.contracts.store_series import SeriesContract
 from tests.contracts.store_writes import DurabilityContract, WritesContract
 from tests.databases import new_sqlite
@@ -21,6 +23,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import Conflict, InvalidInput, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, JobSpec
+from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import EventFilter, Store, Writes
 from pliant.store import queries
@@ -31,6 +34,8 @@ from pliant.store.tables import METADATA
 
 _SQLITE = make_url("sqlite://").get_dialect()()
 _POSTGRESQL = make_url("postgresql+psycopg://").get_dialect()()
+RUNNING = JobFilter(states=(JobState.RUNNING,))
+TAGGED = JobFilter(tags={"lr": ("0.1", "0.01"), "best": ()})
 SIGHT = VisibleJobs(owner="ann", shared=frozenset({JobId("job-1"), JobId("job-3")}))
 
 
@@ -51,7 +56,7 @@ def open_store_source(url: str) -> str:
     return f"from pliant.store.sql import SqlStore\nstore = SqlStore({url!r})"
 
 
-class TestSqlite(StoreContract, SeriesContract, WritesContract, DurabilityContract):
+class TestSqlite(StoreContract, SeriesContract, FilterContract, DeletionContract, WritesContract, DurabilityContract):
     """SQLite keeps the contract."""
 
 
@@ -166,9 +171,15 @@ def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None
     "query",
     [
         queries.job(JobId("job-1")),
-        queries.jobs((), None, 100),
-        queries.jobs((), JobId("job-1"), 100),
-        queries.jobs((JobState.RUNNING,), None, 100),
+        queries.jobs(),
+        queries.jobs(before=JobId("job-1")),
+        queries.jobs(RUNNING),
+        queries.jobs(JobFilter(owners=("ann", "bob"))),
+        queries.jobs(JobFilter(queues=("night",))),
+        queries.jobs(TAGGED),
+        queries.jobs(TAGGED, JobId("job-1"), 100, SIGHT),
+        queries.deleted_job(JobId("job-1")),
+        queries.deleted_jobs(),
         queries.array_jobs("array-1"),
         queries.tasks(JobId("job-1"), False),
         queries.tasks(None, True),
@@ -182,8 +193,8 @@ def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None
         queries.metrics(JobId("job-1"), ("loss",), 5, 100),
         queries.usage(5.0, None),
         queries.usage(5.0, JobId("job-1")),
-        queries.jobs((), None, 100, SIGHT),
-        queries.jobs((JobState.RUNNING,), JobId("job-1"), 100, SIGHT),
+        queries.jobs(visible=SIGHT),
+        queries.jobs(RUNNING, JobId("job-1"), 100, SIGHT),
         queries.events(EventFilter(after=9000, visible=SIGHT)),
         queries.events(EventFilter(after=9000, visible=VisibleJobs(owner="ann"))),
         queries.usage(5.0, None, SIGHT),
@@ -200,9 +211,16 @@ def test_every_question_is_answered_from_an_index(filled: Path, query: queries.Q
 
 
 def test_postgresql_understands_every_statement() -> None:
-    some = (queries.jobs((JobState.RUNNING,), JobId("job-1"), 5), queries.usage(1.0, None))
+    some = (queries.jobs(RUNNING, JobId("job-1"), 5), queries.usage(1.0, None))
     events = queries.events(EventFilter(visible=SIGHT))
-    for query in (*some, events, queries.jobs((), None, 5, SIGHT), queries.usage(1.0, None, SIGHT)):
+    for query in (
+        *some,
+        events,
+        queries.jobs(TAGGED, visible=SIGHT),
+        queries.deleted_jobs(),
+        queries.jobs(visible=SIGHT),
+        queries.usage(1.0, None, SIGHT),
+    ):
         assert str(query.compile(dialect=_POSTGRESQL))
 
 

@@ -104,15 +104,16 @@ class MlflowServer(ThreadingHTTPServer):
             case "runs/update":
                 run.statuses.append(given["status"])
             case "runs/log-batch":
-                metrics, params = given.get("metrics", []), given.get("params", [])
-                if len(metrics) > 1000 or len(params) > 100:
+                metrics, params, tags = (given.get(key, []) for key in ("metrics", "params", "tags"))
+                if len(metrics) > 1000 or len(params) > 100 or len(tags) > 100:
                     raise Refused(400, "INVALID_PARAMETER_VALUE", "too many")
-                for one in (*metrics, *params):
+                for one in (*metrics, *params, *tags):
                     if not _NAME.fullmatch(one["key"]):
                         raise Refused(400, "INVALID_PARAMETER_VALUE", f"Invalid name {one['key']}")
                 for one in params:
                     if run.params.get(one["key"], one["value"]) != one["value"]:
                         raise Refused(400, "INVALID_PARAMETER_VALUE", "Changing param values is not allowed")
+                run.tags.update({one["key"]: one["value"] for one in tags})
                 run.params.update({one["key"]: one["value"] for one in params})
                 run.points += [(one["key"], one["step"], float(one["value"]), one["timestamp"]) for one in metrics]
             case _:

@@ -42,6 +42,7 @@ class _Run:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.dir = str(self.file.parent / "files")
         self.config, self.resume = _Config(given["config"]), given["resume"]
+        self.tags = tuple(filter(None, os.environ.get("ADDED_ELSEWHERE", "").split(",")))
         self.save()
     def log(self, row, step):
         assert step >= self.step, "W&B drops what comes out of order"
@@ -50,6 +51,7 @@ class _Run:
         self.save()
     def save(self, **more):
         self.file.write_text(json.dumps(self.rows))
+        if self.tags: more["tags"] = self.tags
         (self.file.parent / "run.json").write_text(json.dumps({"config": self.config, "resume": self.resume, **more}))
     def finish(self, exit_code): self.save(exit_code=exit_code)
 
@@ -246,6 +248,33 @@ def test_offline_one_run_is_left_of_w_and_b_with_every_step_once(tmp_path: Path,
     assert rows["2"] == {"loss": 1.0, "accuracy": 1.0, "_timestamp": 12.5}
     facts = json.loads((run / "run.json").read_text())
     assert facts == {"config": {"pliant_job": "job-3", "lr": 0.1}, "resume": None, "exit_code": 1}
+
+
+def test_the_tags_of_the_job_are_the_runs_beside_those_that_were_added_elsewhere(
+    tmp_path: Path, package: str, mlflow: MlflowServer, said: list[str]
+) -> None:
+    tags = {"lr": "0.1", "baseline": "", "note": "x" * 200}
+    env = {"PLIANT_TAGS": json.dumps(tags), "MLFLOW_TRACKING_URI": mlflow.url}
+    wandb = {"WANDB_MODE": "offline", "PYTHONPATH": package, "ADDED_ELSEWHERE": "kept,lr=0.1"}
+    with recorder(tmp_path, said, **env, **wandb) as one:
+        one.lead(True)
+        one.record(points(1))
+        one.end(Outcome.FINISHED, 20.0)
+    (run,) = runs(tmp_path)
+    found = json.loads((run / "run.json").read_text())["tags"]
+    assert found == ["kept", "lr=0.1", "baseline", f"note={'x' * 59}"], "W&B takes 64 characters"
+    assert {name: mlflow.run.tags[name] for name in tags} == tags
+    assert mlflow.run.tags["pliant.job"] == "job-3"
+    assert not said
+
+
+def test_a_variable_that_holds_no_tags_gives_none(tmp_path: Path, mlflow: MlflowServer, said: list[str]) -> None:
+    with recorder(tmp_path, said, PLIANT_TAGS='["lr", {', MLFLOW_TRACKING_URI=mlflow.url) as one:
+        one.lead(True)
+        one.record(points(1))
+        one.end(Outcome.FINISHED, 20.0)
+    assert mlflow.run.steps("loss") == [1]
+    assert not said
 
 
 def test_online_a_run_of_w_and_b_goes_on_where_w_and_b_says(tmp_path: Path, package: str, said: list[str]) -> None:

@@ -3,7 +3,7 @@
 Requests refuse unknown fields and report every error at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeVar
 
@@ -31,6 +31,7 @@ from pliant.core.job import (
 from pliant.core.notice import NoticeSettings
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.secret_names import hide_secrets
+from pliant.core.tag import TagName, TagValue, tags_of
 
 _ELASTIC_ONLY = (
     "virtual_workers",
@@ -88,7 +89,11 @@ class JobRequest(Request, JobSettings, NoticeSettings):
     def spec(self) -> JobSpec:
         """Return the noun that this body asks for, defaults filled in."""
         default = self.max_tasks if self.fixed else default_virtual_workers(self.max_tasks)
-        filled = {"name": self.name or self.script, "virtual_workers": self.virtual_workers or default}
+        filled = {
+            "name": self.name or self.script,
+            "virtual_workers": self.virtual_workers or default,
+            "tags": tags_of(self.tags),
+        }
         return JobSpec(**{**values_of(JobSettings, self), **filled})
 
     def notices(self) -> NoticeSettings:
@@ -105,13 +110,15 @@ def without_secrets(job: J) -> J:
 
 
 class JobPatch(Patch):
-    """What can be changed while a job waits or runs; what is left out stays as it is."""
+    """What can be changed while a job waits or runs, tags also when it has ended; what is left out stays as it is."""
 
     priority: Priority | None = None
     min_tasks: NumTasks | None = None
     max_tasks: NumTasks | None = None
     queue: QueueName | None = None
     """Move the job to this queue; it leaves slots that the queue does not have at a step boundary."""
+    tags: Mapping[TagName, TagValue | None] | None = None
+    """Give the job these tags, values by name; null takes one away, and those that are not named stay."""
     after: Awaited | None = None
     """Let a job that has not started wait for these to complete, instead of what it waits for; none: it starts."""
     after_any: Awaited | None = None

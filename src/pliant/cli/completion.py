@@ -3,6 +3,7 @@
 The client is imported when something is asked, so that pages of help and other completions do not wait for it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -10,8 +11,11 @@ from typing import Any, Final
 
 import typer
 
+from pliant.cli.formatting import count_of
 from pliant.cli.settings import Settings
 from pliant.core.errors import PliantError
+from pliant.core.job_filter import STATE_WORDS
+from pliant.core.tag import words_of_tag
 
 _TIMEOUT_S: Final = 1.0
 _NUM_JOBS: Final = 200
@@ -22,6 +26,11 @@ def _jobs_and_arrays(client: Any) -> Iterable[tuple[str, str]]:
     arrays = {job.spec.array.id: job.spec.array for job in jobs if job.spec.array is not None}
     yield from ((array.id, f"{array.name} ({array.num_jobs} jobs)") for array in arrays.values())
     yield from ((job.id, f"{job.spec.name} ({job.state.value})") for job in jobs)
+
+
+def _of_jobs(client: Any, what: Callable[[Any], Iterable[str]]) -> Iterable[tuple[str, str]]:
+    found = Counter(name for job in client.jobs(limit=_NUM_JOBS).jobs for name in what(job))
+    return ((name, count_of(number, "job")) for name, number in found.items())
 
 
 Complete = Callable[[typer.Context, str], list[tuple[str, str]]]
@@ -37,6 +46,9 @@ _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = Mappin
         "job or array": lambda client: _jobs_and_arrays(client),
         "model": lambda client: ((one.name, one.settings.description) for one in client.models.list().models),
         "queue": lambda client: ((one.queue.name, one.queue.policy.value) for one in client.queues.list()),
+        "job owner": lambda client: _of_jobs(client, lambda job: (job.owner,)),
+        "tag": lambda client: _of_jobs(client, lambda job: (words_of_tag(*tag) for tag in job.tags.items())),
+        "tag name": lambda client: _of_jobs(client, lambda job: job.tags),
         "template": lambda client: ((one.name, one.description) for one in client.templates.list().templates),
         "user": lambda client: ((one.name, one.role.value) for one in client.people.users()),
     }
@@ -53,6 +65,7 @@ _KIND_OF: Final[Mapping[str, str]] = MappingProxyType(
         "resource_group": "group",
         "resume_from": "job",
         "shared_with": "user",
+        "tags": "tag",
         "weights": "job",
     }
 )
@@ -72,6 +85,13 @@ def complete(kind: str) -> Complete:
             return []
 
     return names
+
+
+def complete_states(incomplete: str) -> list[tuple[str, str]]:
+    """Return what completes a state, also the last of several between commas; no server is asked."""
+    before, comma, last = incomplete.rpartition(",")
+    words = ((word, f"{' or '.join(states)}" if (word,) != states else "") for word, states in STATE_WORDS.items())
+    return [(f"{before}{comma}{word}", what) for word, what in words if word.startswith(last)]
 
 
 def complete_field(field: str) -> Complete | None:

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from pliant.cli.completion import complete
+from pliant.cli.completion import complete, complete_states
 from pliant.cli.fields import Table, Wording, ask
 from pliant.core.duration import seconds_of
 from pliant.core.errors import InvalidInput, Problem
+from pliant.core.job_filter import STATE_WORDS
 from pliant.core.size import num_bytes_of
 
 JobArgument = Annotated[
@@ -49,6 +50,55 @@ AfterAnyOption = Annotated[
         metavar="JOB|ARRAY",
         help="Start when this has ended, however; repeatable.",
         autocompletion=complete("job or array"),
+        show_default=False,
+    ),
+]
+TagOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="NAME[=VALUE]",
+        help="Give it this tag, or this value of it; repeatable.",
+        autocompletion=complete("tag"),
+        show_default=False,
+    ),
+]
+UntagOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Take this tag away; repeatable.", autocompletion=complete("tag name"), show_default=False
+    ),
+]
+StateFilter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="STATE",
+        help=f"Only in this state: {', '.join(STATE_WORDS)}. Several: with commas, or repeated.",
+        autocompletion=complete_states,
+        show_default=False,
+    ),
+]
+OwnerFilter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="USER",
+        help="Only jobs of this user, or of several.",
+        autocompletion=complete("job owner"),
+        show_default=False,
+    ),
+]
+QueueFilter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Only in this queue, or several.", autocompletion=complete("queue"), show_default=False
+    ),
+]
+TagFilter = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[=VALUE]",
+        help="Only with this tag; of several names with all, of several values of a name with one.",
+        autocompletion=complete("tag"),
         show_default=False,
     ),
 ]
@@ -94,6 +144,21 @@ def variables_of(given: Sequence[str]) -> dict[str, str]:
     return {name: value if equals else os.environ[name] for name, equals, value in split}
 
 
+def given_tags(given: Sequence[str]) -> dict[str, str]:
+    """Return tags given as NAME or NAME=VALUE.
+
+    Raises:
+        InvalidInput: a name is given twice.
+    """
+    tags: dict[str, str] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if tags.setdefault(name, value) != value:
+            message = f"{name!r} is given as {tags[name]!r} and as {value!r}; a tag has one value"
+            raise InvalidInput.at("--tag", message)
+    return tags
+
+
 def _ask_time(text: str, option: str) -> Wording:
     return ask(text, option, metavar="TIME", type=str, read=partial(seconds_of, field=option))
 
@@ -106,6 +171,13 @@ JOB: Final[Table] = {
     "min_tasks": ask("Start with, and pause below, this many tasks.", "--min"),
     "priority": ask("1 to 10000; twice the priority gets twice the slots."),
     "queue": ask("Where it waits; `pliant queues` lists them.", metavar="NAME"),
+    "tags": ask(
+        "To find it again: a name, or with a value. Repeatable.",
+        "--tag",
+        metavar="NAME[=VALUE]",
+        type=list[str],
+        read=given_tags,
+    ),
     "after": ask("Start when this has completed; repeatable.", metavar="JOB|ARRAY", type=list[str]),
     "after_any": ask("Start when this has ended, however; repeatable.", metavar="JOB|ARRAY", type=list[str]),
     "slots_per_task": ask("GPUs (or CPU slots) that every task holds."),

@@ -1,6 +1,7 @@
 """Which server a command speaks to, and which job a person means. The only file that opens a client."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import typer
@@ -12,7 +13,7 @@ from pliant.client.http.pages import pages
 from pliant.client.http.session import Choice, Server, credentials, find_record, is_local, token_of
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.job import Job
-from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
+from pliant.core.job_filter import UNENDED_STATES as UNFINISHED
 from pliant.core.near_name import near_name
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "server_of",
 ]
 
-UNFINISHED: Final = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
 
 _ID: Final = re.compile(r"(job-)?(\d+)")
 _ARRAY: Final = re.compile(r"array-\d+")
@@ -70,11 +70,15 @@ def choice_of(settings: Settings) -> Choice:
     return Choice(home=settings.home, url=settings.url, token=settings.token, ca=settings.ca)
 
 
-def all_jobs(client: Client, *, ended: bool) -> tuple[Job, ...]:
-    """Return the jobs, newest first: those that wait or run, or with `ended` all."""
-    states = () if ended else UNFINISHED
-    asked = pages(lambda before: client.jobs(states=states, before=before or None, limit=_PAGE))
-    return tuple(job for page in asked for job in page.jobs)
+def all_jobs(client: Client, *, ended: bool, **asked: Sequence[str]) -> tuple[Job, ...]:
+    """Return the jobs, newest first: those that wait or run, or with `ended` all.
+
+    Args:
+        asked: `states`, which count whatever `ended` says, `owners`, `queues` and `tags`; see `Client.jobs`.
+    """
+    states = asked.pop("states", ()) or (() if ended else UNFINISHED)
+    found = pages(lambda before: client.jobs(states=states, before=before or None, limit=_PAGE, **asked))
+    return tuple(job for page in found for job in page.jobs)
 
 
 def is_array(text: str) -> bool:

@@ -23,6 +23,8 @@ _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Fields of requests that have no option of their own."""
+_WITH_DOTS: Final = frozenset({"tags"})
+"""Fields that hold values by names in which a dot may stand."""
 _LISTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "data set": "pliant data list",
@@ -72,6 +74,8 @@ def _field(field: str, names: Mapping[str, str]) -> str:
     parts = field.split(".")
     for num in range(len(parts), 0, -1):
         if (option := names.get(".".join(parts[:num]))) is not None:
+            if parts[0] in _WITH_DOTS:
+                return f"{option} {'.'.join(parts[num:])}".strip()
             return " ".join([option, *(part for part in parts[num:] if not part.isdecimal())])
     return names.get(parts[-1], field)
 

@@ -11,6 +11,7 @@ from pliant.core.errors import InvalidInput
 from pliant.core.input import FINITE, ONE_LINE, Check, Input, Pattern
 from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
+from pliant.core.tag import GivenTags
 
 JobId = NewType("JobId", str)
 TaskId = NewType("TaskId", str)
@@ -87,6 +88,8 @@ class JobSettings:
     priority: Priority = DEFAULT_PRIORITY
     """1 to 10000; a job of twice the priority gets twice the slots."""
     queue: QueueName = DEFAULT_QUEUE
+    tags: GivenTags = field(default_factory=dict)
+    """What people find it by: names, each with a value, which may be empty; 50 at most."""
     virtual_workers: NumTasks | None = None
     """V: the global batch is cut into V parts whatever the size. If left out: 8, or the maximum if that is larger."""
     python: Annotated[str, Input(MinLen(1))] | None = None
@@ -145,6 +148,7 @@ class JobSpec(JobSettings):
     # Nothing is open here: `data_dir` is the data set's if there is one, `weights` and `resume_from` are whole paths.
     name: str = field()  # `field()`: without a default, which the inherited one has
     virtual_workers: int = field()
+    tags: Mapping[str, str] = field(default_factory=dict)
     data_parts: Mapping[str, str] = field(default_factory=dict)
     """Where the parts `train`, `validation` and `test` of the data set lie, those that there are."""
     array: JobArray | None = None
@@ -192,6 +196,8 @@ class Job:
     max_tasks: int
     queue: str = DEFAULT_QUEUE
     """The present one; starts as `spec.queue`."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """The present ones, values by name; they start as `spec.tags`."""
     after: tuple[str, ...] = ()
     """Of `spec.after`, or what a person put in its place, what has not completed yet."""
     after_any: tuple[str, ...] = ()
@@ -232,6 +238,18 @@ class Job:
     @property
     def ended(self) -> bool:
         return is_final(JOB_LIFECYCLE, self.state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedJob:
+    """What is left of a job that a person deleted: its id is never given again."""
+
+    id: JobId
+    owner: str
+    deleted_at: float
+    deleted_by: str
+    has_files: bool = True
+    """Its folder is not removed yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from pliant.core.access import VisibleJobs
 from pliant.core.chart import Series
 from pliant.core.confinement import Confinement
 from pliant.core.event import Event, EventKind, Usage
-from pliant.core.job import Generation, Job, JobId, Metric, NodeId, Task, TaskId
-from pliant.core.lifecycle import JobState
+from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, NodeId, Task, TaskId
+from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
@@ -213,6 +213,9 @@ class Writes:
     """Appended; a point whose (job, name, step) exists replaces it."""
     usage: tuple[Usage, ...] = ()
     """Appended."""
+    deleted: tuple[DeletedJob, ...] = ()
+    """Inserted or replaced. Of a job that is there all that was written before is removed, also its events, and the
+    nouns that are about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,13 +246,24 @@ class Store(Protocol):
 
     def jobs(
         self,
+        which: JobFilter = EVERY_JOB,
         *,
-        states: Sequence[JobState] = (),
         before: JobId | None = None,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
-        """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
+        """Return jobs newest first, those that somebody may see or all.
+
+        `before` is the last id of the page before, also if that job was deleted meanwhile.
+        """
+        ...
+
+    def deleted_job(self, job_id: JobId) -> DeletedJob | None:
+        """Return what is left of a job that was deleted."""
+        ...
+
+    def deleted_jobs(self) -> tuple[DeletedJob, ...]:
+        """Return those whose files are not removed yet, in the order in which they were submitted."""
         ...
 
     def array_jobs(self, array_id: str) -> tuple[Job, ...]:

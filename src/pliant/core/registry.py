@@ -17,6 +17,8 @@ NAMED_BY_PEOPLE: Final = frozenset(
     {"dataset", "environment", "model", "queue", "resource_group", "template", "training", "user"}
 )
 """Kinds in which no two names differ only by capital letters: people would take one for the other."""
+OF_JOBS: Final = frozenset({"job share", "notice", "wmla-exec"})
+"""Kinds whose nouns are about a job, and called like it: `job-3`, `job-3.mail`. They go when it is deleted."""
 _PAGE: Final = 200
 
 

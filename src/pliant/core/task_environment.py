@@ -236,6 +236,8 @@ class TaskEnvironment(Variables):
     """IBM's name: `true`, or `false` for the processes of a fixed job."""
     ibm_modules: Annotated[str | None, Variable("FABRIC_HOME")] = None
     """The folder of IBM's modules; `PYTHONPATH` begins with it."""
+    tags: Annotated[str | None, Variable("PLIANT_TAGS")] = None
+    """The tags that its job had when it was started, as JSON: `{"lr": "0.1", "baseline": ""}`; or absent."""
     folders: TaskFolders = field(default_factory=TaskFolders)
     data: TaskData = field(default_factory=TaskData)
     array: TaskArray | None = None

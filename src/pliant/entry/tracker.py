@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from pliant.core.secret_names import HIDDEN, hide_password, names_secret
+from pliant.core.tag import read_tags
 from pliant.tracking.delivery import Delivery
 from pliant.tracking.mlflow import MlflowTracker, settings_of
 from pliant.tracking.recorder import JOURNAL
@@ -58,7 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(text, file=warnings, flush=True)
 
     job = TrackedJob(
-        job_id=options.job, name=options.name, run_id=_run_id(folder, options.job), result_dir=options.result_dir
+        job_id=options.job,
+        name=options.name,
+        run_id=_run_id(folder, options.job),
+        result_dir=options.result_dir,
+        tags=read_tags(os.environ.get("PLIANT_TAGS", "")),
     )
     try:
         tracker = _tracker(options.tracker, job)

@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Any
 
 from pliant.core.errors import Conflict, NotFound, Stale
-from pliant.core.registry import NAMED_BY_PEOPLE, Kept, N
+from pliant.core.registry import NAMED_BY_PEOPLE, OF_JOBS, Kept, N
 
 
 class MemoryRegistry:
@@ -44,6 +44,13 @@ class MemoryRegistry:
                 raise Conflict(f"there is a {noun.KIND} {noun.name!r} already; choose another name, or change that one")
             kept = self._kept[key] = Kept(noun=noun, revision=1, created_at=at, changed_at=at)
             return kept
+
+    def forget_job(self, job_id: str) -> None:
+        """Remove the nouns that are about a job."""
+        with self._lock:
+            of_job = [key for key in self._kept if key[0] in OF_JOBS and key[1].partition(".")[0] == job_id]
+            for key in of_job:
+                del self._kept[key]
 
     def replace(self, noun: N, *, at: float, revision: int | None = None) -> Kept[N]:
         """Replace the noun of this name.

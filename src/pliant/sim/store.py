@@ -11,8 +11,8 @@ from pliant.core.access import VisibleJobs
 from pliant.core.chart import Bucket, Series, merge
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
-from pliant.core.job import Generation, Job, JobId, Metric, Task, TaskId
-from pliant.core.lifecycle import JobState
+from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
+from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
 from pliant.sim.registry import MemoryRegistry
 
@@ -24,6 +24,9 @@ class MemoryStore:
         self.registry = MemoryRegistry()
         self._lock = Lock()
         self._jobs: dict[JobId, Job] = {}
+        self._order: list[JobId] = []
+        """Ids of all jobs that ever were, oldest first."""
+        self._deleted: dict[JobId, DeletedJob] = {}
         self._tasks: dict[TaskId, Task] = {}
         self._generations: dict[tuple[JobId, int], Generation] = {}
         self._metrics: dict[tuple[JobId, int, str], Metric] = {}
@@ -39,32 +42,58 @@ class MemoryStore:
             strange = {part.job_id for part in [*named, *writes.usage]} - known
             if strange:
                 raise NotFound(f"the store holds no job named {', '.join(sorted(strange))}; nothing was written")
+            self._delete(writes.deleted)
+            self._order += dict.fromkeys(job.id for job in writes.jobs if job.id not in self._jobs)
             self._jobs.update((job.id, job) for job in writes.jobs)
             self._tasks.update((task.id, task) for task in writes.tasks)
             self._generations.update(((g.job_id, g.number), g) for g in writes.generations)
             self._metrics.update(((m.job_id, m.step, m.name), m) for m in writes.metrics)
             self._usage.extend(writes.usage)
-            first = len(self._events) + 1
+            first = self.last_seq() + 1
             events = tuple(replace(event, seq=seq) for seq, event in enumerate(writes.events, start=first))
             self._events.extend(events)
             self.num_writes += 1
             return events
 
+    def _delete(self, deleted: Sequence[DeletedJob]) -> None:
+        if missing := {one.id for one in deleted} - self._jobs.keys() - self._deleted.keys():
+            raise NotFound(f"the store holds no job named {', '.join(sorted(missing))}; nothing was written")
+        gone = {one.id for one in deleted} & self._jobs.keys()
+        self._tasks = {key: task for key, task in self._tasks.items() if task.job_id not in gone}
+        self._generations = {key: one for key, one in self._generations.items() if one.job_id not in gone}
+        self._metrics = {key: point for key, point in self._metrics.items() if point.job_id not in gone}
+        self._usage = [point for point in self._usage if point.job_id not in gone]
+        self._events = [event for event in self._events if event.job_id not in gone]
+        for one in deleted:
+            self._jobs.pop(one.id, None)
+            self._deleted[one.id] = one
+            self.registry.forget_job(one.id)
+
     def job(self, job_id: JobId) -> Job | None:
         return self._jobs.get(job_id)
 
+    def deleted_job(self, job_id: JobId) -> DeletedJob | None:
+        return self._deleted.get(job_id)
+
+    def deleted_jobs(self) -> tuple[DeletedJob, ...]:
+        with self._lock:
+            return tuple(self._deleted[job_id] for job_id in self._order if self._has_files(job_id))
+
+    def _has_files(self, job_id: JobId) -> bool:
+        return job_id in self._deleted and self._deleted[job_id].has_files
+
     def jobs(
         self,
+        which: JobFilter = EVERY_JOB,
         *,
-        states: Sequence[JobState] = (),
         before: JobId | None = None,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
         with self._lock:
-            newest = list(reversed(self._jobs.values()))
-        start = 0 if before is None else [job.id for job in newest].index(before) + 1
-        found = (job for job in newest[start:] if not states or job.state in states)
+            start = len(self._order) if before is None else self._order.index(before)
+            older = [self._jobs[job_id] for job_id in reversed(self._order[:start]) if job_id in self._jobs]
+        found = (job for job in older if which.fits(job))
         return tuple(islice((job for job in found if visible is None or visible.covers(job.id, job.owner)), limit))
 
     def array_jobs(self, array_id: str) -> tuple[Job, ...]:
@@ -84,12 +113,12 @@ class MemoryStore:
 
     def events(self, which: EventFilter) -> tuple[Event, ...]:
         with self._lock:
-            later = [e for e in self._events[which.after :] if self._sees(which.visible, e.job_id)]
+            later = [e for e in self._events if e.seq > which.after and self._sees(which.visible, e.job_id)]
         found = (e for e in later if which.job_id in (None, e.job_id) and (not which.kinds or e.kind in which.kinds))
         return tuple(islice(found, which.limit))
 
     def last_seq(self) -> int:
-        return len(self._events)
+        return self._events[-1].seq if self._events else 0
 
     def metrics(
         self, job_id: JobId, *, names: Sequence[str] = (), after_step: int = -1, limit: int = 10_000

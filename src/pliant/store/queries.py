@@ -1,17 +1,18 @@
 """The statements behind the store's questions. Knows tables, no connection; every one is answered from an index."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
 
 from pliant.core.access import VisibleJobs
 from pliant.core.job import JobId
-from pliant.core.lifecycle import TASK_LIFECYCLE, JobState, TaskState, is_final
+from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.lifecycle import TASK_LIFECYCLE, TaskState, is_final
 from pliant.core.ports import EventFilter
 from pliant.store.engine import in_json_array
-from pliant.store.tables import EVENTS, GENERATIONS, JOBS, METRICS, TASKS, USAGE
+from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
 
 LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
 
@@ -23,13 +24,18 @@ def job(job_id: JobId) -> Query:
     return select(JOBS).where(JOBS.c.id == job_id)
 
 
-def jobs(states: Sequence[JobState], before: JobId | None, limit: int, visible: VisibleJobs | None = None) -> Query:
+def jobs(
+    which: JobFilter = EVERY_JOB,
+    before: JobId | None = None,
+    limit: int = 100,
+    visible: VisibleJobs | None = None,
+) -> Query:
     """Ask for jobs, newest first."""
     if visible is None:
-        return _newest(select(JOBS), states, before, limit)
+        return _newest(select(JOBS), which, before, limit)
     own = select(JOBS.c.ordinal).where(JOBS.c.owner == visible.owner)
     shared = select(JOBS.c.ordinal).where(_is_shared(JOBS.c.id, visible), JOBS.c.owner != visible.owner)
-    pages = [_newest(query, states, before, limit).subquery() for query in (own, shared)]
+    pages = [_newest(query, which, before, limit).subquery() for query in (own, shared)]
     both = union_all(*(select(page.c.ordinal) for page in pages))
     return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
 
@@ -39,14 +45,37 @@ def array_jobs(array_id: str) -> Query:
     return select(JOBS).where(JOBS.c.array_id == array_id).order_by(JOBS.c.ordinal)
 
 
-def _newest(query: Query, states: Sequence[JobState], before: JobId | None, limit: int) -> Query:
-    query = query.order_by(JOBS.c.ordinal.desc()).limit(limit)
-    if states:
-        query = query.where(JOBS.c.state.in_([state.value for state in states]))
+def deleted_job(job_id: JobId) -> Query:
+    """Ask for what is left of a job that was deleted."""
+    return select(DELETED).where(DELETED.c.id == job_id)
+
+
+def deleted_jobs() -> Query:
+    """Ask for those whose files are not removed yet."""
+    return select(DELETED).where(DELETED.c.has_files.is_(True)).order_by(DELETED.c.ordinal)
+
+
+def _newest(query: Query, which: JobFilter, before: JobId | None, limit: int) -> Query:
+    query = query.where(*_fits(which)).order_by(JOBS.c.ordinal.desc()).limit(limit)
     if before is not None:
         older = JOBS.alias("older")
-        query = query.where(JOBS.c.ordinal < select(older.c.ordinal).where(older.c.id == before).scalar_subquery())
+        there = select(older.c.ordinal).where(older.c.id == before).scalar_subquery()
+        gone = select(DELETED.c.ordinal).where(DELETED.c.id == before).scalar_subquery()
+        query = query.where(JOBS.c.ordinal < func.coalesce(there, gone))
     return query
+
+
+def _fits(which: JobFilter) -> Iterator[ColumnElement[bool]]:
+    """Yield what is asked of a job; all of it holds."""
+    if which.states:
+        yield JOBS.c.state.in_([state.value for state in which.states])
+    if which.owners:
+        yield JOBS.c.owner.in_(which.owners)
+    if which.queues:
+        yield JOBS.c.queue.in_(which.queues)
+    for name, values in which.tags.items():
+        tagged = select(TAGS.c.job_id).where(TAGS.c.name == name)
+        yield JOBS.c.id.in_(tagged.where(TAGS.c.value.in_(values)) if values else tagged)
 
 
 def _is_visible(job_id: Column[str], visible: VisibleJobs) -> ColumnElement[bool]:

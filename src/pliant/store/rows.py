@@ -12,7 +12,7 @@ from sqlalchemy import RowMapping
 
 from pliant.core.array import JobArray
 from pliant.core.event import Event, EventKind, Usage
-from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
+from pliant.core.job import DeletedJob, Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
 
 Row = dict[str, Any]
@@ -21,6 +21,7 @@ _NON_FINITE: Final[Mapping[str, float]] = {"NaN": math.nan, "Infinity": math.inf
 
 _LISTS: Final = ("args", "after", "after_any")
 """Fields of what was asked for that are lists in JSON."""
+_DICTS: Final = ("env", "tags", "data_parts")
 
 
 def job_row(job: Job) -> Row:
@@ -36,6 +37,7 @@ def job_row(job: Job) -> Row:
         fingerprint=_clean(job.fingerprint),
         spec=_spec_json(job.spec),
         params=dict(job.params) or None,
+        tags=dict(job.tags) or None,
         progress=None if job.progress is None else _progress_json(job.progress),
         after=list(job.after) or None,
         after_any=list(job.after_any) or None,
@@ -51,11 +53,27 @@ def job_of(row: RowMapping) -> Job:
         state=JobState(row["state"]),
         spec=_spec_of(row["spec"]),
         params=row["params"] or {},
+        tags=row["tags"] or {},
         progress=_progress_of(row["progress"]),
         after=tuple(row["after"] or ()),
         after_any=tuple(row["after_any"] or ()),
     )
     return Job(**columns)
+
+
+def tag_rows(job: Job) -> list[Row]:
+    """Return what a job is found by."""
+    return [{"job_id": job.id, "name": name, "value": value} for name, value in job.tags.items()]
+
+
+def deleted_row(deleted: DeletedJob) -> Row:
+    """Return the columns of a deleted job, but for its ordinal."""
+    return _columns(deleted)
+
+
+def deleted_of(row: RowMapping) -> DeletedJob:
+    """Return the deleted job that a row holds."""
+    return DeletedJob(**{field.name: row[field.name] for field in fields(DeletedJob)})
 
 
 def task_row(task: Task) -> Row:
@@ -130,7 +148,9 @@ def usage_of(row: RowMapping) -> Usage:
     return Usage(at=row["at"], job_id=JobId(row["job_id"]), num_slots=row["num_slots"])
 
 
-def _columns(noun: Job | JobSpec | JobArray | Progress | Task | Generation | Event | Metric | Usage) -> Row:
+def _columns(
+    noun: Job | DeletedJob | JobSpec | JobArray | Progress | Task | Generation | Event | Metric | Usage,
+) -> Row:
     return {_column(field): getattr(noun, field.name) for field in fields(noun)}
 
 
@@ -141,7 +161,8 @@ def _column(field: Field[Any]) -> str:
 def _spec_json(spec: JobSpec) -> Row:
     lists = {name: list(getattr(spec, name)) for name in _LISTS}
     array = None if spec.array is None else _columns(spec.array) | {"values": dict(spec.array.values)}
-    return _columns(spec) | lists | {"env": dict(spec.env), "data_parts": dict(spec.data_parts), "array": array}
+    dicts = {name: dict(getattr(spec, name)) for name in _DICTS}
+    return _columns(spec) | lists | dicts | {"array": array}
 
 
 def _spec_of(document: Mapping[str, Any]) -> JobSpec:

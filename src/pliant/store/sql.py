@@ -6,26 +6,27 @@ the death of the process; with SQLite a power cut can take the newest ones, neve
 leader of that term writes (`pliant.store.leadership`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, RowMapping, Table, insert, select
+from sqlalchemy import Column, Connection, RowMapping, Table, delete, insert, select
 
 from pliant.core.access import VisibleJobs
 from pliant.core.chart import Series
 from pliant.core.event import Event, Usage
-from pliant.core.job import Generation, Job, JobId, Metric, Task
-from pliant.core.lifecycle import JobState
+from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
+from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
 from pliant.store import queries, rollups, rows
+from pliant.store.deletion import delete_jobs
 from pliant.store.engine import advance_counter, open_engine, read_transaction, upsert
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
-from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TASKS, USAGE
+from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
 from pliant.store.upkeep import SqlRecords
 
 T = TypeVar("T")
@@ -67,8 +68,10 @@ class SqlStore:
             NotFound: a task, generation, metric or usage point names a job that is not stored; nothing was written.
         """
         with self._write_transaction() as connection:
-            _upsert_in_order(connection, JOBS, [rows.job_row(job) for job in writes.jobs])
-            _upsert_in_order(connection, TASKS, [rows.task_row(task) for task in writes.tasks])
+            delete_jobs(connection, writes.deleted)
+            before = _upsert_in_order(connection, JOBS, [rows.job_row(job) for job in writes.jobs], JOBS.c.tags)
+            _write_tags(connection, [job for job in writes.jobs if (before.get(job.id) or {}) != job.tags])
+            _upsert_in_order(connection, TASKS, [rows.task_row(task) for task in writes.tasks], TASKS.c.id)
             upsert(connection, GENERATIONS, [rows.generation_row(generation) for generation in writes.generations])
             upsert(connection, METRICS, [rows.metric_row(metric) for metric in writes.metrics])
             rollups.refresh(connection, writes.metrics)
@@ -82,14 +85,23 @@ class SqlStore:
 
     def jobs(
         self,
+        which: JobFilter = EVERY_JOB,
         *,
-        states: Sequence[JobState] = (),
         before: JobId | None = None,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
         """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
-        return self._read(queries.jobs(states, before, limit, visible), rows.job_of)
+        return self._read(queries.jobs(which, before, limit, visible), rows.job_of)
+
+    def deleted_job(self, job_id: JobId) -> DeletedJob | None:
+        """Return what is left of a job that was deleted."""
+        found = self._read(queries.deleted_job(job_id), rows.deleted_of)
+        return found[0] if found else None
+
+    def deleted_jobs(self) -> tuple[DeletedJob, ...]:
+        """Return those whose files are not removed yet, in the order in which they were submitted."""
+        return self._read(queries.deleted_jobs(), rows.deleted_of)
 
     def array_jobs(self, array_id: str) -> tuple[Job, ...]:
         """Return the jobs of an array in their order; none if there is no such array."""
@@ -168,22 +180,36 @@ class SqlStore:
             return tuple(noun_of(row) for row in connection.execute(query).mappings())
 
 
-def _upsert_in_order(connection: Connection, table: Table, given: list[rows.Row]) -> None:
-    """Write rows that have an ordinal: new ones get the next numbers, known ones keep theirs."""
+def _upsert_in_order(
+    connection: Connection, table: Table, given: list[rows.Row], asked: Column[Any]
+) -> Mapping[str, Any]:
+    """Write rows that have an ordinal: new ones get the next numbers, known ones keep theirs.
+
+    Return what a column of those that were known held before, by id.
+    """
     if not given:
-        return
-    known = _known_ids(connection, table, [row["id"] for row in given])
+        return {}
+    known = _known(connection, table, [row["id"] for row in given], asked)
     new = dict.fromkeys(row["id"] for row in given if row["id"] not in known)
     numbers = dict(zip(new, _numbers(connection, f"ordinal/{table.name}", len(new)), strict=True))
     upsert(connection, table, [row | {"ordinal": numbers.get(row["id"], 0)} for row in given], keep=["ordinal"])
-
-
-def _known_ids(connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:
-    known: set[str] = set()
-    for start in range(0, len(ids), _MAX_KEYS):
-        query = select(table.c.id).where(table.c.id.in_(ids[start : start + _MAX_KEYS]))
-        known.update(connection.execute(query).scalars())
     return known
+
+
+def _known(connection: Connection, table: Table, ids: Sequence[str], asked: Column[Any]) -> dict[str, Any]:
+    known: dict[str, Any] = {}
+    for start in range(0, len(ids), _MAX_KEYS):
+        query = select(table.c.id, asked).where(table.c.id.in_(ids[start : start + _MAX_KEYS]))
+        known.update((row[0], row[1]) for row in connection.execute(query))
+    return known
+
+
+def _write_tags(connection: Connection, jobs: Sequence[Job]) -> None:
+    """Replace what jobs are found by."""
+    for start in range(0, len(jobs), _MAX_KEYS):
+        ids = [job.id for job in jobs[start : start + _MAX_KEYS]]
+        connection.execute(delete(TAGS).where(TAGS.c.job_id.in_(ids)))
+    _insert(connection, TAGS, [row for job in jobs for row in rows.tag_rows(job)])
 
 
 def _append_usage(connection: Connection, usage: Sequence[Usage]) -> None:

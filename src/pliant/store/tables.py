@@ -6,9 +6,10 @@ clock can stand still or go back, it cannot. JSON columns never hold a bare NaN,
 
 from typing import Final
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
 
 from pliant.core.registry import MAX_NAME
+from pliant.core.tag import MAX_TAG_NAME, MAX_TAG_VALUE
 
 METADATA: Final = MetaData(
     naming_convention={
@@ -48,13 +49,37 @@ JOBS: Final = Table(
     Column("revision", Integer, nullable=False),
     Column("spec", JSON, nullable=False),
     Column("params", JSON(none_as_null=True)),
+    Column("tags", JSON(none_as_null=True)),
     Column("progress", JSON(none_as_null=True)),
     Column("after", JSON(none_as_null=True)),
     Column("after_any", JSON(none_as_null=True)),
     Column("array_id", String(64)),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),
+    Index(None, "queue", "ordinal"),
     Index(None, "array_id", "ordinal"),
+)
+
+TAGS: Final = Table(
+    "job_tags",
+    METADATA,
+    Column("name", String(MAX_TAG_NAME), primary_key=True),
+    Column("value", String(MAX_TAG_VALUE), primary_key=True),
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Index(None, "job_id"),
+)
+"""To find jobs by their tags, which stand in `jobs` as well."""
+
+DELETED: Final = Table(
+    "deleted_jobs",
+    METADATA,
+    Column("id", String(64), primary_key=True),
+    Column("ordinal", Integer, nullable=False, unique=True),
+    Column("owner", String(200), nullable=False),
+    Column("deleted_at", Float, nullable=False),
+    Column("deleted_by", String(200), nullable=False),
+    Column("has_files", Boolean, nullable=False),
+    Index(None, "has_files", "ordinal"),
 )
 
 TASKS: Final = Table(

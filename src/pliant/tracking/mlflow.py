@@ -113,6 +113,13 @@ class MlflowTracker:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise TrackerDown(f"{self._settings.address.url} does not answer as MLflow does") from error
         self._update("RUNNING")
+        self._tag()
+
+    def _tag(self) -> None:
+        """Give the run the job's tags. Those that were added to it elsewhere stay."""
+        tags = [{"key": fitting_name(name), "value": value} for name, value in self._job.tags.items()]
+        if tags:
+            self._client.post(f"{_API}/runs/log-batch", {"run_id": self._run_id, "tags": tags})
 
     def log(self, points: Sequence[TrackedPoint]) -> None:
         """Log points, in as many requests as MLflow wants; and say now and then that the run goes on.

@@ -1,7 +1,7 @@
 """What a tracker must do to be logged to, and how it says that it cannot."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -38,6 +38,8 @@ class TrackedJob:
     run_id: str
     """No other job's, on no server; the same for all tasks of the job."""
     result_dir: Path
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Values by name; they may be empty."""
 
 
 class Tracker(Protocol):

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from pliant.core.job_params import ParamValue
+from pliant.core.tag import words_of_tag
 from pliant.tracking.journal import TrackedPoint
 from pliant.tracking.tracker import Outcome, TrackedJob, TrackerDown, TrackerRefused
 
 _OFFLINE: Final = ("offline", "dryrun")
 _INIT_S: Final = 60.0
+_MAX_TAG: Final = 64
+"""W&B takes no longer ones."""
 
 
 def is_asked_for(env: Mapping[str, str]) -> bool:
@@ -65,6 +68,9 @@ class WandbTracker:
             raise TrackerDown(_in_a_line(error)) from error
         except (wandb.Error, OSError, ValueError) as error:
             raise TrackerRefused(_in_a_line(error)) from error
+        if self._job.tags:  # those that were added to the run elsewhere stay
+            ours = (words_of_tag(*tag)[:_MAX_TAG] for tag in self._job.tags.items())
+            self._run.tags = tuple(dict.fromkeys((*(self._run.tags or ()), *ours)))
         self._next_step = 0 if self._is_offline else int(self._run.step)
 
     def log(self, points: Sequence[TrackedPoint]) -> None:

@@ -9,6 +9,7 @@ from pliant.api.jobs import JobPatch
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, TaskId
+from pliant.core.job_filter import EVERY_JOB
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
 from pliant.core.link import Dismiss, Failed, Hello, Leaving, Ready
 from pliant.core.ports import EventFilter
@@ -554,11 +555,11 @@ def test_the_pool_shows_who_holds_which_slot(world: World) -> None:
 
 def test_job_pages_follow_each_other(world: World) -> None:
     ids = [world.submit() for _ in range(5)]
-    page = world.control.queries.page([], None, 2)
+    page = world.control.queries.page(EVERY_JOB, None, 2)
     seen: list[JobId] = []
     while True:
         seen += [job.id for job in page.jobs]
         if page.next is None:
             break
-        page = world.control.queries.page([], page.next, 2)
+        page = world.control.queries.page(EVERY_JOB, page.next, 2)
     assert seen == ids[::-1]

@@ -122,3 +122,31 @@ def test_why_an_exec_waits_names_others_by_their_ids(played: Played, client: Dee
     reason = client.get_exec(waiting["id"]).get_result()["stateReason"]
     assert "(wmla-1)" in reason
     assert "job-" not in reason
+
+
+def test_an_exec_that_has_ended_is_deleted_with_its_job(played: Played, client: DeepLearningImpactV1) -> None:
+    done = start(played, client)["id"]
+    played.complete("job-1")
+    running, waiting = (
+        start(played, client, "--exec-start distPyTorch --model-main train.py --numWorker 4")["id"] for _ in range(2)
+    )
+    base = f"{played.url}{DEEP_LEARNING}/execs"
+    assert played.http.delete(f"{base}/{done}").json() == {"message": f"{done} is deleted", "id": done}
+    assert played.http.get("/jobs/job-1").json()["detail"].startswith("job-1 was deleted by admin")
+    assert played.http.get(f"{base}/{done}").status_code == 404
+    assert not (played.home / "jobs" / "job-1").exists()
+    assert played.http.delete(f"{base}/{waiting}").is_success
+    assert played.http.delete(f"{base}/{running}").is_success
+    assert client.list_execs().get_result() == []
+    played.until_ended("job-2")
+    assert played.http.get("/jobs/job-2").json()["job"]["state"] == "stopped", "it ran, and stays a job"
+    assert played.http.get("/jobs/job-3").json()["detail"].startswith("job-3 was deleted"), "it held no slots"
+
+
+def test_all_execs_of_somebody_are_deleted(played: Played, client: DeepLearningImpactV1) -> None:
+    for job_id in ("job-1", "job-2"):
+        start(played, client)
+        played.complete(job_id)
+    assert client.delete_exec().get_result()["deleted"] == 2
+    assert client.list_execs().get_result() == []
+    assert played.http.get("/jobs/job-2").status_code == 404

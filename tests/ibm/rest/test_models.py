@@ -5,10 +5,12 @@ from pathlib import Path
 from ibm_wmla.wmla_api_v1 import DeepLearningImpactV1
 from tests.server.played import Played
 
+from pliant.core.job_filter import EVERY_JOB
+
 
 def scripts(played: Played) -> list[str]:
     """Return what the jobs of all trainings run, in the order of their submission."""
-    return [job.spec.script for job in reversed(played.control.queries.page((), None, 100).jobs)]
+    return [job.spec.script for job in reversed(played.control.queries.page(EVERY_JOB, None, 100).jobs)]
 
 
 def test_the_main_file_of_a_template_depends_on_the_engine(

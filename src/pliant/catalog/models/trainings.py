@@ -191,7 +191,12 @@ class Trainings:
 
     def job_ids(self) -> frozenset[str]:
         """Return the jobs of all trainings."""
-        return frozenset(kept.noun.job_id for kept in iterate_nouns(self._registry, Training) if kept.noun.job_id)
+        return frozenset(self.titles())
+
+    def titles(self) -> dict[str, str]:
+        """Return what the trainings of all jobs are called, with their models: `'first' of the model 'digits'`."""
+        trainings = (kept.noun for kept in iterate_nouns(self._registry, Training))
+        return {one.job_id: f"{one.title!r} of the model {one.ran.name!r}" for one in trainings if one.job_id}
 
     def clean(self) -> None:
         """Forget what a server that was killed has left of trainings that it was starting; call before any is."""

@@ -1,7 +1,7 @@
 """Commands about jobs that exist: `ps`, `show`, `set`, `why`, `stop`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Final
 
 import typer
 from rich.table import Table
@@ -12,7 +12,21 @@ from pliant.cli import formatting
 from pliant.cli.completion import complete
 from pliant.cli.jobs.arrays import how_it_is, names_of, show_array, wait_for_array
 from pliant.cli.jobs.plan import advice
-from pliant.cli.options import AfterAnyOption, AfterOption, JobArgument, JobOrArrayArgument, JsonOption, leave_out_none
+from pliant.cli.options import (
+    AfterAnyOption,
+    AfterOption,
+    JobArgument,
+    JobOrArrayArgument,
+    JsonOption,
+    OwnerFilter,
+    QueueFilter,
+    StateFilter,
+    TagFilter,
+    TagOption,
+    UntagOption,
+    given_tags,
+    leave_out_none,
+)
 from pliant.cli.problems import validate
 from pliant.cli.screen import (
     TableColumn,
@@ -34,6 +48,7 @@ from pliant.core.job import Generation, Job, JobSpec, NodeId, Task
 from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView
+from pliant.core.tag import words_of_tags
 
 _JOB_COLUMNS = (
     TableColumn(title="JOB"),
@@ -52,9 +67,13 @@ _NUM_GENERATIONS = 10
 _NUM_DECISIONS = 10
 
 
-def ps(
+def ps(  # noqa: PLR0913 (one parameter per option)
     context: typer.Context,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Ended jobs too.")] = False,
+    state: StateFilter = None,
+    owner: OwnerFilter = None,
+    queue: QueueFilter = None,
+    tag: TagFilter = None,
     array: Annotated[
         str | None,
         typer.Option(
@@ -69,26 +88,43 @@ def ps(
     """List jobs that wait or run, newest first.
 
     TASKS is the minimum and maximum. LEFT is the time left; for an ended job how long it took.
+    Options narrow the list together. With --state, jobs that ended are among them if their state is.
+
+    \b
+    pliant ps --state running,waiting --queue gpus
+    pliant ps --all --owner ann --tag baseline --tag lr=0.1,lr=0.01
     """
+    asked = {"owners": owner or (), "queues": queue or (), "tags": tag or ()}
     with open_client(context) as client:
-        if array is None:
-            jobs = all_jobs(client, ended=show_all)
-        else:
-            members = reversed(client.arrays.get(array).jobs)
-            jobs = tuple(job for job in members if show_all or not job.ended)
+        members = None if array is None else {job.id for job in client.arrays.get(array).jobs}
+        found = all_jobs(client, ended=show_all, states=state or (), **asked)
+    jobs = tuple(job for job in found if members is None or job.id in members)
     nothing = "No job waits or runs; `pliant ps --all` lists those that ended."
-    if show_all:
+    if state or (show_all and any(asked.values())):
+        nothing = "There is no such job."
+    elif any(asked.values()):
+        nothing = "No such job waits or runs; with --all those that ended are listed, too."
+    elif show_all:
         nothing = "There are no jobs yet; `pliant submit train.py` submits one."
-    page = JobPage(jobs=jobs, next=None)
-    if any(job.spec.array is not None for job in jobs):
-        rows = ([*_job_row(job), _array_of(job)] for job in jobs)
-        show_list(page, (*_JOB_COLUMNS, TableColumn(title="ARRAY")), rows, as_json=as_json, nothing=nothing)
-    else:
-        show_list(page, _JOB_COLUMNS, map(_job_row, jobs), as_json=as_json, nothing=nothing)
+    more = [(column, cell) for column, cell, is_shown in _MORE_COLUMNS if any(map(is_shown, jobs))]
+    rows = ([*_job_row(job), *(cell(job) for _, cell in more)] for job in jobs)
+    columns = (*_JOB_COLUMNS, *(column for column, _ in more))
+    show_list(JobPage(jobs=jobs, next=None), columns, rows, as_json=as_json, nothing=nothing)
+
+
+def _tags_of(job: Job) -> str:
+    return words_of_tags(job.tags) or formatting.NOTHING
 
 
 def _array_of(job: Job) -> str:
     return formatting.NOTHING if job.spec.array is None else job.spec.array.id
+
+
+_MORE_COLUMNS: Final[Sequence[tuple[TableColumn, Callable[[Job], str], Callable[[Job], object]]]] = (
+    (TableColumn(title="ARRAY"), _array_of, lambda job: job.spec.array),
+    (TableColumn(title="TAGS", cut=True, optional=True), _tags_of, lambda job: job.tags),
+)
+"""Columns that are there if a job has something to say in them."""
 
 
 def show_job(context: typer.Context, job: JobOrArrayArgument, as_json: JsonOption = False) -> None:
@@ -136,32 +172,49 @@ def set_job(  # noqa: PLR0913 (one parameter per option)
     queue: Annotated[
         str | None, typer.Option(metavar="NAME", help="Move it to this queue.", autocompletion=complete("queue"))
     ] = None,
+    tags: TagOption = None,
+    untag: UntagOption = None,
     after: AfterOption = None,
     after_any: AfterAnyOption = None,
     no_after: Annotated[bool, typer.Option("--no-after", help="Let it wait for no other job.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Change priority, minimum, maximum or queue of a job.
+    """Change priority, minimum, maximum, queue or tags of a job.
 
     It may wait or run; the scheduler decides anew at once. What it waits for can
-    be changed until it starts.
+    be changed until it starts, its tags also when it has ended.
 
     \b
     pliant set digits --priority 10000
+    pliant set 7 --tag best --tag accuracy=0.97 --untag candidate
     pliant set 3 --min 2 --max 4
     pliant set 9 --no-after
     """
     given = {"priority": priority, "max_tasks": max_tasks, "min_tasks": min_tasks, "queue": queue}
     waits = _awaited(after, after_any, nothing=no_after)
-    patch = validate(JobPatch, leave_out_none(given) | dict.fromkeys(waits, ()))
+    tagged = {"tags": _tag_changes(tags or (), untag or ())} if tags or untag else {}
+    patch = validate(JobPatch, leave_out_none(given) | tagged | dict.fromkeys(waits, ()))
     with open_client(context) as client:
         patch = patch.model_copy(update=names_of(client, waits))
         changed = client.change(job_id_of(client, job), patch)
     moved = "" if queue is None else f", queue {changed.queue}"
     moved += f", {changed.why}" if waits and changed.why else ""
+    moved += f", tags {words_of_tags(changed.tags) or formatting.NOTHING}" if tagged else ""
     said = f"{changed.id} ({changed.spec.name}): priority {changed.priority}, {formatting.num_tasks(changed)}{moved}"
     print_outcome(changed, said, as_json=as_json)
     say_notes(changed.notes)
+
+
+def _tag_changes(tags: Sequence[str], untag: Sequence[str]) -> dict[str, str | None]:
+    """Return which tags a job is given, and which are taken away: these are None.
+
+    Raises:
+        InvalidInput: a tag is given and taken away.
+    """
+    given = given_tags(tags)
+    if both := [name for name in untag if name in given]:
+        raise InvalidInput.at("--untag", f"--tag gives it {both[0]!r}; leave one or the other out")
+    return {**given, **dict.fromkeys(untag)}
 
 
 def _awaited(
@@ -256,9 +309,7 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     )
     yield "priority", str(job.priority)
     yield "queue", job.queue
-    yield "script", " ".join((spec.script, *spec.args))
-    if job.params:
-        yield "params", ", ".join(f"{name} {_param(value)}" for name, value in job.params.items())
+    yield from _labels_of(job)
     if spec.environment is not None:
         yield "environment", spec.environment
     if spec.fixed:
@@ -275,6 +326,15 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     if spec.time_limit_s is not None:
         yield "time limit", f"{formatting.duration(spec.time_limit_s)} on slots"
     yield from _progress_of(job)
+
+
+def _labels_of(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield by what people tell a job from others: tags, script and hyperparameters."""
+    if job.tags:
+        yield "tags", words_of_tags(job.tags)
+    yield "script", " ".join((job.spec.script, *job.spec.args))
+    if job.params:
+        yield "params", ", ".join(f"{name} {_param(value)}" for name, value in job.params.items())
 
 
 def _param(value: ParamValue) -> str:

@@ -9,7 +9,7 @@ from pliant.api.arrays import ArrayRequest, ArrayView
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
-from pliant.client.nouns.submission import send_code
+from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
 
 _ARRAY: Final = LazyAdapter(ArrayView)
 
@@ -41,6 +41,14 @@ class ArrayClient:
             Conflict: all have ended.
         """
         return parse(_ARRAY, self._connection.call("POST", f"{_path(array_id)}/stop", params={"now": now}))
+
+    def delete(self, array_id: str) -> None:
+        """Delete all its jobs, which have ended, for good, as `Client.delete` does.
+
+        Raises:
+            Conflict: some have not ended; or somebody needs one of them.
+        """
+        self._connection.call("DELETE", _path(array_id), timeout_s=DELETE_TIMEOUT_S)
 
     def wait(
         self,

@@ -33,7 +33,7 @@ from pliant.client.http.stream import stream_events
 from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
 from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
-from pliant.client.nouns.submission import send_code
+from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
@@ -70,7 +70,8 @@ class JobClient:
             request: all that is asked for; or leave it out and give its fields as keywords.
             limits: of what is sent; 64 MiB packed if left out, lest data are sent by mistake. A server takes 512.
             options: the fields of `JobRequest`, which the options of `pliant submit` are named after: `max_tasks=8`,
-                `args=["--lr", "0.1"]`, `env={"A": "b"}`, `dataset="flowers"`, `fixed=True`, `mail="ada@example.org"`.
+                `args=["--lr", "0.1"]`, `env={"A": "b"}`, `dataset="flowers"`, `fixed=True`, `mail="ada@example.org"`,
+                `tags={"lr": 0.1, "baseline": ""}`.
                 Without `script` the file itself is run, or the folder's train.py, main.py or only Python file.
 
         Returns:
@@ -96,17 +97,41 @@ class JobClient:
         """
         return JobHandle(self, fill(NotedJob, self.job(job_id).job, notes=()))
 
-    def jobs(self, *, states: Sequence[JobState] = (), before: str | None = None, limit: int = 100) -> JobPage:
-        """Return jobs, newest first."""
-        params: Params = {"limit": limit, "state": [state.value for state in states], "before": before}
-        return self._connection.get(_JOB_PAGE, "/jobs", params)
+    def jobs(
+        self,
+        *,
+        states: Sequence[str] = (),
+        owners: Sequence[str] = (),
+        queues: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        before: str | None = None,
+        limit: int = 100,
+    ) -> JobPage:
+        """Return jobs, newest first: those in one of these states, queues, …, with all of these tags.
+
+        Args:
+            states: as `JobState`; or `waiting` (pending or paused) and `ended`.
+            owners: users.
+            queues: queues.
+            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. A text may hold several,
+                between commas, here as above.
+            before: `next` of the page before.
+            limit: of this page, 1000 at most.
+
+        Raises:
+            InvalidInput: with every state, user and queue that there is not.
+        """
+        params: Params = {"limit": limit, "before": before}
+        asked = {"state": states, "owner": owners, "queue": queues, "tag": tags}
+        words = {name: [given] if isinstance(given, str) else list(given) for name, given in asked.items()}
+        return self._connection.get(_JOB_PAGE, "/jobs", {**params, **words})
 
     def job(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
         return self._connection.get(_JOB_DETAIL, _path(job_id))
 
     def change(self, job_id: str, patch: JobPatch) -> NotedJob:
-        """Change the priority, minimum, maximum or queue of a job that waits or runs."""
+        """Change the priority, minimum, maximum or queue of a job that waits or runs, or the tags of any."""
         return parse(_NOTED_JOB, self._connection.send("PATCH", _path(job_id), patch))
 
     def stop(self, job_id: str, *, now: bool = False) -> Job:
@@ -116,6 +141,14 @@ class JobClient:
             Conflict: it has ended.
         """
         return parse(_JOB, self._connection.call("POST", f"{_path(job_id)}/stop", params={"now": now}))
+
+    def delete(self, job_id: str) -> None:
+        """Delete a job that has ended, for good, with its results, checkpoints, logs and series.
+
+        Raises:
+            Conflict: it has not ended; or somebody needs it, and the message says who.
+        """
+        self._connection.call("DELETE", _path(job_id), timeout_s=DELETE_TIMEOUT_S)
 
     def stacks(self, job_id: str, *, timeout_s: float = 5.0) -> tuple[TaskStacks, ...]:
         """Return where the threads of every task of a job are; of one that does not answer in time nothing is known.
@@ -352,7 +385,7 @@ class JobHandle:
         return self._client.stacks(self.id, timeout_s=timeout_s)
 
     def change(self, **fields: Any) -> NotedJob:
-        """Change its `priority`, `min_tasks`, `max_tasks` or `queue`, or what it runs `after`."""
+        """Change its `priority`, `min_tasks`, `max_tasks`, `queue`, what it runs `after`, or its `tags` (None: off)."""
         return self._client.change(self.id, checked(JobPatch, fields))
 
     def share(self, *names: str) -> ShareView:
@@ -362,6 +395,10 @@ class JobHandle:
     def stop(self, *, now: bool = False) -> Job:
         """Ask it to end at the next step boundary; or end it at once, without what it did since."""
         return self._client.stop(self.id, now=now)
+
+    def delete(self) -> None:
+        """Delete it for good, with its results; it has ended."""
+        self._client.delete(self.id)
 
     def files(self) -> ResultFiles:
         """Return the files of its results, without fetching them."""

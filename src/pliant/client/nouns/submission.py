@@ -13,6 +13,8 @@ from pliant.client.http.connection import Connection
 from pliant.client.nouns.environments import beside
 from pliant.core.errors import InvalidInput, Problem
 
+DELETE_TIMEOUT_S: Final = 600.0
+"""The server removes all files of a job before it answers."""
 UPLOAD_TIMEOUT_S: Final = 300.0
 """The server unpacks and checks the code before it answers."""
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
 from pliant.core.event import Event, EventKind, Usage, Value
-from pliant.core.job import JobId, Metric, NodeId, TaskId
+from pliant.core.job import DeletedJob, JobId, Metric, NodeId, TaskId
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.ports import Address, StartOrder, Writes
@@ -82,6 +82,7 @@ class Draft:
         self._after: dict[JobId, LiveJob] = {}
         self._events: list[Event] = []
         self._metrics: list[Metric] = []
+        self._deleted: list[DeletedJob] = []
 
     def job(self, job_id: JobId) -> LiveJob | None:
         """Return the job as this decision has left it so far; None if it is over or was never there."""
@@ -119,6 +120,10 @@ class Draft:
         """Note points of a job's series."""
         self._metrics.extend(metrics)
 
+    def delete(self, *jobs: DeletedJob) -> None:
+        """Note that jobs, which are over, are deleted."""
+        self._deleted.extend(jobs)
+
     def act(self, action: Action) -> None:
         """Note something to do once all is written."""
         self.actions.append(action)
@@ -154,6 +159,7 @@ class Draft:
             events=tuple(self._events),
             metrics=tuple(self._metrics),
             usage=self._usage(),
+            deleted=tuple(self._deleted),
         )
         return writes if writes != Writes() else None
 

@@ -14,6 +14,7 @@ from pliant.core.array import variable_of
 from pliant.core.confinement import Confinement, RunAs
 from pliant.core.job import Job, JobId, Task
 from pliant.core.ports import StartOrder
+from pliant.core.tag import write_tags
 from pliant.core.task_environment import TaskArray, TaskData, TaskEnvironment, TaskFolders
 
 _PYTHON: Final = re.compile(r"python[0-9.]*")
@@ -104,6 +105,7 @@ def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskSta
         job_id=job.id,
         weights=job.spec.weights,
         is_elastic="true" if start.is_elastic else "false",
+        tags=write_tags(job.tags),
         ibm_modules=None if ibm is None else str(ibm),
         folders=TaskFolders(
             code=str(folders.code),

@@ -12,10 +12,11 @@ from pliant.control.jobs.transitions import vacate
 from pliant.control.settings import Timeouts
 from pliant.core.event import EventKind, Usage
 from pliant.core.job import Job, JobId, Task, TaskId
-from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, TaskState, is_final
+from pliant.core.job_filter import UNENDED_STATES, JobFilter
+from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.ports import Observation, Store
 
-UNENDED = tuple(state for state in JobState if not is_final(JOB_LIFECYCLE, state))
+UNENDED = JobFilter(states=UNENDED_STATES)
 _PAGE = 1000
 
 
@@ -58,10 +59,10 @@ def _time_held(usage: Sequence[Usage]) -> dict[str, Any]:
 
 def _load_unended(store: Store) -> list[Job]:
     jobs: list[Job] = []
-    page = store.jobs(states=UNENDED, limit=_PAGE)
+    page = store.jobs(UNENDED, limit=_PAGE)
     while page:
         jobs.extend(page)
-        page = store.jobs(states=UNENDED, before=page[-1].id, limit=_PAGE)
+        page = store.jobs(UNENDED, before=page[-1].id, limit=_PAGE)
     return jobs
 
 

@@ -34,6 +34,7 @@ from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.planner import Planner
 from pliant.control.loop.restore import load, reconcile
 from pliant.control.requests import changes
+from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
@@ -58,7 +59,7 @@ MAX_NEWS = 50
 class Control:
     """Decides for all jobs and carries the decisions out.
 
-    What people ask for goes through `requests` (jobs), `queues` and `queries`.
+    What people ask for goes through `requests` (jobs), `deletions`, `queues` and `queries`.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Control:
         self.requests = JobRequests(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
+        self.deletions = Deletions(self._ledger, self.queries, store, clock, settings)
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
         self._planner = Planner(
             ledger=self._ledger,

@@ -2,11 +2,12 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pliant.api.jobs import JobPatch
 from pliant.control.jobs import transitions
@@ -25,6 +26,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec, TaskId
 from pliant.core.job_params import params_of_args
 from pliant.core.lifecycle import JobState
+from pliant.core.tag import changed_tags, words_of_tags
 from pliant.files.archive import unpack
 from pliant.files.space import disk_error
 from pliant.files.untrusted.path import UntrustedPath
@@ -157,6 +159,7 @@ def submit(draft: Draft, kinds: Kinds, new: NewJob, owner: str, notes: Sequence[
         min_tasks=spec.min_tasks,
         max_tasks=spec.max_tasks,
         queue=spec.queue,
+        tags=spec.tags,
         after=new.after,
         after_any=new.after_any,
         submitted_at=draft.now,
@@ -198,25 +201,28 @@ def change(
         awaited: what the job waits for from now on; None: what it did.
 
     Raises:
-        InvalidInput: the job cannot have such bounds.
+        InvalidInput: the job cannot have such bounds, or so many tags.
         Conflict: the job has ended, or would be resized and is of a kind that cannot be.
         Stale: it was changed since `revision`.
     """
     job = live.job
-    refuse_ended(job)
+    if not only_tags(patch):
+        refuse_ended(job)
     if revision is not None and revision != job.revision:
         raise Stale(
             f"{job.id} was changed meanwhile: it is at revision {job.revision}, not {revision}; read it again and "
             f"repeat the change"
         )
     wanted = {**patch.changes(), **({} if awaited is None else dict(zip(AWAITED, awaited, strict=True)))}
+    if patch.tags is not None:
+        wanted["tags"] = changed_tags(job.tags, patch.tags)
     changes = {name: value for name, value in wanted.items() if value != getattr(job, name)}
     if not changes:
         return
     new = replace(job, **changes)
     if changes.keys() & {"min_tasks", "max_tasks"}:
         kinds.of(job).check_resize(live, new.min_tasks, new.max_tasks)
-    said = {name: ", ".join(value) or "nothing" if name in AWAITED else value for name, value in changes.items()}
+    said = {name: _shown(value) for name, value in changes.items()}
     words = ", ".join(f"{name} {_shown(getattr(job, name))} → {value}" for name, value in said.items())
     draft.say(EventKind.JOB_CHANGED, f"{live.label}: {words}", job_id=job.id, data=said)
     _warn(draft, live, notes)
@@ -225,7 +231,14 @@ def change(
         wait_for(draft, live, new.after, new.after_any, "a person changed that")
 
 
-def _shown(value: object) -> object:
+def only_tags(patch: JobPatch) -> bool:
+    """Tell whether nothing but tags changes, which may also be those of a job that has ended."""
+    return patch.changes().keys() <= {"tags"}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return words_of_tags(value) or "nothing"
     return (", ".join(value) or "nothing") if isinstance(value, tuple) else value
 
 

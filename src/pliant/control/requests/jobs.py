@@ -17,7 +17,7 @@ from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.waiting import Awaited
 from pliant.control.requests import changes
 from pliant.control.requests.arrays import multiply, specs_of
-from pliant.control.requests.origin import FOLDER, copy_foreign, with_copies
+from pliant.control.requests.origin import FOLDER, copy_foreign, jobs_started_from, with_copies
 from pliant.control.requests.predecessors import Predecessors
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import Queues
@@ -152,6 +152,8 @@ class JobRequests:
             raise Unavailable("the server is shutting down; submit again when it is back")
         spec, draft = checked.spec, self._ledger.draft()
         self._queues.admit(spec)  # the queue may have been closed since
+        for origin in jobs_started_from(spec, self._settings.home / "jobs"):
+            self._queries.job(origin)  # it may have been deleted since
         after, after_any = self._predecessors.left(spec.after, spec.after_any, checked.visible)
         notes = (*checked.notes, *self._queues.misfit(spec.queue, spec.min_tasks, spec.slots_per_task))
         first = draft.next_id("job", len(specs))
@@ -185,7 +187,7 @@ class JobRequests:
     def change(
         self, job_id: str, patch: JobPatch, revision: int | None = None, visible: VisibleJobs | None = None
     ) -> NotedJob:
-        """Change priority, minimum, maximum or queue of a job that has not ended, or what it waits for.
+        """Change priority, minimum, maximum or queue of a job that has not ended, or what it waits for; tags of any.
 
         The answer says, as does an event, if it cannot run with that on what is here now.
 
@@ -193,7 +195,7 @@ class JobRequests:
             NotFound, InvalidInput, Conflict, Stale: see `changes.change`.
         """
         with self._ledger.lock:
-            live = self._require_unended(job_id)
+            live = self._find_any(job_id) if changes.only_tags(patch) else self._require_unended(job_id)
             if patch.queue is not None and patch.queue != live.job.queue:
                 self._queues.check_move(live, patch.queue)
             draft = self._ledger.draft()
@@ -274,6 +276,11 @@ class JobRequests:
             self._ledger.commit(draft)
             speaks = self._ledger.kinds.of(live.job).speaks
             return StacksAsked(task_ids=asked, after=after, answer="events" if speaks else "stderr")
+
+    def _find_any(self, job_id: str) -> LiveJob:
+        """Return a job, also one that has ended."""
+        job = self._queries.job(job_id)
+        return self._ledger.get(job.id) or LiveJob(job=job)
 
     def _require_unended(self, job_id: str) -> LiveJob:
         changes.refuse_ended(self._queries.job(job_id))

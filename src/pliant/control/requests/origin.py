@@ -4,6 +4,7 @@ Its own processes could not read that one's files, and what that one writes late
 ours, like a data set: the job reads it and cannot change it.
 """
 
+import os
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,12 @@ def with_copies(spec: JobSpec, fields: Collection[str], folders: JobFolders) -> 
     return replace(
         spec, weights=copies.get("weights", spec.weights), resume_from=copies.get("resume_from", spec.resume_from)
     )
+
+
+def jobs_started_from(spec: JobSpec, jobs: Path) -> frozenset[str]:
+    """Return the jobs in whose folders lies what a job starts from; `jobs` is the folder that holds those."""
+    paths = [os.path.normpath(path) for path in (spec.weights, spec.resume_from) if path is not None]
+    return frozenset(place.root.name for path in paths if (place := _place(path, jobs)) is not None)
 
 
 def _place(path: str, jobs: Path) -> UntrustedPath | None:

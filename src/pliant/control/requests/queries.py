@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import islice
 
 from pliant import __version__
@@ -34,6 +35,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, NodeId, Task, TaskId
+from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
@@ -88,9 +90,22 @@ class Queries:
             NotFound: nothing of that name, for them.
         """
         job = self._store.job(JobId(job_id))
+        if job is None:
+            self._refuse_deleted(job_id, visible)
         if job is None or (visible is not None and not visible.covers(job.id, job.owner)):
             raise NotFound(f"no job is named {job_id!r}; list them to see which there are")
         return job
+
+    def _refuse_deleted(self, job_id: str, visible: VisibleJobs | None) -> None:
+        """Say to its owner, and to who sees all, that a job was deleted; to others it never was."""
+        gone = self._store.deleted_job(JobId(job_id))
+        if gone is not None and (visible is None or visible.owner == gone.owner):
+            at = datetime.fromtimestamp(gone.deleted_at, UTC).isoformat(sep=" ", timespec="seconds")
+            raise NotFound(f"{gone.id} was deleted by {gone.deleted_by} at {at}")
+
+    def has_any(self, which: JobFilter, visible: VisibleJobs | None) -> bool:
+        """Tell whether somebody sees a job of those."""
+        return bool(self._store.jobs(which, limit=1, visible=visible))
 
     def sees(self, job_id: str, visible: VisibleJobs | None) -> bool:
         """Tell whether there is such a job and somebody sees it."""
@@ -128,12 +143,16 @@ class Queries:
             notes=tuple(notes),
         )
 
-    def page(
-        self, states: Sequence[JobState], before: str | None, limit: int, visible: VisibleJobs | None = None
-    ) -> JobPage:
-        """Return a page of the jobs that somebody sees, or of all, newest first."""
-        cursor = None if before is None else self.require_visible(before, visible).id
-        jobs = self._store.jobs(states=states, before=cursor, limit=limit + 1, visible=visible)
+    def page(self, which: JobFilter, before: str | None, limit: int, visible: VisibleJobs | None = None) -> JobPage:
+        """Return a page of the jobs that somebody asks for and sees, newest first.
+
+        Raises:
+            NotFound: `before` is no job that they see, or saw before it was deleted.
+        """
+        if before is not None and self._store.deleted_job(JobId(before)) is None:
+            self.require_visible(before, visible)
+        cursor = None if before is None else JobId(before)
+        jobs = self._store.jobs(which, before=cursor, limit=limit + 1, visible=visible)
         more = len(jobs) > limit
         return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
 

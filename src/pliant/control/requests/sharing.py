@@ -106,6 +106,12 @@ class Sharing:
         except Conflict as error:
             raise Stale(f"{share.name} was shared meanwhile; look with whom, and repeat the change") from error
 
+    def forget(self, job_id: JobId) -> None:
+        """Take note that a job, and with it with whom it was shared, is deleted."""
+        with self._lock:
+            self._remember(JobShare(name=job_id, owner=""))
+            del self._names[job_id]
+
     def sees(self, principal: Principal, job: Job) -> bool:
         """Tell whether somebody may see a job."""
         return principal.sees(job.owner, self._names.get(job.id, ()))

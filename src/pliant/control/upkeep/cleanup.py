@@ -1,4 +1,4 @@
-"""Cleans up after jobs that have ended, and the audit log, by the rules of this server.
+"""Cleans up after jobs that have ended or were deleted, and the audit log, by the rules of this server.
 
 Touches nothing that an unfinished job needs.
 """
@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pliant.control.settings import ControlSettings, JobFolders
+from pliant.control.upkeep.deletion import remove_what_is_left
 from pliant.control.upkeep.results import new_work_files
 from pliant.core.errors import PliantError
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId
-from pliant.core.lifecycle import JOB_LIFECYCLE, JobState, is_final
+from pliant.core.job_filter import ENDED_STATES, UNENDED_STATES, JobFilter
+from pliant.core.lifecycle import JobState
 from pliant.core.ports import Clock, Store, Writes
 from pliant.core.registry import AuditEntry, Kept, Registry
 from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep
@@ -36,7 +38,6 @@ EVERY_S = 3600.0
 _DAY_S = 86_400.0
 _PAGE = 1000
 _NAME = "retention"
-_ENDED = tuple(state for state in JobState if is_final(JOB_LIFECYCLE, state))
 _NOT_RESULTS = frozenset({"log", "checkpoint"})
 _MAX_LISTS = 1000
 """Of a folder with more results than are listed at once."""
@@ -111,6 +112,7 @@ class Upkeep:
         """Clean up now and then until `close`."""
         while not self._closed.is_set():
             try:
+                remove_what_is_left(self._store, self._clock, self._settings.home / "jobs")
                 if self.rules().noun.rules:
                     self.sweep(dry_run=False)
             except (PliantError, OSError):
@@ -125,7 +127,7 @@ class Upkeep:
         points = self._records.num_points()
         needed = self._find_needed()
         trainings = frozenset(self._trainings())
-        for job in self._jobs(_ENDED):
+        for job in self._jobs(ENDED_STATES):
             folders = self._settings.folders(job.id)
             if job.ended_at is None or any(folders.root in path.parents for path in needed):
                 continue
@@ -148,13 +150,12 @@ class Upkeep:
 
     def _find_needed(self) -> frozenset[Path]:
         """Return the files of other jobs that unfinished ones start from."""
-        unfinished = tuple(state for state in JobState if state not in _ENDED)
-        origins = [origin for job in self._jobs(unfinished) for origin in (job.spec.weights, job.spec.resume_from)]
+        origins = [origin for job in self._jobs(UNENDED_STATES) for origin in (job.spec.weights, job.spec.resume_from)]
         return frozenset(Path(origin) for origin in origins if origin)
 
     def _jobs(self, states: tuple[JobState, ...]) -> Iterator[Job]:
         before: JobId | None = None
-        while page := self._store.jobs(states=states, before=before, limit=_PAGE):
+        while page := self._store.jobs(JobFilter(states=states), before=before, limit=_PAGE):
             yield from page
             before = page[-1].id
 

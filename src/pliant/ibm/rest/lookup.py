@@ -7,6 +7,7 @@ from typing import TypeVar
 from pliant.core.access import Principal
 from pliant.core.errors import NotFound
 from pliant.core.job import Job, Task
+from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.registry import iterate_nouns
 from pliant.ibm.rest.translate.execution import Execution
@@ -102,7 +103,7 @@ def list_jobs(context: Context, caller: Principal, states: tuple[JobState, ...] 
     """Yield all jobs that the caller sees, newest first: every one is an application, whatever way it came in."""
     visible, before = context.sharing.visible_jobs(caller), None
     while True:
-        page = context.control.queries.page(states, before, PAGE, visible)
+        page = context.control.queries.page(JobFilter(states=states), before, PAGE, visible)
         yield from page.jobs
         if page.next is None:
             return

@@ -15,6 +15,7 @@ from pliant.core.input import values_of
 from pliant.server import upload
 from pliant.server.body import body_with_code, parse_body_with_code, schema_of, upload_file
 from pliant.server.context import InContext, InControl
+from pliant.server.deletion import delete_jobs
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 from pliant.server.visibility import Seen, require_owner
@@ -68,6 +69,14 @@ VisibleArray = Annotated[ArrayView, Depends(find_array)]
 def show(array: VisibleArray) -> ArrayView:
     """Return an array with its jobs, in the order of their values."""
     return array
+
+
+@routes.delete(
+    "/arrays/{array_id}", Permission.JOBS_WRITE, "Delete all jobs of an array", 403, 404, 409, status_code=204
+)
+def delete(context: InContext, array: VisibleArray, caller: Caller) -> None:
+    """Delete its jobs, which all have ended, for good: all of them, or none."""
+    delete_jobs(context, caller, array.jobs)
 
 
 @routes.post("/arrays/{array_id}/stop", Permission.JOBS_WRITE, "Stop all jobs of an array", 403, 404, 409)

@@ -25,11 +25,12 @@ from pliant.api.jobs import (
 from pliant.core.access import Permission
 from pliant.core.chart import MAX_BUCKETS
 from pliant.core.job import Job
-from pliant.core.lifecycle import JobState
 from pliant.server import upload
 from pliant.server.body import body_with_code, parse_body_with_code, upload_file
 from pliant.server.context import InContext, InControl
+from pliant.server.deletion import delete_jobs
 from pliant.server.etag import IfMatch, revision_of, with_etag
+from pliant.server.listing import AskedJobs
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 from pliant.server.visibility import OwnJob, Seen, VisibleJob
@@ -63,12 +64,12 @@ async def submit(request: Request, context: InContext, caller: Caller, visible: 
 def jobs(
     control: InControl,
     visible: Seen,
-    state: Annotated[list[JobState] | None, Query(description="Only jobs in these states.")] = None,
+    which: AskedJobs,
     before: Annotated[str | None, Query(description="`next` of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> JobPage:
-    """Return a page of the jobs that are the caller's, or shared with them."""
-    page = control.queries.page(state or [], before, limit, visible)
+    """Return a page of the jobs that are the caller's, or shared with them; of those that they ask for."""
+    page = control.queries.page(which, before, limit, visible)
     return replace(page, jobs=tuple(map(without_secrets, page.jobs)))
 
 
@@ -80,7 +81,9 @@ def show(control: InControl, job: VisibleJob, response: Response) -> JobDetail:
     return replace(detail, job=without_secrets(detail.job))
 
 
-@routes.patch("/jobs/{job_id}", Permission.JOBS_WRITE, "Change a job that waits or runs", 403, 404, 409, 412)
+@routes.patch(
+    "/jobs/{job_id}", Permission.JOBS_WRITE, "Change a job that waits or runs, or the tags of any", 403, 404, 409, 412
+)
 def change(
     control: InControl,
     job: OwnJob,
@@ -89,12 +92,22 @@ def change(
     visible: Seen,
     if_match: IfMatch = None,
 ) -> NotedJob:
-    """Change priority, minimum, maximum, queue, or what it waits for; the scheduler decides anew at once.
+    """Change priority, minimum, maximum, queue, tags, or what it waits for; the scheduler decides anew at once.
 
     `notes` say so if the job cannot run with that on what is here now.
     """
     found = control.requests.change(job.id, patch, revision_of(if_match), visible)
     return with_etag(without_secrets(found), response)
+
+
+@routes.delete("/jobs/{job_id}", Permission.JOBS_WRITE, "Delete a job", 403, 404, 409, status_code=204)
+def delete(context: InContext, job: OwnJob, caller: Caller) -> None:
+    """Delete a job that has ended, for good: its files, series, logs and events; its id is never given again.
+
+    Refused while other jobs wait for it or start from it, while its array has jobs that have not ended, and if it is
+    the training of a model.
+    """
+    delete_jobs(context, caller, [job])
 
 
 @routes.post("/jobs/{job_id}/stop", Permission.JOBS_WRITE, "Stop a job", 403, 404, 409)

@@ -29,6 +29,7 @@ from pliant.ibm.rest.translate.states import parse_states, state_of
 from pliant.server import upload
 from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
+from pliant.server.deletion import delete_jobs
 
 routes = ibm_routes(DEEP_LEARNING)
 
@@ -95,7 +96,7 @@ def index(
 @routes.delete("/execs", Permission.JOBS_WRITE)
 @routes.delete("/execs/", Permission.JOBS_WRITE)
 def delete_all(context: InContext, caller: Caller) -> dict[str, Any]:
-    """Stop and forget all execs of who asks; nobody else's, whatever their role."""
+    """Delete all execs of who asks, stopping those that run; nobody else's, whatever their role."""
     gone = [one for one in list_execs(context, caller) if one.job.owner == caller.name]
     for one in gone:
         _forget(context, caller, one)
@@ -103,11 +104,18 @@ def delete_all(context: InContext, caller: Caller) -> dict[str, Any]:
 
 
 def _forget(context: Context, caller: Principal, found: Exec) -> None:
-    """Forget an exec; its job is stopped if it runs, and stays among Pliant's jobs."""
-    if not found.job.ended:
+    """Forget an exec; its job is stopped if it runs, and deleted if it has ended.
+
+    Where it cannot be deleted, since it runs to its next step boundary or is needed, it stays among Pliant's jobs.
+    """
+    job = found.job
+    if not job.ended:
         with suppress(Conflict):  # it has ended meanwhile
-            context.control.requests.stop(found.job.id, caller.name)
-    context.registry.remove(Execution, found.execution.name)
+            job = context.control.requests.stop(job.id, caller.name)
+    try:
+        delete_jobs(context, caller, [job])
+    except Conflict:
+        context.registry.remove(Execution, found.execution.name)
 
 
 @routes.get("/execs/{exec_id}", Permission.JOBS_READ)
@@ -118,7 +126,7 @@ def show(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
 
 @routes.delete("/execs/{exec_id}", Permission.JOBS_WRITE)
 def delete(context: InContext, caller: Caller, exec_id: str) -> dict[str, Any]:
-    """Stop an exec if it runs, and forget it."""
+    """Delete an exec; one that runs is stopped, and forgotten."""
     _forget(context, caller, find_own_exec(context, caller, exec_id))
     return {"message": f"{exec_id} is deleted", "id": exec_id}
 

@@ -1,0 +1,73 @@
+"""Which jobs a caller asks for in the query of a URL; what they ask for and there is not is refused."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from pliant.api.job_filter import read_job_filter, unknown_name
+from pliant.core.access import Principal, VisibleJobs
+from pliant.core.errors import InvalidInput, Problem
+from pliant.core.job_filter import JobFilter
+from pliant.server.context import Context, InContext
+from pliant.server.middleware.authorisation import Caller
+from pliant.server.visibility import Seen
+
+_SEVERAL = "Repeatable, or several between commas."
+_MAX_NEAR = 1000
+"""So many names of users are looked through for one that is near."""
+
+Words = list[str] | None
+
+
+def find_job_filter(
+    context: InContext,
+    caller: Caller,
+    visible: Seen,
+    state: Annotated[
+        Words, Query(description=f"Only jobs in these states; also `waiting` and `ended`. {_SEVERAL}")
+    ] = None,
+    owner: Annotated[Words, Query(description=f"Only jobs of these users. {_SEVERAL}")] = None,
+    queue: Annotated[Words, Query(description=f"Only jobs in these queues. {_SEVERAL}")] = None,
+    tag: Annotated[
+        Words,
+        Query(description="Only jobs with all of these tags, NAME or NAME=VALUE; of one name any. " + _SEVERAL),
+    ] = None,
+) -> JobFilter:
+    """Return which jobs are asked for.
+
+    Raises:
+        InvalidInput: with every state that is none, and every user and queue that there is not.
+    """
+    which = read_job_filter(states=state or (), owners=owner or (), queues=queue or (), tags=tag or ())
+    problems = (*_unknown_queues(context, which, visible), *_unknown_owners(context, which, caller, visible))
+    if problems:
+        raise InvalidInput(*problems)
+    return which
+
+
+AskedJobs = Annotated[JobFilter, Depends(find_job_filter)]
+
+
+def _unknown_queues(context: Context, which: JobFilter, visible: VisibleJobs | None) -> Iterator[Problem]:
+    there = [kept.noun.name for kept in context.control.queues.queues()]
+    for name in which.queues:
+        if name not in there and not context.control.queries.has_any(JobFilter(queues=(name,)), visible):
+            yield Problem(field="queue", message=unknown_name("queue", name, there, listed=True))
+
+
+def _unknown_owners(
+    context: Context, which: JobFilter, caller: Principal, visible: VisibleJobs | None
+) -> Iterator[Problem]:
+    """Yield who has no jobs that the caller could see; who does not see all learns nothing of who else there is."""
+    for name in which.owners:
+        if name == caller.name or context.control.queries.has_any(JobFilter(owners=(name,)), visible):
+            continue
+        if visible is not None:
+            message = (
+                f"{name!r:.80} has no job that you see; yours, and those shared with you, are all that you can list"
+            )
+            yield Problem(field="owner", message=message)
+        elif not context.people.authenticator.has_user(name):
+            names = [kept.noun.name for kept in context.people.accounts.page("", _MAX_NEAR)]
+            yield Problem(field="owner", message=unknown_name("user", name, names))

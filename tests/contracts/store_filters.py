@@ -1,0 +1,74 @@
+"""The contract of `Store` over the jobs that somebody asks for: by state, owner, queue and tag, page by page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.contracts.store import a_job
+
+from pliant.core.access import VisibleJobs
+from pliant.core.job import Job, JobId
+from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.lifecycle import JobState
+from pliant.core.ports import Store, Writes
+
+STATES = (JobState.RUNNING, JobState.PAUSED, JobState.FAILED)
+OWNERS, QUEUES = ("ann", "bob"), ("default", "night", "gpus")
+TAGS: Sequence[Mapping[str, str]] = ({}, {"lr": "0.1"}, {"lr": "0.01", "best": ""}, {"best": "yes"}, {"lr": "0.1,2"})
+
+
+def jobs_of_all_sorts() -> tuple[Job, ...]:
+    """Return jobs with many combinations of what can be asked for, oldest first."""
+    return tuple(
+        replace(
+            a_job(f"job-{n}", state=STATES[n % 3]), owner=OWNERS[n // 2 % 2], queue=QUEUES[n // 3 % 3], tags=TAGS[n % 5]
+        )
+        for n in range(1, 61)
+    )
+
+
+def some_of(values: Sequence[str]) -> st.SearchStrategy[tuple[str, ...]]:
+    return st.lists(st.sampled_from([*values, "nobody"]), max_size=2, unique=True).map(tuple)
+
+
+filters = st.builds(
+    JobFilter,
+    states=st.lists(st.sampled_from(STATES), max_size=2, unique=True).map(tuple),
+    owners=some_of(OWNERS),
+    queues=some_of(QUEUES),
+    tags=st.dictionaries(st.sampled_from(["lr", "best"]), some_of(["0.1", "0.01", "", "yes"]), max_size=2),
+)
+sights = st.none() | st.just(VisibleJobs(owner="ann", shared=frozenset({JobId("job-6"), JobId("job-19")})))
+
+
+class FilterContract:
+    """What a caller may rely on who asks for some jobs."""
+
+    def test_pages_hold_every_job_that_fits_and_no_other(self, store: Store) -> None:
+        every = jobs_of_all_sorts()
+        store.write(Writes(jobs=every))
+
+        @settings(max_examples=60, deadline=None)
+        @given(which=filters, visible=sights, limit=st.integers(1, 7))
+        def check(which: JobFilter, visible: VisibleJobs | None, limit: int) -> None:
+            seen = [job for job in reversed(every) if visible is None or visible.covers(job.id, job.owner)]
+            found: list[JobId] = []
+            while page := store.jobs(which, before=found[-1] if found else None, limit=limit, visible=visible):
+                assert len(page) <= limit
+                found += [job.id for job in page]
+            assert found == [job.id for job in seen if which.fits(job)]
+
+        check()
+
+    def test_tags_are_found_as_they_are_now(self, store: Store) -> None:
+        job = replace(a_job(), tags={"lr": "0.1", "best": ""})
+        store.write(Writes(jobs=(job, a_job("job-2"))))
+        store.write(Writes(jobs=(replace(job, revision=2, tags={"lr": "0.2", "kept": "x"}),)))
+        store.write(Writes(jobs=(replace(job, revision=3, tags={"lr": "0.2", "kept": "x"}, num_slots=2),)))
+        assert store.jobs(JobFilter(tags={"lr": ("0.1",)})) == store.jobs(JobFilter(tags={"best": ()})) == ()
+        (found,) = store.jobs(JobFilter(tags={"lr": ("0.2", "0.3"), "kept": ()}))
+        assert (found.id, found.tags, found.num_slots) == ("job-1", {"lr": "0.2", "kept": "x"}, 2)
+        store.write(Writes(jobs=(replace(job, tags={}),)))
+        assert store.jobs(JobFilter(tags={"lr": ()})) == ()
+        assert store.jobs(EVERY_JOB) == (a_job("job-2"), replace(job, tags={}))
