@@ -80,9 +80,10 @@ class FabricModel(in_tasks.FabricModel):
 
     def _load(self, folder: Path) -> None:
         """Give the notebook's own model and optimizer what the job has come to."""
-        self.model.load_state_dict(torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True))
+        script = self._script if self._script.library is None else self._script.library.bind(self._script)
+        script.module.load_state_dict(torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True))
         states = torch.load(folder / _OPTIMIZER, map_location="cpu", weights_only=True)
-        optimizers = self._script.optimizers
+        optimizers = script.optimizers
         for name, optimizer in optimizers.items():
             optimizer.load_state_dict(states[name] if len(optimizers) > 1 else states)
 

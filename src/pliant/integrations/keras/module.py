@@ -1,0 +1,76 @@
+"""A Keras model as the engine wants a module: what is trained are parameters, all other variables are buffers.
+
+The tensors are those of the model itself. Seeds of random layers are not part of it: they are drawn anew before every
+forward pass, from torch's generator, which the engine seeds for every part of a step.
+"""
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Self
+
+import torch
+from torch import nn
+
+_SEED: Final = "seed_generator_state"
+"""The name that Keras gives the variable of every seed generator."""
+_MAX_SEED: Final = 2**31 - 1
+
+
+class KerasModule(nn.Module):
+    """A Keras model that has its variables; `module(inputs)` calls it in the module's mode.
+
+    `state_dict` has the weights by their paths in Keras, such as `sequential/dense/kernel`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self._held = (model,)  # in a tuple, so that it is not registered: it has the same tensors under other names
+        self.trained = list(model.trainable_variables)
+        taken: set[str] = set()
+        for variable in self.trained:
+            self.register_parameter(_name(variable, taken), variable.value)
+        trained = {id(variable) for variable in self.trained}
+        for variable in model.weights:
+            if id(variable) not in trained:
+                self.register_buffer(_name(variable, taken), variable.value.detach())
+        self._seeds = [variable for variable in model.variables if variable.name == _SEED]
+        self._seeds.append(importlib.import_module("keras.src.random.seed_generator").global_seed_generator().state)
+
+    @property
+    def model(self) -> Any:
+        """The Keras model."""
+        return self._held[0]
+
+    def forward(self, inputs: Any) -> Any:
+        """Return the model's outputs; random layers draw other numbers with every state of torch's generator."""
+        for variable, seed in zip(self._seeds, torch.randint(_MAX_SEED, (len(self._seeds),)).tolist(), strict=True):
+            variable.assign([seed, 0])
+        if self.model._call_has_training_arg:
+            return self.model(inputs, training=self.training)
+        return self.model(inputs)
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        """Stay where Keras has put the variables, which is a GPU if there is one."""
+        del fn, recurse
+        return self
+
+
+def _name(variable: Any, taken: set[str]) -> str:
+    """Return a name for a variable that torch accepts and that no other one has."""
+    path = variable.path.replace(".", "_")
+    name, number = path, 2
+    while name in taken:
+        name, number = f"{path}#{number}", number + 1
+    taken.add(name)
+    return str(name)
+
+
+def flatten(tree: Any) -> Iterable[Any]:
+    """Yield the leaves of nested lists, tuples and dicts."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, list | tuple):
+        for one in tree:
+            yield from flatten(one)
+    else:
+        yield tree
