@@ -32,7 +32,7 @@ def _problems(model: Any) -> Iterator[tuple[str, str]]:
     yield from _of_model(model)
     yield from _of_layers(model)
     yield from _of_loss(model)
-    yield from _of_optimizer(model.optimizer)
+    yield from _of_optimizer(getattr(model, "optimizer", None))
 
 
 def _of_model(model: Any) -> Iterator[tuple[str, str]]:
@@ -50,8 +50,6 @@ def _of_layers(model: Any) -> Iterator[tuple[str, str]]:
     for layer in model._flatten_layers(include_self=False):
         if getattr(layer, "stateful", False) is True:
             yield "model", f"{layer.name} is stateful: the parts of a batch have no order; use stateful=False"
-        if getattr(layer, "synchronized", False) is True:
-            yield "model", f"{layer.name} is synchronized over replicas, which there are none of; leave that out"
 
 
 def _of_loss(model: Any) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ forward pass, from torch's generator, which the engine seeds for every part of a
 """
 
 import importlib
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Self
 
@@ -14,25 +15,27 @@ from torch import nn
 _SEED: Final = "seed_generator_state"
 """The name that Keras gives the variable of every seed generator."""
 _MAX_SEED: Final = 2**31 - 1
+_NUMBER: Final = re.compile(r"_\d+$")
 
 
 class KerasModule(nn.Module):
     """A Keras model that has its variables; `module(inputs)` calls it in the module's mode.
 
-    `state_dict` has the weights by their paths in Keras, such as `sequential/dense/kernel`.
+    `state_dict` has the weights by their paths in Keras, such as `sequential/dense/kernel`, as they are in a process
+    that has made no other model: Keras counts on, and the next model there would begin with `sequential_1`.
     """
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self._held = (model,)  # in a tuple, so that it is not registered: it has the same tensors under other names
         self.trained = list(model.trainable_variables)
-        taken: set[str] = set()
+        names = _Names()
         for variable in self.trained:
-            self.register_parameter(_name(variable, taken), variable.value)
+            self.register_parameter(names.of(variable), variable.value)
         trained = {id(variable) for variable in self.trained}
         for variable in model.weights:
             if id(variable) not in trained:
-                self.register_buffer(_name(variable, taken), variable.value.detach())
+                self.register_buffer(names.of(variable), variable.value.detach())
         self._seeds = [variable for variable in model.variables if variable.name == _SEED]
         self._seeds.append(importlib.import_module("keras.src.random.seed_generator").global_seed_generator().state)
 
@@ -55,14 +58,33 @@ class KerasModule(nn.Module):
         return self
 
 
-def _name(variable: Any, taken: set[str]) -> str:
-    """Return a name for a variable that torch accepts and that no other one has."""
-    path = variable.path.replace(".", "_")
-    name, number = path, 2
-    while name in taken:
-        name, number = f"{path}#{number}", number + 1
-    taken.add(name)
-    return str(name)
+class _Names:
+    """Gives variables names that torch accepts, each once; they do not depend on what else a process has made."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, dict[str, str]] = {}
+        self._taken: set[str] = set()
+
+    def of(self, variable: Any) -> str:
+        """Return the name of a variable; its parts are numbered anew in the order in which they come."""
+        before, parts = "", []
+        for part in variable.path.replace(".", "_").split("/"):
+            known = self._parts.setdefault(before, {})
+            if part not in known:
+                known[part] = _unused(_NUMBER.sub("", part) or part, set(known.values()), "_", 1)
+            parts.append(known[part])
+            before = f"{before}/{part}"
+        name = _unused("/".join(parts), self._taken, "#", 2)
+        self._taken.add(name)
+        return name
+
+
+def _unused(name: str, taken: set[str], sign: str, number: int) -> str:
+    """Return the name, with a number behind it if it is taken."""
+    found = name
+    while found in taken:
+        found, number = f"{name}{sign}{number}", number + 1
+    return found
 
 
 def flatten(tree: Any) -> Iterable[Any]:

@@ -43,8 +43,8 @@ class KerasOptimizer(torch.optim.Optimizer):
                 self.keras.apply([one.value.grad for one in found], found)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the optimizer's variables, by their paths: the step, the learning rate, moments."""
-        return {"variables": {path: variable.value.detach() for path, variable in self._by_path().items()}}
+        """Return the optimizer's variables in their order: the step, the learning rate, moments."""
+        return {"variables": [variable.value.detach() for variable in self.keras.variables]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Set the optimizer's variables.
@@ -52,12 +52,9 @@ class KerasOptimizer(torch.optim.Optimizer):
         Raises:
             ValueError: they are those of another optimizer.
         """
-        mine, given = self._by_path(), state_dict["variables"]
-        if mine.keys() != given.keys():
-            differing = sorted(mine.keys() ^ given.keys())
-            raise ValueError(f"the optimizer {self.keras.name} has other variables: {', '.join(differing[:5])}")
-        for path, variable in mine.items():
-            variable.assign(given[path])
-
-    def _by_path(self) -> dict[str, Any]:
-        return {f"{number} {variable.path}": variable for number, variable in enumerate(self.keras.variables)}
+        mine, given = self.keras.variables, state_dict["variables"]
+        if [tuple(variable.shape) for variable in mine] != [tuple(value.shape) for value in given]:
+            kind = type(self.keras).__name__
+            raise ValueError(f"{kind} has {len(mine)} variables here, and the saved optimizer others, {len(given)}")
+        for variable, value in zip(mine, given, strict=True):
+            variable.assign(value)
