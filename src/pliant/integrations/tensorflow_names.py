@@ -197,8 +197,8 @@ def _refusal(full: str, rest: str) -> str:
     hint = _HINTS.get(rest.partition(".")[0], _ADVICE)
     said = full.replace(NAME, "tf", 1)
     return (
-        f"{said} is TensorFlow's own, and elastic trainings run Keras on PyTorch: {hint}. With TensorFlow itself the "
-        f"script can be a job of a fixed size, in an environment that has it"
+        f"{said} is TensorFlow's own, and elastic trainings run Keras on PyTorch: {hint}. In an "
+        f"environment with TensorFlow the script runs as it is as a job of a fixed size (pliant submit --fixed 1)"
     )
 
 

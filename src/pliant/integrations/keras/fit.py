@@ -141,4 +141,18 @@ def save_model(model: Any, path: Path) -> None:
     os.replace(unfinished, path)
 
 
-__all__ = ["build", "fit", "on_device", "save_model"]
+def load_weights(model: Any, path: Path) -> None:
+    """Load the weights of a file that Keras has written (`.keras`, `.weights.h5`), and no state of an optimizer.
+
+    Raises:
+        ValueError: they are of another model.
+    """
+    optimizer = getattr(model, "optimizer", None)
+    model.optimizer = None  # Keras would load its state, too, and refuse that of another kind
+    try:
+        model.load_weights(path)
+    finally:
+        model.optimizer = optimizer
+
+
+__all__ = ["build", "fit", "load_weights", "on_device", "save_model"]

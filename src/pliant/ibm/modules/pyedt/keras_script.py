@@ -12,10 +12,11 @@ from typing import Any, Final
 from pliant.core.errors import InvalidInput, Problem
 from pliant.ibm.modules.pyedt.framework import Framework
 from pliant.ibm.modules.pyedt.script import Script, as_tuple, unless
+from pliant.integrations.keras.backend import keras
 from pliant.integrations.keras.batches import Measure
 from pliant.integrations.keras.callbacks import KerasCallbacks, is_callback
 from pliant.integrations.keras.checks import check_model, is_model
-from pliant.integrations.keras.fit import MODEL_FILE, build, save_model
+from pliant.integrations.keras.fit import MODEL_FILE, build, load_weights, save_model
 from pliant.integrations.keras.module import KerasModule, flatten
 from pliant.integrations.keras.optimizer import KerasOptimizer, own_optimizer
 from pliant.integrations.keras.samples import collate, order_of, samples_of
@@ -32,6 +33,8 @@ _OF_TORCH: Final[Mapping[str, str]] = {
 }
 """Keywords that have no meaning for Keras, and what there is instead."""
 _SUFFIXES: Final = (".keras", ".h5")
+_CHOSEN_BY_SHAPE: Final = ("accuracy", "acc", "crossentropy", "ce")
+"""Names of metrics that mean one or another by the shape of the labels."""
 
 
 def parse_keras(given: Mapping[str, Any]) -> Script:
@@ -129,7 +132,7 @@ def _load(model: Any, path: Path) -> bool:
     if path.suffix not in _SUFFIXES or not path.is_file():
         return False
     try:
-        model.load_weights(path)
+        load_weights(model, path)
     except (ValueError, KeyError, OSError) as error:
         message = f"{path} does not fit the model of this script: {error!s:.300}"
         raise InvalidInput.at("RESUME_WEIGHT_PATH", message) from error
@@ -158,10 +161,21 @@ def _compile(model: Any, given: Mapping[str, Any]) -> None:
     if metrics is None and any("crossentropy" in _name_of(one) for one in flatten(loss)):
         metrics = ["accuracy"]
     try:
+        _look_up(loss, metrics)
         model.compile(optimizer=own_optimizer(optimizer, model), loss=loss, metrics=metrics)
     except (ValueError, TypeError) as error:
-        message = f"Keras refuses loss_function={loss!r:.80}, optimizer={optimizer!r:.80}: {error!s:.300}"
+        parts = f"loss_function={loss!r:.80}, optimizer={optimizer!r:.80}, metrics={metrics!r:.80}"
+        message = f"Keras refuses {parts}: {error!s:.300}"
         raise InvalidInput.at("model", message) from error
+
+
+def _look_up(loss: Any, metrics: Any) -> None:
+    """Raise ValueError for a name that Keras does not know, which it would say with the first batch only."""
+    for name in flatten(loss):
+        keras.losses.get(name)
+    for name in flatten(metrics):
+        if name not in _CHOSEN_BY_SHAPE:
+            keras.metrics.get(name)
 
 
 def _name_of(loss: Any) -> str:
