@@ -3,20 +3,22 @@
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
-from fabric_model import FabricModel
 from sklearn.datasets import load_digits
 from tensorflow.keras import layers
 
+from fabric_model import FabricModel
 
-def get_datasets():
+
+def get_datasets() -> Any:
     digits = load_digits()
     x, y = digits.data / 16, digits.target
     return (x[:640], y[:640]), (x[640:800], y[640:800])
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--pace", type=Path)
@@ -32,7 +34,7 @@ def main():
         ]
     )
 
-    def wait(epoch, logs):
+    def wait(epoch: int, logs: Any) -> None:
         if args.pace is not None:
             time.sleep(float(args.pace.read_text()))
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 SCRIPT = HERE / "kerasing.py"
 
 
+def is_trained_by(pool: Pool, client: Client, job_id: JobId, size: int) -> bool:
+    return len(pool.training(client, job_id)) == size
+
+
 def test_a_keras_training_that_is_resized_comes_to_the_same_bits(
     pool: Pool, client: Client, pace: Pace, tmp_path: Path
 ) -> None:
@@ -23,7 +28,7 @@ def test_a_keras_training_that_is_resized_comes_to_the_same_bits(
     job_id = JobId(pool.submit(SCRIPT, "--max", "1", args=("--pace", str(pace), "--epochs", "20")))
     for size in (1, 3, 2):
         client.change(job_id, JobPatch(max_tasks=size))
-        pool.until(lambda size=size: len(pool.training(client, job_id)) == size, f"{size} tasks train", 120)
+        pool.until(partial(is_trained_by, pool, client, job_id, size), f"{size} tasks train", 120)
     pace.set(0.0)
     ended = client.wait(job_id, timeout_s=120)
 

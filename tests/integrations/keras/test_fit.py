@@ -14,6 +14,7 @@ from pliant.integrations.keras.module import KerasModule
 from pliant.integrations.keras.optimizer import KerasOptimizer, own_optimizer
 
 layers = keras.layers
+KINDS = ("kernel", "bias")
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras, when it saves
 
 
@@ -31,10 +32,9 @@ def test_it_learns_and_saves_the_model_as_keras_has_it(
     assert all(np.array_equal(a, b) for a, b in zip(saved.get_weights(), model.get_weights(), strict=True))
     weights = torch.load(tmp_path / "model" / "model.pt", weights_only=True)
     assert list(weights) == [
-        *(f"sequential/{name}" for name in ("dense/kernel", "dense/bias")),
-        *(f"sequential/batch_normalization/{name}" for name in ("gamma", "beta")),
-        *(f"sequential/{name}" for name in ("dense_1/kernel", "dense_1/bias")),
-        *(f"sequential/batch_normalization/{name}" for name in ("moving_mean", "moving_variance")),
+        *("dense/kernel", "dense/bias", "batch_normalization/gamma", "batch_normalization/beta"),
+        *("dense_1/kernel", "dense_1/bias"),
+        *("batch_normalization/moving_mean", "batch_normalization/moving_variance"),
     ]
 
 
@@ -58,6 +58,18 @@ def test_a_model_of_ones_own_with_several_inputs_and_outputs_is_trained() -> Non
     assert history.history["loss"][-1] < history.history["loss"][0]
     assert "kind_accuracy" in history.history
     assert "accuracy" in history.history
+
+
+def test_the_names_of_weights_are_those_of_any_copy_of_the_model(tmp_path: Path) -> None:
+    inner = keras.Sequential([keras.Input((3,)), layers.Dense(2), layers.Dense(2)])
+    model = keras.Sequential([keras.Input((3,)), layers.Dense(3), inner, layers.Dense(2, name="last")])
+    model.save(tmp_path / "model.keras")
+    copies = [keras.models.load_model(tmp_path / "model.keras"), keras.models.clone_model(model)]
+
+    names = list(KerasModule(model).state_dict())
+
+    assert names == [f"{layer}/{kind}" for layer in ("dense", "dense_1", "dense_2", "last") for kind in KINDS]
+    assert [list(KerasModule(copy).state_dict()) for copy in copies] == [names] * 2
 
 
 def test_a_frozen_layer_stays_and_what_is_trained_is_a_parameter() -> None:

@@ -21,15 +21,14 @@ _NUMBER: Final = re.compile(r"_\d+$")
 class KerasModule(nn.Module):
     """A Keras model that has its variables; `module(inputs)` calls it in the module's mode.
 
-    `state_dict` has the weights by their paths in Keras, such as `sequential/dense/kernel`, as they are in a process
-    that has made no other model: Keras counts on, and the next model there would begin with `sequential_1`.
+    `state_dict` has the weights by their layers' names, such as `dense/kernel` and `dense_1/kernel`.
     """
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self._held = (model,)  # in a tuple, so that it is not registered: it has the same tensors under other names
         self.trained = list(model.trainable_variables)
-        names = _Names()
+        names = _Names(model)
         for variable in self.trained:
             self.register_parameter(names.of(variable), variable.value)
         trained = {id(variable) for variable in self.trained}
@@ -59,22 +58,24 @@ class KerasModule(nn.Module):
 
 
 class _Names:
-    """Gives variables names that torch accepts, each once; they do not depend on what else a process has made."""
+    """Gives variables names that torch accepts, each once: that of their layer without its number, and their own.
 
-    def __init__(self) -> None:
-        self._parts: dict[str, dict[str, str]] = {}
+    Layers of one name are numbered in the order in which the model has them. So the names are the same for a model that
+    was loaded, or made after others: Keras' own paths are not.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._owner: dict[int, str] = {}
+        labels: set[str] = set()
+        for layer in model._flatten_layers():
+            label = _unused(_NUMBER.sub("", layer.name.replace(".", "_")) or layer.name, labels, "_", 1)
+            labels.add(label)
+            self._owner.update({id(variable): label for variable in layer.weights})  # the innermost comes last
         self._taken: set[str] = set()
 
     def of(self, variable: Any) -> str:
-        """Return the name of a variable; its parts are numbered anew in the order in which they come."""
-        before, parts = "", []
-        for part in variable.path.replace(".", "_").split("/"):
-            known = self._parts.setdefault(before, {})
-            if part not in known:
-                known[part] = _unused(_NUMBER.sub("", part) or part, set(known.values()), "_", 1)
-            parts.append(known[part])
-            before = f"{before}/{part}"
-        name = _unused("/".join(parts), self._taken, "#", 2)
+        """Return the name of a variable of the model."""
+        name = _unused(f"{self._owner[id(variable)]}/{variable.name.replace('.', '_')}", self._taken, "#", 2)
         self._taken.add(name)
         return name
 
