@@ -70,7 +70,9 @@ class FabricModel(in_tasks.FabricModel):
         fields = job_fields(schedule, {} if isinstance(submit, bool) else submit or {})
         with tempfile.TemporaryDirectory(prefix="pliant-notebook-") as folder:
             code = Path(folder)
-            write_shipment(code, self._given, given, beside=Path.cwd(), modules=dict(sys.modules))
+            library = self._script.library
+            parts = self._given if library is None else library.to_send(self._given)
+            write_shipment(code, parts, given, beside=Path.cwd(), modules=dict(sys.modules))
             job = _send(client, code, fields)
         self._job_id = job.id
         follow(client, job, num_epochs=schedule["epoch_number"])

@@ -7,16 +7,24 @@ import torch
 
 
 def own_optimizer(given: Any, model: Any) -> Any:
-    """Return an optimizer for a model: a copy, with its state, of one that was built for another copy of the model."""
+    """Return an optimizer for a model: with its state, if it was built for another copy of the model."""
+    values = getattr(given, "sent_values", None)
+    if values:
+        del given.sent_values
+        return _with_state(given, model, values)
     held = getattr(given, "_trainable_variables", None)
     mine = {id(variable) for variable in model.trainable_variables}
     if not getattr(given, "built", False) or not held or {id(variable) for variable in held} == mine:
         return given
     copied = type(given).from_config(given.get_config())
-    copied.build(model.trainable_variables)
-    for variable, before in zip(copied.variables, given.variables, strict=True):
-        variable.assign(before.value)
-    return copied
+    return _with_state(copied, model, [variable.value for variable in given.variables])
+
+
+def _with_state(optimizer: Any, model: Any, values: Sequence[torch.Tensor]) -> Any:
+    optimizer.build(model.trainable_variables)
+    for variable, value in zip(optimizer.variables, values, strict=True):
+        variable.assign(value)
+    return optimizer
 
 
 class KerasOptimizer(torch.optim.Optimizer):

@@ -1,5 +1,6 @@
 """`FabricModel` with a Keras model: as scripts for IBM's product have it, alone and as several tasks."""
 
+import io
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 import torch
@@ -147,6 +149,27 @@ def test_a_model_of_keras_2_is_refused() -> None:
 
     with pytest.raises(InvalidInput, match=r"model: Sequential is no model of Keras 3; use keras\.Model"):
         FabricModel(model, data, LOSS, "sgd")
+
+
+def test_what_a_notebook_sends_goes_on_with_the_optimizers_state() -> None:
+    def crossentropy(labels: Any, outputs: Any) -> Any:  # Keras itself would not find it again
+        return keras.losses.sparse_categorical_crossentropy(labels, outputs)
+
+    given: dict[str, Any] = {"model": network(), "datasets_function": data, "loss_function": crossentropy}
+    first = FabricModel(**given, optimizer=keras.optimizers.Adam(0.02), metrics=["accuracy"])
+    first.train(1, 15, 4)
+    assert first._script.library is not None
+    stream = io.BytesIO()
+    torch.save(first._script.library.to_send(given), stream, pickle_module=cloudpickle)
+    stream.seek(0)
+
+    second = FabricModel(**torch.load(stream, weights_only=False))
+    for one in (first, second):
+        one.train(1, 15, 4)
+
+    assert digest(first.model) == digest(second.model)
+    assert first.model is not second.model
+    assert int(second.model.optimizer.iterations.value) == 2
 
 
 def test_no_history_of_sizes_and_losses_changes_a_bit(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pliant.integrations.keras.checks import check_model, is_model
 from pliant.integrations.keras.fit import MODEL_FILE, build, load_weights, save_model
 from pliant.integrations.keras.module import KerasModule, flatten
 from pliant.integrations.keras.optimizer import KerasOptimizer, own_optimizer
+from pliant.integrations.keras.pickled import SentModel, SentOptimizer
 from pliant.integrations.keras.samples import collate, order_of, samples_of
 
 _OF_TORCH: Final[Mapping[str, str]] = {
@@ -78,6 +79,13 @@ class KerasLibrary:
 
     def __init__(self, callbacks: tuple[Any, ...]) -> None:
         self._callbacks = callbacks
+
+    def to_send(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords of `FabricModel` as they can be pickled, with the state of the optimizer."""
+        model = given["model"]
+        said = model._compile_config.config
+        parts = {"loss_function": said["loss"], "metrics": said["metrics"], "optimizer": SentOptimizer(model.optimizer)}
+        return {**given, **parts, "model": SentModel(model)}
 
     def bind(self, script: Script) -> Script:
         """Return the script with torch's view of model and optimizer, which share their tensors.

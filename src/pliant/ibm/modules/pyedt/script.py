@@ -74,6 +74,10 @@ class Library(Protocol):
         """Return the script as one of a torch module, and its data sets by samples."""
         ...
 
+    def to_send(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords of `FabricModel` as they can be pickled."""
+        ...
+
     def bind(self, script: Script) -> Script:
         """Return the script with torch's view of model and optimizer, which share their tensors."""
         ...
