@@ -169,7 +169,8 @@ def test_what_a_notebook_sends_goes_on_with_the_optimizers_state() -> None:
 
     assert digest(first.model) == digest(second.model)
     assert first.model is not second.model
-    assert int(second.model.optimizer.iterations.value) == 2
+    optimizer: Any = second.model.optimizer
+    assert int(optimizer.iterations.value) == 2
 
 
 def test_no_history_of_sizes_and_losses_changes_a_bit(tmp_path: Path) -> None:
@@ -265,3 +266,22 @@ def test_a_script_for_ibms_product_runs_unchanged_where_there_is_no_tensorflow(t
     assert len(accuracies) == 3
     assert accuracies[-1] > 0.8
     assert (tmp_path / "result" / "model" / "model.keras").is_file()
+
+
+def test_another_backend_is_refused(tmp_path: Path) -> None:
+    text = "import keras\nkeras.backend.backend = lambda: 'jax'\nfrom fabric_model import FabricModel\n"
+    text += (
+        "model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])\nFabricModel(model, dict, 'mse', 'sgd')\n"
+    )
+    (tmp_path / "main.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pliant.entry.alone", "main.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "KERAS_BACKEND: it is 'jax', and elastic trainings run on PyTorch; set KERAS_BACKEND=torch" in done.stderr

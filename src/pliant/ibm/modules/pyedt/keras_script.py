@@ -12,7 +12,7 @@ from typing import Any, Final
 from pliant.core.errors import InvalidInput, Problem
 from pliant.ibm.modules.pyedt.framework import Framework
 from pliant.ibm.modules.pyedt.script import Script, as_tuple, unless
-from pliant.integrations.keras.backend import keras
+from pliant.integrations.keras.backend import check_backend, keras
 from pliant.integrations.keras.batches import Measure
 from pliant.integrations.keras.callbacks import KerasCallbacks, is_callback
 from pliant.integrations.keras.checks import check_model, is_model
@@ -44,6 +44,7 @@ def parse_keras(given: Mapping[str, Any]) -> Script:
     Raises:
         InvalidInput: something cannot be trained here.
     """
+    check_backend()
     model = given["model"]
     if not is_model(model):
         message = f"{type(model).__name__} is no model of Keras 3; use keras.Model, from keras or tensorflow.keras"

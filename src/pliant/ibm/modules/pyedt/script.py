@@ -119,7 +119,7 @@ def parse_script(given: Mapping[str, Any]) -> Script:
         ),
     ]
     for name in ("datasets_function", "loss_function"):
-        problems += unless(callable(given[name]), name, given[name], "give a function")
+        problems += unless(callable(given[name]), name, given[name], "give a function (names are for Keras models)")
     for name in ("fn_step_train", "fn_test", "collate_fn", "scale_up_function"):
         problems += unless(given[name] is None or callable(given[name]), name, given[name], "give a function")
     metrics = {_name_of(metric): metric for metric in given["metrics"] or ()}
