@@ -45,6 +45,8 @@ PLANTED = [
     ("ibm", "ibm/rest/planted.py", "import pliant.ibm.modules"),
     ("ibm-rest", "server/planted.py", "import pliant.ibm.rest"),
     ("ibm-modules", "ibm/modules/planted.py", "import pliant.ibm.rest"),
+    ("integrations", "integrations/planted.py", "import pliant.client"),
+    ("integrations", "integrations/planted.py", "import pydantic"),
     ("server", "ibm/rest/planted.py", "import pliant.store"),
     ("control", "control/jobs/planted.py", "import pliant.control.loop"),
     ("control", "control/jobs/planted.py", "import pliant.control.kinds"),

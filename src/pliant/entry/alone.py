@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from pliant.entry.interrupt import INTERRUPTED
+from pliant.integrations.tensorflow_names import offer
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,6 +19,7 @@ def main(argv: Sequence[str]) -> int:
     script = str(Path(argv[0]).absolute())
     sys.argv = [*argv]
     sys.path.insert(0, str(Path(script).resolve().parent))
+    offer()
     try:
         runpy.run_path(script, run_name="__main__")
     except KeyboardInterrupt:

@@ -22,6 +22,7 @@ from pliant.core.link import Failed, FromTask, Note
 from pliant.core.task_environment import STACKS_SIGNAL, FixedTask, TaskEnvironment, TaskNode
 from pliant.entry.output import survive_full_disk
 from pliant.files import step_file
+from pliant.integrations.tensorflow_names import offer
 from pliant.tracking.recorder import FOLDER, Recorder, RecorderSettings, trackers_of
 from pliant.tracking.tracker import Outcome
 from pliant.train.context import TRAIN_CONTEXT, TrainContext
@@ -83,6 +84,7 @@ def main(argv: Sequence[str]) -> int:
     context.cleanups.append(notes.close)
     TRAIN_CONTEXT.set(context)
     _leave_on_sigterm(membership)
+    offer()
     link.start()
     try:
         return _run(argv, log_dir, context)

@@ -25,9 +25,11 @@ from typing import Final
 
 import pliant.ibm.modules
 from pliant.ibm.notebook.model import FabricModel
+from pliant.integrations.tensorflow_names import offer
 
 __all__ = ["FabricModel"]
 
 _MODULES: Final = str(Path(pliant.ibm.modules.__file__).parent)
 if _MODULES not in sys.path:
     sys.path.append(_MODULES)  # `callbacks`, `emetrics` and kin, for notebooks and scripts that have no copies
+offer()

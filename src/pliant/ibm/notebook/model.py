@@ -70,7 +70,9 @@ class FabricModel(in_tasks.FabricModel):
         fields = job_fields(schedule, {} if isinstance(submit, bool) else submit or {})
         with tempfile.TemporaryDirectory(prefix="pliant-notebook-") as folder:
             code = Path(folder)
-            write_shipment(code, self._given, given, beside=Path.cwd(), modules=dict(sys.modules))
+            library = self._script.library
+            parts = self._given if library is None else library.to_send(self._given)
+            write_shipment(code, parts, given, beside=Path.cwd(), modules=dict(sys.modules))
             job = _send(client, code, fields)
         self._job_id = job.id
         follow(client, job, num_epochs=schedule["epoch_number"])
@@ -80,9 +82,10 @@ class FabricModel(in_tasks.FabricModel):
 
     def _load(self, folder: Path) -> None:
         """Give the notebook's own model and optimizer what the job has come to."""
-        self.model.load_state_dict(torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True))
+        script = self._script if self._script.library is None else self._script.library.bind(self._script)
+        script.module.load_state_dict(torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True))
         states = torch.load(folder / _OPTIMIZER, map_location="cpu", weights_only=True)
-        optimizers = self._script.optimizers
+        optimizers = script.optimizers
         for name, optimizer in optimizers.items():
             optimizer.load_state_dict(states[name] if len(optimizers) > 1 else states)
 

@@ -28,6 +28,10 @@ def can(tmp_path: Path) -> Can:
     return ask
 
 
+def test_a_script_that_imports_keras_or_tensorflow_alone_cannot(can: Can) -> None:
+    assert not can("import tensorflow as tf\nfrom tensorflow import keras\nkeras.Sequential().fit()")
+
+
 def test_a_plain_script_cannot_whatever_lies_beside_it(can: Can) -> None:
     assert not can(PLAIN)
     assert not can(PLAIN, elastic=ELASTIC)
@@ -42,6 +46,8 @@ def test_a_plain_script_cannot_whatever_lies_beside_it(can: Can) -> None:
         "import pliant",
         "from fabric_model import FabricModel",
         "import pyedt.model",
+        "import tensorflow as tf\nfrom fabric_model import FabricModel\nmodel = tf.keras.Sequential()",
+        "import keras\nfrom pliant.integrations.keras import fit",
         "import importlib; run = importlib.import_module('pliant.train')",
         "run = __import__('pliant.train')",
         "exec('from pliant.train import Run')",

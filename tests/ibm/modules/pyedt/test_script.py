@@ -134,7 +134,7 @@ def test_parts_of_another_framework_are_refused() -> None:
         parse_script({**PARTS, "model": "keras", "loss_function": "categorical_crossentropy", "optimizer": "adam"})
 
     assert [problem.field for problem in caught.value.problems] == ["model", "optimizer", "loss_function"]
-    assert "PyTorch only" in str(caught.value)
+    assert "give a function (names are for Keras models)" in str(caught.value)
 
 
 def test_a_metric_has_the_name_of_its_function() -> None:

@@ -4,7 +4,8 @@ The guarantee: the global batch is `batch_size * engines_number`, or `effective_
 the course of a training does not depend on how many tasks it has at any moment.
 """
 
-from collections.abc import Callable, Iterable
+import importlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 
 from pliant.ibm.modules.pyedt.progress_log import job_id
 from pliant.ibm.modules.pyedt.saving import pack_model
-from pliant.ibm.modules.pyedt.script import parse_schedule, parse_script, refuse_unknown
+from pliant.ibm.modules.pyedt.script import Script, parse_schedule, parse_script, refuse_unknown
 from pliant.ibm.modules.pyedt.training import train
 from pliant.train.context import find_context
 from pliant.train.optimize import Optimizers
@@ -64,9 +65,9 @@ class FabricModel:
         self,
         model: nn.Module,
         datasets_function: Callable[[], Any],
-        loss_function: Callable[[Any, Any], torch.Tensor],
-        optimizer: Optimizers,
-        metrics: Iterable[Callable[[Any, Any], Any]] | None = None,
+        loss_function: Any,
+        optimizer: Optimizers | Any,
+        metrics: Iterable[Any] | None = None,
         driver_logger: Any = None,
         worker_logger: Any = None,
         user_callback: Any = None,
@@ -89,7 +90,7 @@ class FabricModel:
         Those after `collate_fn` are Pliant's own: learning-rate schedulers that step after every optimizer step or
         after every epoch, a GradScaler and the dtype of autocast, and how the gradient of the global batch is clipped.
         With a `scaler`, `fn_step_train` calls `scaler.scale(loss).backward()`, and neither `scaler.step` nor
-        `scaler.update`.
+        `scaler.update`. A Keras model takes losses, optimizers and metrics of Keras, or their names.
 
         Raises:
             TypeError: a keyword is unknown.
@@ -97,7 +98,8 @@ class FabricModel:
         """
         given = dict(locals())
         refuse_unknown("FabricModel", unknown, MODEL_KEYWORDS)
-        self._script = parse_script({name: given[name] for name in MODEL_KEYWORDS})
+        parts = {name: given[name] for name in MODEL_KEYWORDS}
+        self._script = _parse(parts)
         self._unused = {"scale_up_function": scale_up_function}
         self.model = model
 
@@ -139,3 +141,12 @@ class FabricModel:
     def download(self, out_dir: str = "/tmp") -> str:
         """Write the trained model into `out_dir` as JOB_ID.zip and return its path."""
         return str(pack_model(self.model, job_id(), out_dir))
+
+
+def _parse(parts: Mapping[str, Any]) -> Script:
+    """Return the script; Keras is imported only where the model is one of it."""
+    packages = {kind.__module__.partition(".")[0] for kind in type(parts["model"]).__mro__}
+    if not packages & {"keras", "tf_keras"}:
+        return parse_script(parts)
+    parsed: Script = importlib.import_module("pliant.ibm.modules.pyedt.keras_script").parse_keras(parts)
+    return parsed

@@ -40,6 +40,7 @@ class ProgressLog:
     ) -> None:
         self._driver = script.driver_logger
         self._worker = script.worker_logger
+        self._backend = "pytorch" if script.framework is None else script.framework.name
         self._schedule = schedule
         self._run = run
         self._num_samples = num_samples
@@ -119,7 +120,7 @@ class ProgressLog:
             self._led = True
             for note in self._notes:
                 print(note)
-            print("Using pytorch backend.")
+            print(f"Using {self._backend} backend.")
             total = self._run.steps_per_epoch * self._run.plan.virtual_workers * self._schedule.num_epochs
             print(f"Total iterations: {total}")
             print("--------START TRAINING--------", flush=True)

@@ -7,12 +7,13 @@ on its size alone, which all tasks find the same.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from torch import nn
 
 from pliant.core.errors import InvalidInput, Problem
+from pliant.ibm.modules.pyedt.framework import Framework
 from pliant.train import TrainingError
 from pliant.train.optimize import name_optimizers
 
@@ -55,6 +56,31 @@ class Script:
     """Forward passes are computed in it."""
     clip_norm: float | None = None
     clip_value: float | None = None
+    library: "Library | None" = None
+    """Whose model the module is until the data is there, if it is none of torch's."""
+    framework: Framework | None = None
+    """What stands in for the usual step of torch's."""
+
+    @property
+    def model(self) -> Any:
+        """The model, as the script has it."""
+        return self.module if self.framework is None else self.framework.model
+
+
+class Library(Protocol):
+    """Makes a script of torch's from one of another library."""
+
+    def prepare(self, script: Script, train_set: Any, test_set: Any) -> tuple[Script, Any, Any]:
+        """Return the script as one of a torch module, and its data sets by samples."""
+        ...
+
+    def to_send(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords of `FabricModel` as they can be pickled."""
+        ...
+
+    def bind(self, script: Script) -> Script:
+        """Return the script with torch's view of model and optimizer, which share their tensors."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +107,11 @@ def parse_script(given: Mapping[str, Any]) -> Script:
         InvalidInput: something is not what it has to be.
     """
     problems = [
-        *_unless(isinstance(given["model"], nn.Module), "model", given["model"], "give a torch.nn.Module"),
+        *unless(
+            isinstance(given["model"], nn.Module), "model", given["model"], "give a torch.nn.Module or a Keras model"
+        ),
         *_of_optimizer(given["optimizer"]),
-        *_unless(
+        *unless(
             given["autocast"] is None or isinstance(given["autocast"], torch.dtype),
             "autocast",
             given["autocast"],
@@ -91,15 +119,13 @@ def parse_script(given: Mapping[str, Any]) -> Script:
         ),
     ]
     for name in ("datasets_function", "loss_function"):
-        problems += _unless(
-            callable(given[name]), name, given[name], "give a function (Pliant trains with PyTorch only)"
-        )
+        problems += unless(callable(given[name]), name, given[name], "give a function (names are for Keras models)")
     for name in ("fn_step_train", "fn_test", "collate_fn", "scale_up_function"):
-        problems += _unless(given[name] is None or callable(given[name]), name, given[name], "give a function")
+        problems += unless(given[name] is None or callable(given[name]), name, given[name], "give a function")
     metrics = {_name_of(metric): metric for metric in given["metrics"] or ()}
     for name, metric in metrics.items():
-        problems += _unless(callable(metric), "metrics", metric, "give functions of (outputs, labels)")
-        problems += _unless(name != "loss", "metrics", name, "`loss` is reported anyway; rename the function")
+        problems += unless(callable(metric), "metrics", metric, "give functions of (outputs, labels)")
+        problems += unless(name != "loss", "metrics", name, "`loss` is reported anyway; rename the function")
     if problems:
         raise InvalidInput(*problems)
     return Script(
@@ -111,13 +137,13 @@ def parse_script(given: Mapping[str, Any]) -> Script:
         metrics=metrics,
         driver_logger=given["driver_logger"],
         worker_logger=given["worker_logger"],
-        callbacks=_as_tuple(given["user_callback"]),
+        callbacks=as_tuple(given["user_callback"]),
         fn_step_train=given["fn_step_train"],
         fn_test=given["fn_test"],
         collate_fn=given["collate_fn"],
         enable_onnx=bool(given["enable_onnx"]),
-        schedulers=_as_tuple(given["schedulers"]),
-        epoch_schedulers=_as_tuple(given["epoch_schedulers"]),
+        schedulers=as_tuple(given["schedulers"]),
+        epoch_schedulers=as_tuple(given["epoch_schedulers"]),
         scaler=given["scaler"],
         autocast=given["autocast"],
         clip_norm=given["clip_norm"],
@@ -186,7 +212,8 @@ def refuse_unknown(what: str, unknown: Iterable[str], known: Sequence[str]) -> N
         raise TypeError(f"{what} got unknown keyword(s) {', '.join(names)}; it takes {', '.join(known)}")
 
 
-def _unless(fine: bool, name: str, value: object, advice: str) -> list[Problem]:
+def unless(fine: bool, name: str, value: object, advice: str) -> list[Problem]:
+    """Return the problem of a value that is not fine."""
     return [] if fine else [Problem(field=name, message=f"got {value!r:.80}; {advice}")]
 
 
@@ -213,7 +240,8 @@ def _name_of(metric: object) -> str:
     return getattr(metric, "__name__", type(metric).__name__)
 
 
-def _as_tuple(given: object) -> tuple[Any, ...]:
+def as_tuple(given: object) -> tuple[Any, ...]:
+    """Return what may be None, one or several as a tuple."""
     if given is None:
         return ()
     return tuple(given) if isinstance(given, Iterable) else (given,)

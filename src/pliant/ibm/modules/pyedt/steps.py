@@ -84,6 +84,9 @@ def accuracy(outputs: Any, labels: Any) -> torch.Tensor | None:
 
 def usual_step(script: Script, data: Any) -> StepResult:
     """Compute the loss of a batch of (inputs, labels), and its metrics; backward is left to the engine."""
+    if script.framework is not None:
+        loss, metrics = script.framework.measure(data)
+        return StepResult(loss=loss, metrics=metrics)
     inputs, labels = pair(data)
     with _autocast(script):
         outputs = script.module(inputs)

@@ -40,16 +40,22 @@ _REDUCTION: Final = "mean"
 def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
     """Train a script to its end; `notes` are printed once in the leader's log."""
     train_set, test_set = datasets(script)
+    if script.library is not None:
+        script, train_set, test_set = script.library.prepare(script, train_set, test_set)
+    framework = script.framework
     schedule, more_notes = fit_schedule(schedule, len(train_set))
     notes = (*notes, *more_notes)
     if weights := os.environ.get("RESUME_WEIGHT_PATH"):
-        print(f"first weights from {load_weights(script.module, Path(weights))}")
+        loaded = framework is not None and framework.load(Path(weights))
+        print(f"first weights from {weights if loaded else load_weights(script.module, Path(weights))}")
     script.module.to("cuda" if torch.cuda.is_available() else "cpu")
     callback_progress = CallbackProgress()
 
     def save(saving: Saving) -> None:
         name = "final" if saving.final else str(saving.epoch)
         save_weights(script.module, script.optimizers, saving.folder, name)
+        if framework is not None and saving.final:
+            framework.save(saving.folder)
 
     run = Run(
         script.module,
@@ -58,6 +64,7 @@ def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
         batch_size=schedule.global_batch,
         virtual_workers=schedule.virtual_workers,
         collate_fn=script.collate_fn,
+        order=None if framework is None else framework.order,
         num_workers=min(schedule.num_workers, len(os.sched_getaffinity(0))),  # more would only be in each other's way
         accumulate=schedule.accumulate,
         schedulers=script.schedulers,
@@ -68,6 +75,8 @@ def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
         state={**_stateful(script), "fabric": callback_progress},
         save=save,
     )
+    if framework is not None:
+        framework.events.bind(run)
     log = ProgressLog(script, schedule, run, num_samples=len(train_set), notes=notes, clock=time.monotonic)
     run_epochs(
         ScriptRun(script, schedule, run, callback_progress=callback_progress, data=(train_set, test_set), log=log)
@@ -108,6 +117,7 @@ class ScriptRun:
         self.schedule = schedule
         self.log = log
         self._script = script
+        self._events = None if script.framework is None else script.framework.events
         self._callback_progress = callback_progress
         train_set, test_set = data
         self._train_loader = TrainLoader(dataset=train_set, batch_size=schedule.local_batch)
@@ -123,7 +133,7 @@ class ScriptRun:
         }
         for one in (*script.callbacks, script.driver_logger, script.worker_logger):
             if one is not None:
-                one.params, one.model = params, script.module
+                one.params, one.model = params, script.model
         self._call_all("on_train_begin")
 
     def begin_epoch(self, epoch: int) -> None:
@@ -137,11 +147,13 @@ class ScriptRun:
         """Train one micro-batch."""
         self.log.log_commit()
         outcome = self._step(on_device(data, self.run.device))
+        if self._events is not None:
+            self._events.count()
         self.log.log_batch(outcome.numbers)
         self.log.log_commit()
 
-    def end_epoch(self, epoch: int) -> None:
-        """Leave an epoch: validate if it is time, and call the callbacks."""
+    def end_epoch(self, epoch: int) -> bool:
+        """Leave an epoch: validate if it is time, and call the callbacks; return whether one ends the training."""
         self.log.log_commit()
         self.log.end_epoch()
         num_finished, num_epochs = epoch + 1, self.schedule.num_epochs
@@ -150,15 +162,19 @@ class ScriptRun:
         if self._test_set is not None and (is_last or num_finished % self.schedule.validation_freq == 0):
             values = self._validate()
             self.log.log_validation(values)
+            if self._events is not None:
+                self._events.note_validation(values)
         is_done = self._callback_progress.num_ended > epoch
         self._at_border("on_epoch_end", epoch, is_done=is_done)
         if not is_done:
             self._schedule_epoch(values)
         self._callback_progress.num_ended = max(self._callback_progress.num_ended, epoch + 1)
-        if is_last:
+        has_stopped = self._events is not None and self._events.has_stopped
+        if is_last or has_stopped:
             self._call_all("on_train_end")
             self.log.end_training()
             self._export()
+        return has_stopped
 
     def _step(self, data: Any) -> StepResult:
         if self._script.fn_step_train is None:
@@ -227,7 +243,8 @@ def run_epochs(script_run: ScriptRun) -> None:
         script_run.begin_epoch(epoch)
         for batch in script_run.run:
             script_run.batch(batch)
-        script_run.end_epoch(epoch)
+        if script_run.end_epoch(epoch):
+            break
 
 
 def _test_loader(script: Script, schedule: Schedule, test_set: Any) -> DataLoader[Any]:
