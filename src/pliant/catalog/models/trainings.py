@@ -193,6 +193,10 @@ class Trainings:
         """Return the jobs of all trainings."""
         return frozenset(kept.noun.job_id for kept in iterate_nouns(self._registry, Training) if kept.noun.job_id)
 
+    def is_of_training(self, job_id: str) -> bool:
+        """Tell whether a job is that of a training."""
+        return job_id in self.job_ids()
+
     def clean(self) -> None:
         """Forget what a server that was killed has left of trainings that it was starting; call before any is."""
         used = set()
