@@ -29,6 +29,7 @@ PLANTED = [
     ("technology", "files/planted.py", "import pydantic"),
     ("layers", "files/planted.py", "import pliant.api"),
     ("pillow", "server/planted.py", "import PIL.Image"),
+    ("yaml", "client/planted.py", "import yaml"),
     ("torch", "control/planted.py", "import torch"),
     ("torch", "cli/planted.py", "import pliant.train.planted_too"),
     ("torch-entry", "entry/planted.py", "import torch"),

@@ -402,7 +402,7 @@ def test_submit_waits_and_tells_by_its_code_how_the_job_ended(
             "there is no option --prioty; is --priority meant?\nUsage: ",
         ),
         (["{dir}/two/a.py", "--max"], "error: --max needs a value"),
-        ([], "error: PATH is missing: A folder of code, or one Python file."),
+        ([], "error: PATH is missing: A folder of code, one Python file, or a job file."),
     ],
 )
 def test_bad_input_is_told_clearly_before_anything_is_sent(

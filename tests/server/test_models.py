@@ -317,6 +317,18 @@ def test_a_training_is_a_job_with_all_that_was_entered(server: Served) -> None:
     assert http.get("/models/digits").json()["settings"]["hyperparameters"]["epochs"] == 10
 
 
+def test_the_job_of_a_training_is_not_run_again_by_itself(server: Served) -> None:
+    add_template(server.http)
+    add_model(server.http)
+    job_id = train(server.http).json()["job_id"]
+
+    refused = server.http.post(f"/jobs/{job_id}/rerun", json={})
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        "job-1 trains a model, which keeps its result; train the model again instead",
+    )
+
+
 def test_the_engine_makes_the_kind_of_job(server: Served) -> None:
     add_template(server.http)
     add_model(server.http)

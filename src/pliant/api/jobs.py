@@ -33,7 +33,7 @@ from pliant.core.plan import NodeView, PolicyName
 from pliant.core.secret_names import hide_secrets
 from pliant.core.tag import TagName, TagValue, tags_of
 
-_ELASTIC_ONLY = (
+ELASTIC_ONLY = (
     "virtual_workers",
     "checkpoint_freq",
     "checkpoint_every_s",
@@ -83,7 +83,7 @@ class JobRequest(Request, JobSettings, NoticeSettings):
                 f"a fixed job has one size, but min_tasks is {self.min_tasks} and max_tasks {self.max_tasks}; "
                 f"give both the same"
             )
-        if wrong := [name for name in _ELASTIC_ONLY if getattr(self, name) != type(self).model_fields[name].default]:
+        if wrong := [name for name in ELASTIC_ONLY if getattr(self, name) != type(self).model_fields[name].default]:
             yield f"{', '.join(wrong)}: for elastic jobs only; a fixed job's script does that by itself"
 
     def spec(self) -> JobSpec:

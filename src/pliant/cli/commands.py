@@ -57,6 +57,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "up": CommandPlace("admin.server:up", "Start the server on this machine."),
         "down": CommandPlace("admin.server:down", "Save all jobs and end the server."),
         "submit": CommandPlace("jobs.submit:submit", "Submit a training: pack code, send it, queue it."),
+        "rerun": CommandPlace("jobs.rerun:rerun", "Submit a job again: its code and settings, as it was submitted."),
         "plan": CommandPlace("jobs.plan:plan", "Tell how virtual workers divide over tasks."),
         "ps": CommandPlace("jobs.jobs:ps", "List jobs that wait or run, newest first."),
         "show": CommandPlace("jobs.jobs:show_job", "Show a job, its tasks and how it grew and shrank."),

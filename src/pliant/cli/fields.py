@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass
 from enum import Enum, EnumType
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -39,6 +40,8 @@ class Wording:
     """Makes the field's value of what was typed."""
     variable: str = ""
     """A variable of the environment that gives it, where the option does not."""
+    place: Callable[[str, Path], str] | None = None
+    """Makes what stands in a file of some folder what would be typed: a path is one from there."""
 
 
 Table = Mapping[str, Wording | None]
@@ -53,7 +56,16 @@ class FieldOption:
     """An option for typer."""
 
     parameter: inspect.Parameter
-    read: Callable[[Any], Any] | None
+    name: str
+    """As it is typed: `--max`."""
+    type: Any
+    """Of what is typed."""
+    wording: Wording
+
+    @property
+    def help(self) -> str:
+        """What it does."""
+        return str(self.parameter.annotation.__metadata__[0].help)
 
 
 def ask(
@@ -63,9 +75,10 @@ def ask(
     type: Any = None,
     read: Callable[[Any], Any] | None = None,
     variable: str = "",
+    place: Callable[[str, Path], str] | None = None,
 ) -> Wording:
     """Return how a field is asked for."""
-    return Wording(help=text, names=names, metavar=metavar, type=type, read=read, variable=variable)
+    return Wording(help=text, names=names, metavar=metavar, type=type, read=read, variable=variable, place=place)
 
 
 def options_of(
@@ -88,8 +101,26 @@ def options_of(
     }
 
 
-def takes(options: Mapping[str, FieldOption]) -> Callable[[Command], Command]:
-    """Give a command these options in the place of its parameter `given`."""
+def read_typed(options: Mapping[str, FieldOption], typed: Given) -> Given:
+    """Return the values of fields for what was typed for their options; what was left out is not among them.
+
+    Raises:
+        InvalidInput: something that was typed is none.
+    """
+    given: Given = {}
+    for name, option in options.items():
+        if (value := typed.get(name)) is not None:
+            given[name] = value if option.wording.read is None else option.wording.read(value)
+    return given
+
+
+def takes(options: Mapping[str, FieldOption], *, as_typed: bool = False) -> Callable[[Command], Command]:
+    """Give a command these options in the place of its parameter `given`.
+
+    Args:
+        options: by name.
+        as_typed: `given` has what was typed, which the command itself reads.
+    """
 
     def decorate(command: Command) -> Command:
         signature = inspect.signature(command)
@@ -102,11 +133,8 @@ def takes(options: Mapping[str, FieldOption]) -> Callable[[Command], Command]:
 
         @functools.wraps(command)
         def run(**values: Any) -> None:
-            given: Given = {}
-            for name, option in options.items():
-                if (value := values.pop(name)) is not None:
-                    given[name] = value if option.read is None else option.read(value)
-            command(**values, given=given)
+            typed = {name: values.pop(name) for name in options}
+            command(**values, given=typed if as_typed else read_typed(options, typed))
 
         run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -124,8 +152,9 @@ def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bo
     usual = _usual_name(name)
     if kind is bool and default is None:
         usual = f"{usual}/--no-{usual.removeprefix('--')}"
+    names = wording.names or (usual,)
     info = typer.Option(
-        *(wording.names or (usual,)),
+        *names,
         help=wording.help or (field.doc.partition(". ")[0] if field is not None else ""),
         metavar=None if named_by_type else wording.metavar or metavar,
         autocompletion=complete_field(name),
@@ -135,7 +164,7 @@ def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bo
     parameter = inspect.Parameter(
         name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[typed, info]
     )
-    return FieldOption(parameter=parameter, read=wording.read)
+    return FieldOption(parameter=parameter, name=names[0].partition("/")[0], type=kind, wording=wording)
 
 
 def _type_of(field: Settable) -> tuple[Any, str]:

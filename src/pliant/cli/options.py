@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -128,6 +129,29 @@ def whole_path(given: str | None) -> str | None:
     return None if given is None else os.path.abspath(os.path.expanduser(given))
 
 
+def beside(text: str, folder: Path) -> str:
+    """Return a path that was given in a folder's file as one from the root."""
+    return os.path.abspath(folder / os.path.expanduser(text))
+
+
+def names_file(text: str, folder: Path) -> bool:
+    """Tell whether what says where a training starts is a path, and not a job."""
+    return os.sep in text or text.endswith(".pt") or (folder / text).is_file()
+
+
+def names_folder(environment: str) -> bool:
+    """Tell whether what says in which environment a job runs is a path."""
+    return ":" not in environment and environment.startswith(("~", ".", os.sep))
+
+
+def _weights_beside(text: str, folder: Path) -> str:
+    return beside(text, folder) if names_file(text, folder) else text
+
+
+def _environment_beside(text: str, folder: Path) -> str:
+    return beside(text, folder) if names_folder(text) else text
+
+
 def variables_of(given: Sequence[str]) -> dict[str, str]:
     """Return environment variables given as NAME=VALUE, or as NAME: then with the value that it has here.
 
@@ -182,16 +206,20 @@ JOB: Final[Table] = {
     "after_any": ask("Start when this has ended, however; repeatable.", metavar="JOB|ARRAY", type=list[str]),
     "slots_per_task": ask("GPUs (or CPU slots) that every task holds."),
     "virtual_workers": ask("Parts of the batch; default: 8, or --max."),
-    "python": ask("Another Python interpreter, with Pliant installed.", read=whole_path),
-    "environment": ask("Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME"),
-    "requirements": ask("Run with these; the server builds it once.", metavar="FILE", type=str),
+    "python": ask("Another Python interpreter, with Pliant installed.", read=whole_path, place=beside),
+    "environment": ask(
+        "Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME", place=_environment_beside
+    ),
+    "requirements": ask("Run with these; the server builds it once.", metavar="FILE", type=str, place=beside),
     "env": ask(
         "Environment variable; K alone: its value here. Repeatable.", metavar="K[=V]", type=list[str], read=variables_of
     ),
-    "data_dir": ask("A folder of the server's, given as DATA_DIR.", metavar="DIR", read=whole_path),
+    "data_dir": ask("A folder of the server's, given as DATA_DIR.", metavar="DIR", read=whole_path, place=beside),
     "dataset": ask("A data set, given as DATA_DIR and kin.", metavar="NAME"),
     "mode": ask("exact: the same bits for any number of workers; fast: stock sums."),
-    "weights": ask("Start from these weights: a state_dict's path, or a job.", metavar="PATH|JOB"),
+    "weights": ask(
+        "Start from these weights: a state_dict's path, or a job.", metavar="PATH|JOB", place=_weights_beside
+    ),
     "resume_from": ask("Start from a job's newest checkpoint.", metavar="JOB"),
     "checkpoint_freq": ask("Epochs between checkpoints; 0: only when paused."),
     "checkpoint_every_s": ask(

@@ -41,6 +41,10 @@ _LIST_THEM: Final = re.compile(rf"(?s)(no ({'|'.join(_LISTS)})\b[^;]*); list the
 _ONE_OF: Final = re.compile(r"(?<=: give one of )[a-z_, ]+")
 
 
+class SpelledInput(InvalidInput):
+    """What is wrong with an input is said in its spelling already."""
+
+
 def use_spelling_of(command: Any) -> None:
     """Let a command, and those below it, say what is wrong with their input in their own spelling."""
     for below in getattr(command, "commands", {}).values():
@@ -85,6 +89,8 @@ def _spelled(run: Callable[..., Any], names: Mapping[str, str]) -> Callable[...,
     def command(*args: Any, **values: Any) -> Any:
         try:
             return run(*args, **values)
+        except SpelledInput:
+            raise
         except InvalidInput as error:
             raise InvalidInput(*(respell(problem, names) for problem in error.problems)) from error
 

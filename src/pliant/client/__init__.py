@@ -13,6 +13,7 @@ from pliant.api.jobs import JobDetail, JobPatch, JobRequest, NotedJob, Why
 from pliant.api.models import ModelPatch, ModelRequest, TemplateRequest, TrainingRequest
 from pliant.api.people import TokenRequest, UserPatch, UserRequest
 from pliant.api.queues import GroupPatch, GroupRequest, QueuePatch, QueueRequest
+from pliant.api.rerun import Difference, RerunRequest
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest
 from pliant.client.api import Client
@@ -49,6 +50,7 @@ __all__ = [
     "DatasetPatch",
     "DatasetRequest",
     "DatasetState",
+    "Difference",
     "EnvironmentRequest",
     "Event",
     "EventKind",
@@ -77,6 +79,7 @@ __all__ = [
     "Progress",
     "QueuePatch",
     "QueueRequest",
+    "RerunRequest",
     "RetentionRequest",
     "Role",
     "Stale",

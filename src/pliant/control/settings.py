@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from pliant.api.trust import Trust
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.plan import Policy
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.policy.elastic.diagnose import Rules
+
+ARCHIVE: Final = "archive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,11 @@ class JobFolders:
     def submitted(self) -> UntrustedPath:
         """Notes of the code as it was submitted; without walls tasks of the server's user could write to them, too."""
         return UntrustedPath(self.root, "submitted")
+
+    @property
+    def archive(self) -> UntrustedPath:
+        """The code as it was sent, packed: what is run if the job is run again, whatever its tasks wrote to `code`."""
+        return self.submitted / ARCHIVE
 
     @property
     def result(self) -> UntrustedPath:

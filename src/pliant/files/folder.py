@@ -65,7 +65,7 @@ def copy_folder(folder: Path, to: Path) -> None:
     Raises:
         OSError: the disk does not take it.
     """
-    _mirror(folder, to, _copy_file)
+    _mirror(folder, to, copy_file)
 
 
 def link_folder(folder: Path, to: Path) -> None:
@@ -87,7 +87,12 @@ def _mirror(folder: Path, to: Path, make_file: Callable[[Path, Path], None]) -> 
             make_file(Path(root) / name, there / name)
 
 
-def _copy_file(source: Path, to: Path) -> None:
+def copy_file(source: Path, to: Path) -> None:
+    """Copy a file of ours, with mode and times, to where there is none.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
     with source.open("rb") as content, to.open("xb") as copy:
         facts = os.fstat(content.fileno())
         _copy_content(content.fileno(), copy.fileno(), facts.st_size)

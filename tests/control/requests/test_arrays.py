@@ -18,6 +18,7 @@ from pliant.core.job import JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import PolicyName
 from pliant.core.ports import StartOrder
+from pliant.files.folder import plain_files
 
 VALUES = {"lr": (0.1, 0.01), "batch": (32, 64)}
 FILES = {"train.py": "import pliant.train\n", "lib/a.py": "A = 1\n"}
@@ -260,4 +261,6 @@ def test_copies_leave_room_on_the_disk(world: World, monkeypatch: pytest.MonkeyP
     checked: list[int] = []
     monkeypatch.setattr(arrays, "check_room", lambda _folder, num_bytes: checked.append(num_bytes))
     submit(world)
-    assert checked == [3 * sum(len(text) for text in FILES.values())]
+    notes = plain_files(world.home / "jobs" / "job-1" / "submitted")
+    copied = sum(len(text) for text in FILES.values()) + sum(path.stat().st_size for path in notes)
+    assert checked == [3 * copied]

@@ -198,6 +198,10 @@ class Trainings:
         trainings = (kept.noun for kept in iterate_nouns(self._registry, Training))
         return {one.job_id: f"{one.title!r} of the model {one.ran.name!r}" for one in trainings if one.job_id}
 
+    def is_of_training(self, job_id: str) -> bool:
+        """Tell whether a job is that of a training."""
+        return job_id in self.job_ids()
+
     def clean(self) -> None:
         """Forget what a server that was killed has left of trainings that it was starting; call before any is."""
         used = set()

@@ -10,7 +10,7 @@ import typer
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest
 from pliant.cli import formatting
 from pliant.cli.fields import Given, Table, ask, options_of, takes
-from pliant.cli.options import JsonOption, name_argument, whole_path
+from pliant.cli.options import JsonOption, name_argument, names_folder, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show_facts, show_list
 from pliant.cli.session import open_client
@@ -143,7 +143,7 @@ def environment_of(code: Path, environment: str | None, requirements: str | None
         InvalidInput: both are given, or the file lies elsewhere.
     """
     if requirements is None:
-        is_path = environment is not None and ":" not in environment and environment.startswith(("~", ".", os.sep))
+        is_path = environment is not None and names_folder(environment)
         return whole_path(environment) if is_path else environment
     if environment is not None:
         raise _wrong("--requirements", "an environment is given as well; leave one of the two out")

@@ -109,14 +109,18 @@ class Connection:
         _check(response)
         return response
 
-    def send(self, method: str, path: str, body: BaseModel, revision: int | None = None) -> httpx.Response:
+    def send(
+        self, method: str, path: str, body: BaseModel, revision: int | None = None, *, timeout_s: float | None = None
+    ) -> httpx.Response:
         """Send a body: what was given of it; refused as stale if its noun is not at this revision any more.
 
         Raises:
             PliantError: as for `call`.
         """
         headers = {"Content-Type": "application/json", **if_match(revision)}
-        return self.call(method, path, content=body.model_dump_json(exclude_unset=True), headers=headers)
+        return self.call(
+            method, path, content=body.model_dump_json(exclude_unset=True), headers=headers, timeout_s=timeout_s
+        )
 
     def get(self, kind: LazyAdapter[T], path: str, params: Params | None = None) -> T:
         """Return the answer to a GET as a noun."""

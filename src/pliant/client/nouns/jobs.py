@@ -22,6 +22,7 @@ from pliant.api.jobs import (
     ShareView,
     Why,
 )
+from pliant.api.rerun import Difference, RerunJob, RerunRequest
 from pliant.api.view import fill
 from pliant.client.folders.pack import Limits
 from pliant.client.folders.result import fetch_result
@@ -33,7 +34,7 @@ from pliant.client.http.stream import stream_events
 from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
 from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
-from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
+from pliant.client.nouns.submission import DELETE_TIMEOUT_S, UPLOAD_TIMEOUT_S, send_code
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
@@ -43,6 +44,7 @@ _LOOK_S: Final = 0.3
 
 _JOB: Final = LazyAdapter(Job)
 _NOTED_JOB: Final = LazyAdapter(NotedJob)
+_RERUN_JOB: Final = LazyAdapter(RerunJob)
 _RESULT_FILES: Final = LazyAdapter(ResultFiles)
 _JOB_PAGE: Final = LazyAdapter(JobPage)
 _JOB_DETAIL: Final = LazyAdapter(JobDetail)
@@ -88,6 +90,24 @@ class JobClient:
         asked = request or _request_of(folder, options)
         response = send_code(self._connection, "/jobs", folder, asked, limits)
         return JobHandle(self, parse(_NOTED_JOB, response))
+
+    def rerun(self, job_id: str, **changes: Any) -> "JobHandle":
+        """Submit a job's code and settings again, as it was submitted, but for changes: `args=["--lr", "0.01"]`.
+
+        Args:
+            job_id: which: one of ours, or one that is shared with us.
+            changes: the fields of `JobRequest`; None for one that need not be given. Variables in `env` are added.
+
+        Returns:
+            A handle on the new job: `job.differences` says what is otherwise, `job.notes` which secrets were left out.
+
+        Raises:
+            Conflict: its code is not kept, or it trains a model.
+            InvalidInput: with everything that is wrong with the new job.
+        """
+        body = checked(RerunRequest, changes)
+        answer = self._connection.send("POST", f"{_path(job_id)}/rerun", body, timeout_s=UPLOAD_TIMEOUT_S)
+        return JobHandle(self, parse(_RERUN_JOB, answer))
 
     def handle(self, job_id: str) -> "JobHandle":
         """Return a handle on a job that was submitted earlier, perhaps by somebody else.
@@ -322,6 +342,16 @@ class JobHandle:
         return self.job.notes
 
     @property
+    def rerun_of(self) -> JobId | None:
+        """Which job it runs again; None if it runs none, or was not submitted through this handle."""
+        return self.job.rerun_of if isinstance(self.job, RerunJob) else None
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """What is otherwise than in the job that it runs again; nothing if it runs none again."""
+        return self.job.differences if isinstance(self.job, RerunJob) else ()
+
+    @property
     def state(self) -> JobState:
         """Its present state."""
         return self.show().job.state
@@ -387,6 +417,10 @@ class JobHandle:
     def change(self, **fields: Any) -> NotedJob:
         """Change its `priority`, `min_tasks`, `max_tasks`, `queue`, what it runs `after`, or its `tags` (None: off)."""
         return self._client.change(self.id, checked(JobPatch, fields))
+
+    def rerun(self, **changes: Any) -> "JobHandle":
+        """Submit it again, but for changes, and return a handle on the new job."""
+        return self._client.rerun(self.id, **changes)
 
     def share(self, *names: str) -> ShareView:
         """Let these people (`*`: everybody) see it, and nobody else."""

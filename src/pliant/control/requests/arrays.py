@@ -57,18 +57,22 @@ def multiply(code: Path, num_jobs: int) -> Sequence[Path]:
         TooLarge: they would fill the disk.
         Unavailable: the disk cannot take them.
     """
-    num_bytes = sum(path.stat().st_size for path in plain_files(code))
+    num_bytes = _num_bytes(code)
     if num_bytes * num_jobs > MAX_COPIES_BYTES:
         raise TooLarge(
             f"code: it is {size(num_bytes)}, and {num_jobs:,} jobs, each with a copy that it may write to, would need "
             f"{size(num_bytes * num_jobs)}; {size(MAX_COPIES_BYTES)} is the most. Leave data out of the code: "
             f"a data set is kept once"
         )
-    check_room(code, num_bytes * (num_jobs - 1))
+    check_room(code, (num_bytes + _num_bytes(code.parent / NOTES)) * (num_jobs - 1))
     try:
         return [code, *(_copy(code, number) for number in range(1, num_jobs))]
     except OSError as error:
         raise disk_error(code.parent.parent, error) from error
+
+
+def _num_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in plain_files(folder))
 
 
 def _copy(code: Path, number: int) -> Path:

@@ -19,7 +19,7 @@ from pliant.control.jobs.waiting import AWAITED, Awaited, wait_for, why_waits
 from pliant.control.requests.origin import FOLDER
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import problems_of_code, problems_of_spec
-from pliant.control.settings import JobFolders
+from pliant.control.settings import ARCHIVE, JobFolders
 from pliant.control.upkeep.results import note_submitted
 from pliant.core.errors import Conflict, InvalidInput, Stale, Unavailable
 from pliant.core.event import EventKind
@@ -28,6 +28,7 @@ from pliant.core.job_params import params_of_args
 from pliant.core.lifecycle import JobState
 from pliant.core.tag import changed_tags, words_of_tags
 from pliant.files.archive import unpack
+from pliant.files.folder import copy_file
 from pliant.files.space import disk_error
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import remove
@@ -49,6 +50,8 @@ class NewJob:
     """What it has to wait for to complete."""
     after_any: tuple[str, ...] = ()
     """What it has to wait for to end."""
+    rerun_of: JobId | None = None
+    """The job that it runs again."""
 
 
 @contextmanager
@@ -73,7 +76,7 @@ def unpack_code(spec: JobSpec, archive: Path, reach: Reach, kinds: Kinds, check:
         code = folder / "code"
         code.mkdir()
         _unpack(spec, archive, code, (kinds, reach), check)
-        _note(code)
+        _note(code, archive)
         yield code
     finally:
         _discard(folder)
@@ -92,9 +95,10 @@ def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach]
         raise InvalidInput(*problems)
 
 
-def _note(code: Path) -> None:
+def _note(code: Path, archive: Path) -> None:
     try:
         note_submitted(code, code.parent / NOTES)
+        copy_file(archive, code.parent / NOTES / ARCHIVE)
     except OSError as error:
         raise disk_error(code.parent.parent, error) from error
 
@@ -169,9 +173,10 @@ def submit(draft: Draft, kinds: Kinds, new: NewJob, owner: str, notes: Sequence[
         job = replace(job, why=why_waits(job))
     kind = kinds.of(job)
     live = draft.put(kind.begin(job, draft.now))
+    again = "" if new.rerun_of is None else f" to run {new.rerun_of} again"
     draft.say(
         EventKind.JOB_SUBMITTED,
-        f"{live.label} was submitted by {owner}: {kind.size(spec)}, priority {spec.priority}"
+        f"{live.label} was submitted by {owner}{again}: {kind.size(spec)}, priority {spec.priority}"
         + (f", queue {spec.queue}" if spec.queue != DEFAULT_QUEUE else "")
         + (f"; it {job.why}" if job.why else ""),
         job_id=job_id,

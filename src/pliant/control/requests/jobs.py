@@ -5,7 +5,7 @@ Callable from any thread; everything happens under control's one lock.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pliant.api.arrays import ArrayView
@@ -31,6 +31,7 @@ from pliant.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.notice import NO_NOTICES, NoticeSettings
 from pliant.files.space import disk_error
+from pliant.files.untrusted.opening import take_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class _Checked:
     visible: VisibleJobs | None
     notes: Sequence[str]
     notices: NoticeSettings
+    rerun_of: JobId | None = None
 
 
 class JobRequests:
@@ -107,6 +109,36 @@ class JobRequests:
                 _, found = self._queue(checked, specs_of(checked.spec, array, array_id), codes)
                 return self._queries.array_view(array_id, notes=found)
 
+    def rerun(
+        self,
+        job: Job,
+        spec: JobSpec,
+        owner: str,
+        visible: VisibleJobs | None = None,
+        notes: Sequence[str] = (),
+        notices: NoticeSettings = NO_NOTICES,
+    ) -> NotedJob:
+        """Check a submission of the code that another job was submitted with, and queue it.
+
+        If `spec` is of an array, the new job is the only one of an array of its own, with the values that this one has.
+
+        Raises:
+            Conflict: that code is not kept.
+            InvalidInput, TooLarge, Unavailable: as for `submit`.
+        """
+        with (
+            _open_archive(job, self._settings.folders(job.id)) as archive,
+            self._checked(spec, archive, owner, visible, notes, notices) as found,
+            self._ledger.lock,
+        ):
+            checked, specs = replace(found, rerun_of=job.id), [found.spec]
+            if (array := spec.array) is not None:
+                number = self._ledger.draft().next_id("array")
+                values = {name: (value,) for name, value in array.values.items()}
+                specs = [*specs_of(found.spec, ArraySettings(array=values), f"array-{number}")]
+            (job_id,), said = self._queue(checked, specs, [checked.code])
+            return fill(NotedJob, self._queries.job(job_id), notes=said)
+
     @contextmanager
     def _checked(
         self,
@@ -161,7 +193,13 @@ class JobRequests:
         with ExitStack() as placed:
             for job_id, one, code in zip(ids, specs, codes, strict=True):
                 folders = self._settings.folders(job_id)
-                new = changes.NewJob(id=job_id, spec=checked.spec_for(one, folders), after=after, after_any=after_any)
+                new = changes.NewJob(
+                    id=job_id,
+                    spec=checked.spec_for(one, folders),
+                    after=after,
+                    after_any=after_any,
+                    rerun_of=checked.rerun_of,
+                )
                 changes.submit(draft, self._ledger.kinds, new, checked.owner, notes)
                 self._inputs.notices.keep(job_id, checked.notices, checked.owner)  # before it: it may be over at once
                 placed.enter_context(changes.place_code(code, folders))
@@ -288,3 +326,25 @@ class JobRequests:
         if live is None:
             raise NotFound(f"no job is named {job_id!r}; list them to see which there are")
         return live
+
+
+@contextmanager
+def _open_archive(job: Job, folders: JobFolders) -> Iterator[Path]:
+    """Yield a path of the code that a job was submitted with, packed.
+
+    It leads to the file that is open: whatever takes its place meanwhile is not read.
+
+    Raises:
+        Conflict: it is not kept.
+    """
+    try:
+        kept = take_file(folders.archive)
+    except OSError as error:
+        raise Conflict(
+            f"the code that {job.id} was submitted with is not kept here: it was removed, or the job was submitted to "
+            f"an earlier version; submit it again from its folder"
+        ) from error
+    try:
+        yield Path(f"/proc/self/fd/{kept.descriptor}")
+    finally:
+        kept.close()

@@ -22,8 +22,11 @@ from pliant.api.jobs import (
     Why,
     without_secrets,
 )
+from pliant.api.rerun import RerunJob, RerunRequest, rerun_of
+from pliant.api.view import fill
 from pliant.core.access import Permission
 from pliant.core.chart import MAX_BUCKETS
+from pliant.core.errors import Conflict
 from pliant.core.job import Job
 from pliant.server import upload
 from pliant.server.body import body_with_code, parse_body_with_code, upload_file
@@ -120,6 +123,22 @@ def stop(
 ) -> Job:
     """End a job at its next step boundary; at once if it holds no slots, or if `now` says so."""
     return with_etag(without_secrets(control.requests.stop(job.id, caller.name, now=now)), response)
+
+
+@routes.post("/jobs/{job_id}/rerun", Permission.JOBS_WRITE, "Run a job again", 404, 409, 413, 503, 507, status_code=201)
+def rerun(
+    context: InContext, job: VisibleJob, changes: RerunRequest, caller: Caller, visible: Seen, response: Response
+) -> RerunJob:
+    """Queue a new job of the caller: the code as the job was submitted with, and what was asked for, but for changes.
+
+    `differences` has what is otherwise. Another person's secrets are left out; `notes` names them.
+    """
+    if context.models.trainings.is_of_training(job.id):
+        raise Conflict(f"{job.id} trains a model, which keeps its result; train the model again instead")
+    again = rerun_of(job, changes, caller.name)
+    made = context.control.requests.rerun(job, again.spec, caller.name, visible, again.notes, again.request.notices())
+    shown = fill(RerunJob, made, rerun_of=job.id, differences=again.differences)
+    return with_etag(without_secrets(shown), response)
 
 
 @routes.post("/jobs/{job_id}/stacks", Permission.JOBS_WRITE, "Ask where a job's threads are", 403, 404, 409)
