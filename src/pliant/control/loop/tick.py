@@ -37,6 +37,7 @@ from pliant.control.requests import changes
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
+from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -95,6 +96,9 @@ class Control:
         )
         self.requests = JobRequests(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
+        )
+        self.sidecars = SidecarRequests(
+            ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, cluster=cluster
         )
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
         self._planner = Planner(
