@@ -36,7 +36,7 @@ class EventKind(StrEnum):
     TASK_STACKS = "task.stacks"
     """Where the threads of a task are. data: stacks (text, as Python shows it), waits, at_line."""
     TASK_ENTERED = "task.entered"
-    """Somebody opened a shell or a connection beside a task. data: who, kind."""
+    """Somebody opened a shell beside a task. data: who."""
     TASK_LEFT = "task.left"
     TASK_LOST = "task.lost"
     GENERATION_FORMING = "generation.forming"

@@ -16,11 +16,9 @@ This module holds values only: what a sidecar is told, and the frames that the t
 import struct
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pliant.core.task_environment import Variable, Variables
-
-TunnelKind = Literal["shell", "socket"]
 
 CHUNK_BYTES: Final = 32 << 10
 """So much is sent in one frame at most."""
@@ -160,7 +158,6 @@ class SidecarSettings(Variables):
     """The certificate that it knows the server by; absent without TLS."""
     server_name: Annotated[str | None, Variable("PLIANT_TUNNEL_SERVER_NAME")] = None
     """The name that stands in that certificate, if it is not the URL's."""
-    kind: Annotated[TunnelKind, Variable("PLIANT_TUNNEL_KIND")] = "shell"
     python: Annotated[str | None, Variable("PLIANT_TUNNEL_PYTHON")] = None
     """The interpreter of the job's environment; absent: this one."""
     command: Annotated[str | None, Variable("PLIANT_TUNNEL_COMMAND")] = None
@@ -169,5 +166,3 @@ class SidecarSettings(Variables):
     """What TERM is to say; absent: no terminal, but pipes."""
     rows: Annotated[int, Variable("PLIANT_TUNNEL_ROWS")] = 24
     columns: Annotated[int, Variable("PLIANT_TUNNEL_COLUMNS")] = 80
-    socket: Annotated[str | None, Variable("PLIANT_TUNNEL_SOCKET")] = None
-    """Of kind `socket`: which one to connect with, a path."""

@@ -93,3 +93,7 @@ def _environment(settings: SidecarSettings) -> dict[str, str]:
         env["TERM"] = settings.terminal
         env["PROMPT_COMMAND"] = _PROMPT.format(os.environ.get("PLIANT_TASK_ID", ""))
     return env
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

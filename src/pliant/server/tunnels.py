@@ -90,7 +90,7 @@ class TunnelHub:
         num = sum(tunnel.job_id == job_id for tunnel in self._tunnels.values())
         if num >= MAX_PER_JOB or len(self._tunnels) >= MAX_TUNNELS:
             whose = f"{job_id} has" if num >= MAX_PER_JOB else "this server has"
-            raise Conflict(f"{whose} as many shells and connections as it may have; end one of them first")
+            raise Conflict(f"{whose} as many shells as it may have; end one of them first")
         made = TunnelSecrets(
             id=secrets.token_hex(_ID_BYTES),
             ticket=secrets.token_urlsafe(_SECRET_BYTES),

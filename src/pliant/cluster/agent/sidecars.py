@@ -14,6 +14,7 @@ from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent.devices import Devices
+from pliant.cluster.agent.messages import SidecarEnded
 from pliant.cluster.agent.orders import program_of
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.task_process import TaskProcess
@@ -47,7 +48,7 @@ class Sidecars:
         settings: of the agent.
         devices: what its slots are.
         base_env: what every task's environment starts from.
-        ended: called once for every sidecar that was ordered, with why it could not run, or nothing.
+        send: called once for every sidecar that was ordered, when it has ended or could not be started.
     """
 
     def __init__(
@@ -55,12 +56,12 @@ class Sidecars:
         settings: AgentSettings,
         devices: Devices,
         base_env: Mapping[str, str],
-        ended: Callable[[TaskId, str], None],
+        send: Callable[[SidecarEnded], None],
     ) -> None:
         self._settings = settings
         self._devices = devices
         self._base_env = base_env
-        self._ended = ended
+        self._send = send
         self._sidecars: dict[TaskId, _Sidecar] = {}
 
     def start(self, order: StartOrder, task: TaskProcess | None, zygote: Callable[[], ZygoteProcess]) -> None:
@@ -72,7 +73,7 @@ class Sidecars:
             zygote: returns who forks it; called if there is something to fork.
         """
         if task is None or task.pidfd is None or task.cause:
-            self._ended(order.task_id, "its task has no process here" if task is None else "its task does not run")
+            self._tell(order.task_id, "its task has no process here" if task is None else "its task does not run")
             return
         order = replace(order, slots=task.record.slots)
         program = program_of(order, self._settings, self._devices, self._base_env, task.space)
@@ -85,7 +86,7 @@ class Sidecars:
             forking.order(launch)
         except (OSError, ValueError) as error:
             path.unlink(missing_ok=True)
-            self._ended(order.task_id, f"this machine cannot start a process: {error}")
+            self._tell(order.task_id, f"this machine cannot start a process: {error}")
             return
         self._sidecars[order.task_id] = _Sidecar(task=task, zygote=forking)
 
@@ -131,7 +132,10 @@ class Sidecars:
         if sidecar.pid is not None:
             sidecar.task.beside.discard(sidecar.pid)
         gone = sidecar.is_unwanted and sidecar.task.pidfd is None
-        self._ended(sidecar_id, error or (_TASK_GONE if gone else ""))
+        self._tell(sidecar_id, error or (_TASK_GONE if gone else ""))
+
+    def _tell(self, sidecar_id: TaskId, error: str) -> None:
+        self._send(SidecarEnded(sidecar_id=sidecar_id, error=error))
 
     def _program(self, sidecar_id: TaskId) -> Path:
         return records.program_path(self._settings.state_dir.absolute(), sidecar_id)

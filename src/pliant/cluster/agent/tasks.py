@@ -25,7 +25,6 @@ from pliant.cluster.agent.messages import (
     Noted,
     Observed,
     Readiness,
-    SidecarEnded,
     Spent,
     StartSidecar,
 )
@@ -100,9 +99,7 @@ class Tasks:
         selector.register(self._remains, selectors.EVENT_READ, self._take_facts)
         self._limits = NodeLimits(settings, base_env, tell=self._tell)
         selector.register(self._limits, selectors.EVENT_READ, partial(self._limits.enforce, self._tasks))
-        self._sidecars = Sidecars(
-            settings, devices, base_env, lambda ended, error: send(SidecarEnded(sidecar_id=ended, error=error))
-        )
+        self._sidecars = Sidecars(settings, devices, base_env, send)
         self._adopt()
         self._zygote: ZygoteProcess | None = None
         self._start_zygote()
@@ -142,10 +139,10 @@ class Tasks:
         """Start a sidecar beside a task, or say so if that does not run here; or end one."""
         if isinstance(message, EndSidecar):
             self._sidecars.end(message.sidecar_id)
-        else:
-            task = self._tasks.get(message.beside)
-            self._sidecars.start(message.order, task, lambda: self._zygote or self._start_zygote())
-            self._flush_zygote()
+            return
+        task = self._tasks.get(message.beside)
+        self._sidecars.start(message.order, task, lambda: self._zygote or self._start_zygote())
+        self._flush_zygote()
 
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
         """Remove what the tasks of all other jobs have left in their spaces."""

@@ -67,7 +67,7 @@ def sidecar_order(
     live: LiveJob,
     task: Task,
     settings: ControlSettings,
-    told: SidecarSettings,
+    sidecar: SidecarSettings,
     *,
     user: RunAs | None,
     with_secrets: bool,
@@ -85,9 +85,9 @@ def sidecar_order(
     order = start_order(job, task, settings, start, python=live.python, user=user)
     return replace(
         order,
-        task_id=sidecar_id(task.id, told.tunnel_id),
+        task_id=sidecar_id(task.id, sidecar.tunnel_id),
         argv=(),
-        env={**order.env, **told.to_env()},
+        env={**order.env, **sidecar.to_env()},
         log_dir="",
         result_dir=None,
         model=None,

@@ -97,9 +97,7 @@ class Control:
         self.requests = JobRequests(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
-        self.sidecars = SidecarRequests(
-            ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, cluster=cluster
-        )
+        self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
         self._planner = Planner(
             ledger=self._ledger,

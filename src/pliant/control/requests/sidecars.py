@@ -28,7 +28,7 @@ class SidecarRequests:
     """The use cases about sidecars; callable from any thread."""
 
     def __init__(
-        self, *, ledger: Ledger, settings: ControlSettings, queries: Queries, queues: Queues, cluster: Cluster
+        self, ledger: Ledger, settings: ControlSettings, queries: Queries, queues: Queues, cluster: Cluster
     ) -> None:
         self._ledger = ledger
         self._settings = settings
@@ -37,7 +37,7 @@ class SidecarRequests:
         self._cluster = cluster
 
     def start(
-        self, job_id: str, number: int | None, who: Principal, told: SidecarSettings, ended: Callable[[str], None]
+        self, job_id: str, number: int | None, who: Principal, sidecar: SidecarSettings, ended: Callable[[str], None]
     ) -> TaskId:
         """Start a sidecar beside a task of a job; return which task that is.
 
@@ -45,7 +45,7 @@ class SidecarRequests:
             job_id: the job.
             number: of the task, such as 2 for `job-1.2`; None: the only one that runs.
             who: asks for it. Whom the job does not belong to is not given its secrets.
-            told: what the sidecar is told; where the server is stands in here.
+            sidecar: what the sidecar is sidecar; where the server is stands in here.
             ended: called once when it has ended, with why if it did not end by itself.
 
         Raises:
@@ -65,21 +65,22 @@ class SidecarRequests:
             user = self._queues.run_as(live)
             trust = self._settings.trust
             certificate = None if trust.certificate is None else str(trust.certificate)
-            told = replace(
-                told,
+            sidecar = replace(
+                sidecar,
                 url=self._settings.url,
                 certificate=certificate,
                 server_name=trust.server_name,
                 python=live.python or live.job.spec.python,
             )
-            order = sidecar_order(live, task, self._settings, told, user=user, with_secrets=who.name == live.job.owner)
+            is_owner = who.name == live.job.owner
+            order = sidecar_order(live, task, self._settings, sidecar, user=user, with_secrets=is_owner)
             draft = self._ledger.draft()
             draft.say(
                 EventKind.TASK_ENTERED,
-                f"{who.name} opened a {told.kind} beside {task.id}",
+                f"{who.name} opened a shell beside {task.id}",
                 job_id=live.id,
                 task_id=task.id,
-                data={"who": who.name, "kind": told.kind},
+                data={"who": who.name},
             )
             self._ledger.commit(draft)
             self._cluster.start_sidecar(order, task.id, ended)

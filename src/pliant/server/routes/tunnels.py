@@ -34,7 +34,7 @@ async def open_shell(
     """
     made = context.tunnels.open(job.id, partial(access.require_job, job))
     terminal = body.terminal
-    told = SidecarSettings(
+    sidecar = SidecarSettings(
         tunnel_id=made.id,
         key=made.key,
         url=_AT_CONTROL,
@@ -45,7 +45,7 @@ async def open_shell(
     )
     ended = partial(context.tunnels.note_end, made.id)
     try:
-        task_id = await run_in_threadpool(context.control.sidecars.start, job.id, body.task, caller, told, ended)
+        task_id = await run_in_threadpool(context.control.sidecars.start, job.id, body.task, caller, sidecar, ended)
     except BaseException:
         context.tunnels.discard(made.id)
         raise
