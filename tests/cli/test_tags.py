@@ -42,7 +42,7 @@ def test_submit_and_set_give_and_take_tags(run: Run, pool: Played, tmp_path: Pat
     done = run(pool, "set", "1", "--tag", "best", "--tag", "lr=0.2", "--untag", "candidate", "--untag", "eq")
     assert (done.code, done.out) == (0, "job-1 (train.py): priority 5000, 1 task, tags lr=0.2, best\n")
     pool.fail("job-1")
-    assert run(pool, "set", "1", "--untag", "best", "--untag", "lr").out.endswith("tasks, tags –\n")
+    assert run(pool, "set", "1", "--untag", "best", "--untag", "lr").out.endswith("task, tags –\n")
     assert run(pool, "set", "1", "--priority", "7", "--tag", "x").code == 5
 
 

@@ -5,10 +5,13 @@ the means to play its tasks. Knows no adapter and no test framework.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from socket import create_server
 from typing import Protocol
 
 from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.ports import MAX_STDERR_BYTES, Cluster, ExitFacts, StartOrder, TaskExit
+from pliant.core.tunnel import SidecarSettings
 
 NUM_SLOTS = 4
 """Slots of the stage's node, numbered from 0."""
@@ -300,9 +303,59 @@ class ClusterContract:
 
         assert [task.task_id for task in stage.cluster.observe().tasks] == [task_id]
 
+    def test_a_sidecar_beside_what_does_not_run_ends_with_the_reason(self, stage: Stage) -> None:
+        ended: list[str] = []
+
+        stage.cluster.start_sidecar(_beside(stage, 9), TaskId("job-9.9"), ended.append)
+        stage.until(lambda: bool(ended), "it is told")
+        stage.pass_time()
+
+        (why,) = ended
+        assert why
+
+    def test_a_sidecar_holds_no_slot_and_ends_when_it_is_to_and_its_task_goes_on(self, stage: Stage) -> None:
+        exits, ended = _watch(stage), list[str]()
+        task_id = _start(stage, "job-1.1", (0, 1))
+        stage.until(lambda: stage.cluster.observe().tasks[0].pid is not None, "the process exists")
+        with create_server(("127.0.0.1", 0)) as server:  # it waits there for an answer
+            order = _beside(stage, server.getsockname()[1])
+            stage.cluster.start_sidecar(order, task_id, ended.append)
+            stage.pass_time()
+            assert [task.task_id for task in stage.cluster.observe().tasks] == [task_id]
+            assert ended == []
+            for _ in range(2):
+                stage.cluster.end_sidecar(order.task_id)
+            stage.until(lambda: bool(ended), "it is told")
+            stage.cluster.end_sidecar(order.task_id)
+            stage.pass_time()
+
+        assert ended == [""]
+        assert not exits
+
+    def test_a_sidecar_ends_with_its_task_and_before_the_exit_is_reported(self, stage: Stage) -> None:
+        told: list[object] = []
+        stage.cluster.watch(told.append)
+        task_id = _start(stage, "job-1.1", (0,))
+        stage.until(lambda: stage.cluster.observe().tasks[0].pid is not None, "the process exists")
+        with create_server(("127.0.0.1", 0)) as server:
+            stage.cluster.start_sidecar(_beside(stage, server.getsockname()[1]), task_id, told.append)
+            stage.finish(task_id, 3)
+            stage.until(lambda: len(told) == 2, "both are told")
+
+        why, exited = told
+        assert why
+        assert exited == TaskExit(task_id=task_id, exit_code=3)
+
     def test_closing_twice_is_closing_once(self, stage: Stage) -> None:
         stage.cluster.close()
         stage.cluster.close()
+
+
+def _beside(stage: Stage, port: int) -> StartOrder:
+    """Return an order for a sidecar that speaks to a server at this port."""
+    told = SidecarSettings(tunnel_id="t", key="k", url=f"http://127.0.0.1:{port}")
+    order = stage.order(TaskId("job-1.1-t"), ())
+    return replace(order, argv=(), env={**order.env, **told.to_env()}, log_dir="", result_dir=None, model=None)
 
 
 def _start(stage: Stage, task_id: str, slots: tuple[int, ...]) -> TaskId:

@@ -57,6 +57,7 @@ from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
+from pliant.server.tunnels import TunnelHub
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
@@ -81,7 +82,7 @@ class Served:
         self.clock = VirtualClock(1000.0)
         self.cluster = SimCluster(self.clock, [NodeView(id=NodeId("local"), slots=(0, 1, 2, 3))])
         self.store = SqlStore(new_sqlite(home))
-        self.links, self.event_signal = LinkHub(), EventSignal()
+        self.links, self.tunnels, self.event_signal = LinkHub(), TunnelHub(), EventSignal()
         self.num_shutdowns = 0
         self.trouble = ""
         cluster: Cluster = self.cluster
@@ -146,6 +147,7 @@ class Served:
             clock=self.clock,
             event_signal=self.event_signal,
             links=self.links,
+            tunnels=self.tunnels,
             environments=self.environments,
             upkeep=Upkeep(
                 store=self.store,
@@ -239,6 +241,7 @@ class Served:
     def close(self) -> None:
         self.http.close()
         self.event_signal.close()
+        self.tunnels.close_all()
         self.links.close_all()
         self._server.should_exit = True
         self._thread.join(30)

@@ -3,8 +3,18 @@
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 from pliant.core.errors import InvalidInput
+
+WEBSOCKET_SCHEMES: Final = {"http": "ws", "https": "wss"}
+
+
+def websocket_url(url: str) -> str:
+    """Return the base URL of a server with the scheme of a WebSocket."""
+    parts = urlsplit(url)
+    return f"{WEBSOCKET_SCHEMES[parts.scheme]}://{parts.netloc}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

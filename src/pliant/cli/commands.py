@@ -66,6 +66,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "metrics": CommandPlace("jobs.metrics:metrics", "Print the loss, metrics and logged values of jobs by step."),
         "why": CommandPlace("jobs.jobs:why", "Tell why a job has the slots it has."),
         "stacks": CommandPlace("jobs.stacks:stacks", "Show in which line of Python every thread of a job is."),
+        "shell": CommandPlace("jobs.shell:shell", "Open a shell beside a task of a job, within its walls."),
         "events": CommandPlace("jobs.events:events", "Print what happened, with every decision."),
         "set": CommandPlace("jobs.jobs:set_job", "Change priority, minimum, maximum, queue or tags of a job."),
         "stop": CommandPlace("jobs.jobs:stop", "End a job at its next step boundary, with its state saved."),

@@ -18,6 +18,7 @@ from pliant.cluster.agent.messages import (
     Addresses,
     Alive,
     Drain,
+    EndSidecar,
     Exited,
     FromAgent,
     Kill,
@@ -27,8 +28,10 @@ from pliant.cluster.agent.messages import (
     Readiness,
     ResendExits,
     Retain,
+    SidecarEnded,
     Spent,
     Start,
+    StartSidecar,
     UpToDate,
     UseAddress,
     WriteStacks,
@@ -73,6 +76,8 @@ class LocalCluster:
         self._readiness = Readiness(pid=None, warm=False)
         self._exits: dict[TaskId, TaskExit] = {}
         """Those that no listener has been called with."""
+        self._sidecars: dict[TaskId, Callable[[str], None]] = {}
+        """Whom to tell of the ends of those that were ordered."""
         self._listener: Callable[[TaskExit], None] | None = None
         self._note_to: Callable[[TaskNote], None] = lambda _note: None
         self._closed = ""
@@ -121,6 +126,16 @@ class LocalCluster:
     def show_stacks(self, task_id: TaskId) -> None:
         self._channel.send(WriteStacks(task_id=task_id))
 
+    def start_sidecar(self, order: StartOrder, beside: TaskId, ended: Callable[[str], None]) -> None:
+        with self._lock:
+            if self._closed:
+                raise Unavailable(f"nothing can be started beside {beside}: {self._closed}")
+            self._sidecars[order.task_id] = ended
+        self._channel.send(StartSidecar(order=order, beside=beside))
+
+    def end_sidecar(self, sidecar_id: TaskId) -> None:
+        self._channel.send(EndSidecar(sidecar_id=sidecar_id))
+
     def watch(
         self, listener: Callable[[TaskExit], None], note: Callable[[TaskNote], None] = lambda _note: None
     ) -> None:
@@ -167,11 +182,22 @@ class LocalCluster:
             self._take_exit(message.exit)
         elif isinstance(message, Noted):
             self._note_to(message.note)
+        elif isinstance(message, SidecarEnded):
+            self._end_sidecar(message.sidecar_id, message.error)
         elif isinstance(message, Alive):
             with self._lock:
                 self._alive, self._alive_at = message, self._monotonic()
         else:
             self._note(message)
+        if message is None:
+            for sidecar_id in list(self._sidecars):
+                self._end_sidecar(sidecar_id, "the agent of its node has ended")
+
+    def _end_sidecar(self, sidecar_id: TaskId, error: str) -> None:
+        with self._lock:
+            ended = self._sidecars.pop(sidecar_id, None)
+        if ended is not None:
+            ended(error)
 
     def _note(self, message: NodeFound | Observed | Spent | Readiness | Addresses | UpToDate | None) -> None:
         """Take what changes the copy of the node."""

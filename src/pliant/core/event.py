@@ -37,6 +37,8 @@ class EventKind(StrEnum):
     TASK_READY = "task.ready"
     TASK_STACKS = "task.stacks"
     """Where the threads of a task are. data: stacks (text, as Python shows it), waits, at_line."""
+    TASK_ENTERED = "task.entered"
+    """Somebody opened a shell beside a task. data: who."""
     TASK_LEFT = "task.left"
     TASK_LOST = "task.lost"
     GENERATION_FORMING = "generation.forming"

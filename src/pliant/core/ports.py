@@ -132,8 +132,8 @@ class Cluster(Protocol):
 
     Laws: `start` of a task id that lives, or lived, does nothing. `drain`, `kill` and `show_stacks` of one that does
     not live do nothing. Every started task produces exactly one `TaskExit`, also if it could not be started. After its
-    exit was reported a task is not observed. The exit tells what the task left behind (`ExitFacts`), also if it ended
-    while nobody watched. No call blocks longer than it takes to write to a socket.
+    exit was reported a task is not observed, and its sidecars have ended. The exit tells what the task left behind
+    (`ExitFacts`), also if it ended while nobody watched. No call blocks longer than it takes to write to a socket.
     """
 
     def observe(self) -> Observation: ...
@@ -170,6 +170,24 @@ class Cluster(Protocol):
 
     def show_stacks(self, task_id: TaskId) -> None:
         """Make the process write the stacks of its threads to its stderr, if it is made for that; else do nothing."""
+        ...
+
+    def start_sidecar(self, order: StartOrder, beside: TaskId, ended: Callable[[str], None]) -> None:
+        """Start a program of ours beside a task: within its walls and its limits, on no slot, and no longer than it.
+
+        Args:
+            order: its task id is the sidecar's own, and its slots are ignored.
+            beside: the task.
+            ended: called once, from a thread of the cluster's own, when nothing of it lives any more: with why it could
+                not run or was ended, in words, or with nothing if it ended by itself.
+
+        Raises:
+            Unavailable: this cluster is closed.
+        """
+        ...
+
+    def end_sidecar(self, sidecar_id: TaskId) -> None:
+        """End a sidecar at once, with all that it has started; do nothing if it does not live."""
         ...
 
     def watch(

@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket
 
 from pliant import __version__
 from pliant.api.link import LINK_PATH
+from pliant.api.tunnel import INSIDE_PATH, TUNNELS_PATH
 from pliant.core.errors import Unavailable
 from pliant.server.audit_upkeep import keep_audit
 from pliant.server.context import Context
@@ -41,6 +42,7 @@ from pliant.server.routes import (
     queues,
     shares,
     templates,
+    tunnels,
     upkeep,
 )
 from pliant.server.routing import Routes, declare
@@ -124,6 +126,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         jobs,
         arrays,
         shares,
+        tunnels,
         datasets,
         logs,
         events,
@@ -142,6 +145,8 @@ def make_routes(*others: OtherApi) -> FastAPI:
     for routes in every:
         app.router.routes.extend(routes.router.routes)  # each is whole; including them would build every one again
     app.add_api_websocket_route(LINK_PATH, _link, dependencies=declare(Audience.TASK))
+    app.add_api_websocket_route(TUNNELS_PATH, _tunnel, dependencies=declare(Audience.TICKET))
+    app.add_api_websocket_route(INSIDE_PATH, _tunnel_inside, dependencies=declare(Audience.SIDECAR))
     _describe(app)
     _add_manual(app)
     return app
@@ -167,12 +172,23 @@ async def _link(websocket: WebSocket) -> None:
     await context.links.serve(websocket, context.control)
 
 
+async def _tunnel(websocket: WebSocket, tunnel_id: str) -> None:
+    context: Context = websocket.app.state.context
+    await context.tunnels.serve_outside(websocket, tunnel_id)
+
+
+async def _tunnel_inside(websocket: WebSocket, tunnel_id: str) -> None:
+    context: Context = websocket.app.state.context
+    await context.tunnels.serve_inside(websocket, tunnel_id)
+
+
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context: Context = app.state.context
     loop = asyncio.get_running_loop()
     context.event_signal.attach(loop)
     context.links.attach(loop)
+    context.tunnels.attach(loop)
     unsubscribe = context.control.subscribe(context.event_signal.notify)
     running = [
         asyncio.create_task(context.links.listen(context.control)),

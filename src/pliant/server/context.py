@@ -21,6 +21,7 @@ from pliant.core.registry import AuditLog, Registry
 from pliant.people.people import People
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
+from pliant.server.tunnels import TunnelHub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class Context:
     clock: Clock
     event_signal: EventSignal
     links: LinkHub
+    tunnels: TunnelHub
     environments: EnvironmentCatalog
     upkeep: Upkeep
     backup: Backup

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from pliant.control.requests.sharing import Sharing
 from pliant.core.access import Principal, VisibleJobs
 from pliant.core.errors import Forbidden, NotFound, Unauthorized
+from pliant.core.job import Job
 from pliant.people.authenticator import Identity
 from pliant.people.people import People
 from pliant.server.context import InContext
@@ -43,6 +44,16 @@ class StreamAccess:
         self._sharing = sharing
         self._recheck = recheck
         self._checked_at = asyncio.get_running_loop().time()
+
+    async def require_job(self, job: Job) -> None:
+        """Refuse a caller who may not change a job any more.
+
+        Raises:
+            Unauthorized, Forbidden: they lost their access.
+        """
+        await self.visible_jobs()
+        if not self._caller.owns(job.owner):
+            raise Forbidden(f"{job.id} is {job.owner}'s, and yours to change no more")
 
     async def visible_jobs(self) -> VisibleJobs | None:
         """Return which jobs the caller sees now; None: all.

@@ -75,6 +75,8 @@ class SimCluster:
         self.retained: frozenset[JobId] | None = None
         self.drained: list[TaskId] = []
         self.shown: list[TaskId] = []
+        self.sidecars: dict[TaskId, tuple[StartOrder, TaskId, Callable[[str], None]]] = {}
+        """Those that live: what was ordered, beside which task, and whom to tell of the end."""
         self.users: frozenset[str] = frozenset()
         """Of the operating system, that processes can run as."""
 
@@ -123,6 +125,17 @@ class SimCluster:
     def show_stacks(self, task_id: TaskId) -> None:
         if task_id in self._tasks:
             self.shown.append(task_id)
+
+    def start_sidecar(self, order: StartOrder, beside: TaskId, ended: Callable[[str], None]) -> None:
+        if self._closed:
+            raise Unavailable(f"nothing can be started beside {beside}: this cluster is closed")
+        sim = self._tasks.get(beside)
+        self.sidecars[order.task_id] = (order, beside, ended)
+        if sim is None or sim.pid is None or sim.ending:
+            self._clock.call_later(0.0, lambda: self._end_sidecar(order.task_id, "its task does not run"))
+
+    def end_sidecar(self, sidecar_id: TaskId) -> None:
+        self._clock.call_later(0.0, lambda: self._end_sidecar(sidecar_id, ""))
 
     def watch(
         self, listener: Callable[[TaskExit], None], note: Callable[[TaskNote], None] = lambda _note: None
@@ -208,7 +221,13 @@ class SimCluster:
             self._gone(task_id)
         self._clock.call_later(self._times.exit_s, lambda: self._report(ended))
 
+    def _end_sidecar(self, sidecar_id: TaskId, error: str) -> None:
+        *_, ended = self.sidecars.pop(sidecar_id, (None, lambda _error: None))
+        ended(error)
+
     def _report(self, ended: TaskExit) -> None:
+        for sidecar_id in [name for name, (_, beside, _) in self.sidecars.items() if beside == ended.task_id]:
+            self._end_sidecar(sidecar_id, "its task has ended")
         del self._tasks[ended.task_id]
         self._unreported.append(replace(ended, facts=self._facts.pop(ended.task_id, ExitFacts())))
         self._report_all()

@@ -40,13 +40,14 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cluster/agent/inspector.py _start": ("inspector",),
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
-        "cluster/zygote/zygote.py _fork": ("elastic", "fixed"),
+        "cluster/zygote/zygote.py _fork": ("elastic", "fixed", "sidecar"),
         "entry/server/lead.py _run": ("server",),
         "ibm/rest/translate/generator.py command": ("plugin",),
         "isolation/launcher.py main": _CHILDREN,
         "isolation/mounts.py can_mount": ("walls",),
         "isolation/report.py report": ("walls",),
         "tracking/recorder.py _start": ("tracker",),
+        "tunnel/program.py _spawn": ("shell",),
         "train/data/loader_process.py start_loader": ("started",),
     }
 )
@@ -64,6 +65,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/restore.py": ("restore",),
         "entry/routes.py": ("alone",),
         "entry/server/__main__.py": ("server", "standby"),
+        "entry/sidecar.py": ("sidecar",),
         "entry/task.py": ("interpreter",),
         "entry/tracker.py": ("tracker",),
         "entry/zygote.py": ("zygote",),
@@ -75,6 +77,8 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
+        "sidecar": "what leads a shell to its client: forked beside a task, with its user and its walls",
+        "shell": "a shell, or a command, beside a task: its sidecar starts it, and it never leaves those walls",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
         "agent": "an agent by itself, as it will be on other machines: no server starts one yet",

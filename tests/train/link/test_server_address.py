@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pliant.api.trust import Trust
+from pliant.api.trust import Trust, websocket_url
 from pliant.core.errors import InvalidInput
 from pliant.entry.server.tls import Tls, TlsSettings, prepare
-from pliant.train.link.server_address import ServerAddress, websocket
+from pliant.train.link.server_address import ServerAddress
 
 GIVEN = "http://127.0.0.1:7311"
 
@@ -40,8 +40,8 @@ def test_the_newest_file_counts_and_the_last_one_after_it_is_gone(tmp_path: Path
 
 
 def test_links_speak_over_the_same_address() -> None:
-    assert websocket("http://h:1") == "ws://h:1"
-    assert websocket("https://h:1") == "wss://h:1"
+    assert websocket_url("http://h:1") == "ws://h:1"
+    assert websocket_url("https://h:1") == "wss://h:1"
 
 
 def test_the_certificate_is_the_one_that_goes_with_the_address(tmp_path: Path) -> None:

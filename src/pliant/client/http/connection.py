@@ -82,7 +82,7 @@ class Connection:
             raise _bad_address(f"{url!r} is not the address of a server; give one like http://127.0.0.1:7311")
         if token is not None and any(sign.isspace() for sign in token):
             raise _bad_address("the token holds a space or a line break; give it as the file `token` has it")
-        trust = trust or Trust()
+        self.trust = trust = trust or Trust()
         self._extensions = {} if trust.server_name is None else {"sni_hostname": trust.server_name}
         self._http = httpx.Client(
             base_url=f"{self.url}/v1",

@@ -23,6 +23,7 @@ from pliant.api.jobs import (
     Why,
 )
 from pliant.api.rerun import Difference, RerunJob, RerunRequest
+from pliant.api.tunnel import ShellRequest, TunnelView
 from pliant.api.view import fill
 from pliant.client.folders.pack import Limits
 from pliant.client.folders.result import fetch_result
@@ -31,6 +32,7 @@ from pliant.client.http.connection import Connection, Params, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.patience import observe
 from pliant.client.http.stream import stream_events
+from pliant.client.http.tunnel import connect_tunnel
 from pliant.client.nouns.logs import log_files, read_log
 from pliant.client.nouns.noun import checked
 from pliant.client.nouns.stacks import TaskStacks, fetch_stacks, recorded_stacks
@@ -38,6 +40,7 @@ from pliant.client.nouns.submission import DELETE_TIMEOUT_S, UPLOAD_TIMEOUT_S, s
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
+from pliant.tunnel.stream import TunnelStream
 
 _MAX_EVENTS: Final = 10_000
 _LOOK_S: Final = 0.3
@@ -49,6 +52,7 @@ _RESULT_FILES: Final = LazyAdapter(ResultFiles)
 _JOB_PAGE: Final = LazyAdapter(JobPage)
 _JOB_DETAIL: Final = LazyAdapter(JobDetail)
 _WHY: Final = LazyAdapter(Why)
+_TUNNEL: Final = LazyAdapter(TunnelView)
 _SHARES: Final = LazyAdapter(ShareView)
 _EVENT_PAGE: Final = LazyAdapter(EventPage)
 _CHART_PAGE: Final = LazyAdapter(ChartPage)
@@ -177,6 +181,17 @@ class JobClient:
             Conflict: it has ended or has no process; or somebody asked a moment ago.
         """
         return fetch_stacks(self._connection, job_id, timeout_s=timeout_s)
+
+    def open_shell(self, job_id: str, request: ShellRequest) -> TunnelStream:
+        """Start a shell, or a command, beside a task of a job; return what leads to it.
+
+        Raises:
+            InvalidInput: several tasks run, and the request does not say which is meant.
+            Conflict: it has ended, or has no process.
+            Unavailable: the server cannot be reached by WebSocket.
+        """
+        made = parse(_TUNNEL, self._connection.send("POST", f"{_path(job_id)}/shells", request))
+        return connect_tunnel(self._connection, made)
 
     def recorded_stacks(self, job_id: str) -> tuple[TaskStacks, ...]:
         """Return the newest recorded stacks of every task of a job: it was stuck, or somebody asked."""

@@ -54,12 +54,14 @@ from pliant.cluster.agent.messages import (
     Alive,
     Close,
     Drain,
+    EndSidecar,
     FromAgent,
     Kill,
     NodeFound,
     ResendExits,
     Retain,
     Start,
+    StartSidecar,
     ToAgent,
     UpToDate,
     UseAddress,
@@ -162,16 +164,17 @@ class Agent:
         match message:
             case Start():
                 self._tasks.start(message.order)
-            case Drain():
-                self._tasks.send_signal(message.task_id, signal.SIGTERM)
-            case Kill():  # the zygote ends the rest of the task's session when it reaps it
-                self._tasks.send_signal(message.task_id, signal.SIGKILL)
+            case Drain() | Kill():  # the zygote ends the rest of the task's session when it reaps it
+                number = signal.SIGKILL if isinstance(message, Kill) else signal.SIGTERM
+                self._tasks.send_signal(message.task_id, number)
             case WriteStacks():
                 self._tasks.show_stacks(message.task_id)
+            case StartSidecar() | EndSidecar():
+                self._tasks.obey_about_sidecar(message)
             case ResendExits():
-                self._tasks.resend_exits()
+                self._tasks.exits.resend()
             case Acknowledge():
-                self._tasks.acknowledge(message.task_id)
+                self._tasks.exits.acknowledge(message.task_id)
             case Retain():
                 self._tasks.retain(message.job_ids)
             case UseAddress():

@@ -50,7 +50,7 @@ class NodeLimits:
     def enforce(self, tasks: Mapping[TaskId, TaskProcess]) -> None:
         """End the tasks that use too much, and all tasks of jobs that do; no call waits for a disk."""
         living = [task for task in tasks.values() if task.pidfd is not None and not task.cause]
-        for task_id, cause in self._memory.over_limit(task.record for task in living):
+        for task_id, cause in self._memory.over_limit((task.record, task.beside) for task in living):
             _end(tasks[task_id], cause)
         for _, answer in self._inspector.receive():
             if isinstance(answer, DiskMeasured):
@@ -90,7 +90,7 @@ def files_of_jobs(tasks: Collection[TaskProcess]) -> tuple[JobFiles, ...]:
         JobFiles(
             job=job,
             folders=tuple(dict.fromkeys(folder for task in own for folder in task.record.folders)),
-            pids=tuple(task.record.pid for task in own if task.record.pid is not None),
+            pids=tuple(pid for task in own for pid in (task.record.pid, *task.beside) if pid is not None),
             groups=tuple(task.record.group for task in own if task.record.group is not None),
         )
         for job, own in found.items()

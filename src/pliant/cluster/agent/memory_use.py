@@ -6,7 +6,7 @@ counts, shared or not, which everybody can see.
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -26,24 +26,27 @@ class MemoryCheck:
     def __init__(self) -> None:
         self._next_at = 0.0
 
-    def over_limit(self, tasks: Iterable[Record]) -> Iterator[tuple[TaskId, str]]:
-        """Yield the tasks that are over their limit, with why they are ended; nothing before it is time again."""
-        limited = [(task, task.pid, task.memory_bytes) for task in tasks]
-        if time.monotonic() < self._next_at or all(limit is None for _, _, limit in limited):
+    def over_limit(self, tasks: Iterable[tuple[Record, Collection[int]]]) -> Iterator[tuple[TaskId, str]]:
+        """Yield the tasks that are over their limit, with why they are ended; nothing before it is time again.
+
+        With every task come the numbers of its sidecars' processes, which count.
+        """
+        limited = [(task, beside, task.pid, task.memory_bytes) for task, beside in tasks]
+        if time.monotonic() < self._next_at or all(limit is None for *_, limit in limited):
             return
         self._next_at = time.monotonic() + CHECK_EVERY_S
         table = process_table()
-        for task, pid, limit in limited:
+        for task, beside, pid, limit in limited:
             if limit is None or pid is None:
                 continue
-            if (used := used_bytes(pid, task.group, table)) > limit:
+            if (used := used_bytes(pid, task.group, table, beside)) > limit:
                 yield (
                     task.task_id,
                     f"used {size(used)} of memory, more than its limit of {size(limit)}, and was ended for it",
                 )
 
 
-def used_bytes(session_id: int, group: str | None, table: ProcessTable) -> int:
+def used_bytes(session_id: int, group: str | None, table: ProcessTable, beside: Collection[int] = ()) -> int:
     """Return how much memory a task uses, bytes: its session, what that has started, and its control group.
 
     What ends meanwhile counts as nothing.
@@ -52,9 +55,11 @@ def used_bytes(session_id: int, group: str | None, table: ProcessTable) -> int:
         session_id: the task's, which is the number of its process, too.
         group: its control group, if there is one.
         table: a look at all processes.
+        beside: further sessions that count as its own, by the numbers of their leaders.
     """
     inside = () if group is None else members(group)
-    return sum(_held(pid) for pid in {*table.family(session_id), *inside})
+    sessions = (table.family(leader) for leader in (session_id, *beside))
+    return sum(_held(pid) for pid in {*inside, *(pid for session in sessions for pid in session)})
 
 
 def _held(pid: int) -> int:

@@ -50,6 +50,23 @@ class WriteStacks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartSidecar:
+    """Start a sidecar beside a task that runs. Its end comes as `SidecarEnded`, also if it could not be started."""
+
+    order: StartOrder
+    beside: TaskId
+    kind: Literal["start-sidecar"] = "start-sidecar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSidecar:
+    """Send SIGKILL to a sidecar, or ignore this if it does not live."""
+
+    sidecar_id: TaskId
+    kind: Literal["end-sidecar"] = "end-sidecar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResendExits:
     """Send every exit again that was not acknowledged."""
 
@@ -87,7 +104,19 @@ class Close:
     kind: Literal["close"] = "close"
 
 
-ToAgent = Start | Drain | Kill | WriteStacks | ResendExits | Acknowledge | Retain | UseAddress | Close
+ToAgent = (
+    Start
+    | Drain
+    | Kill
+    | WriteStacks
+    | StartSidecar
+    | EndSidecar
+    | ResendExits
+    | Acknowledge
+    | Retain
+    | UseAddress
+    | Close
+)
 
 # from the agent
 
@@ -122,6 +151,16 @@ class Noted:
 
     note: TaskNote
     kind: Literal["noted"] = "noted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidecarEnded:
+    """A sidecar is gone; sent once."""
+
+    sidecar_id: TaskId
+    error: str = ""
+    """Why it could not run, or was ended; empty if it ended by itself."""
+    kind: Literal["sidecar-ended"] = "sidecar-ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +214,23 @@ class UpToDate:
     kind: Literal["up-to-date"] = "up-to-date"
 
 
-FromAgent = NodeFound | Observed | Exited | Noted | Spent | Readiness | Addresses | Alive | UpToDate
+FromAgent = NodeFound | Observed | Exited | Noted | SidecarEnded | Spent | Readiness | Addresses | Alive | UpToDate
 
 TO_AGENT: Final[Mapping[str, type[ToAgent]]] = by_kind(
-    (Start, Drain, Kill, WriteStacks, ResendExits, Acknowledge, Retain, UseAddress, Close)
+    (
+        Start,
+        Drain,
+        Kill,
+        WriteStacks,
+        StartSidecar,
+        EndSidecar,
+        ResendExits,
+        Acknowledge,
+        Retain,
+        UseAddress,
+        Close,
+    )
 )
 FROM_AGENT: Final[Mapping[str, type[FromAgent]]] = by_kind(
-    (NodeFound, Observed, Exited, Spent, Readiness, Addresses, Alive, UpToDate)
+    (NodeFound, Observed, Exited, Noted, SidecarEnded, Spent, Readiness, Addresses, Alive, UpToDate)
 )

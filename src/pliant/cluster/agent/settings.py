@@ -8,7 +8,7 @@ from typing import Final
 from pliant.core.confinement import IsolationMode
 from pliant.core.job import NodeId
 
-PRELOAD: Final = ("pliant.train", "pliant.entry.task", "torch._dynamo")
+PRELOAD: Final = ("pliant.train", "pliant.entry.task", "pliant.entry.sidecar", "torch._dynamo")
 """Modules that every task needs; the last one is imported by the first optimizer of a process and takes a second."""
 ENTRY: Final = "pliant.entry.task:main"
 

@@ -28,6 +28,8 @@ class TaskProcess:
     """While the process is watched."""
     cause: str = ""
     """Why this agent has ended it."""
+    beside: set[int] = field(default_factory=set)
+    """Processes of sidecars, which use its memory and its job's disk."""
     is_over_disk: bool = False
     """That is because its job holds too much of the disk."""
     gone_at: float | None = None

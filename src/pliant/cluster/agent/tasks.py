@@ -7,7 +7,7 @@ what is to be sent is handed to a function, and who calls `advance` often enough
 import logging
 import selectors
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -17,12 +17,22 @@ from pliant.cluster import process
 from pliant.cluster.agent import remains
 from pliant.cluster.agent.devices import Devices, thread_limits
 from pliant.cluster.agent.exit_facts import lacks_pliant
+from pliant.cluster.agent.exit_reports import ExitReports
 from pliant.cluster.agent.limits import NodeLimits
-from pliant.cluster.agent.messages import Exited, FromAgent, Noted, Observed, Readiness, Spent
+from pliant.cluster.agent.messages import (
+    EndSidecar,
+    FromAgent,
+    Noted,
+    Observed,
+    Readiness,
+    Spent,
+    StartSidecar,
+)
 from pliant.cluster.agent.orders import check, disk_folders, job_of, program_of
 from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.shared_memory import owner_of
+from pliant.cluster.agent.sidecars import Sidecars
 from pliant.cluster.agent.space import Spaces, TaskSpace
 from pliant.cluster.agent.task_process import TaskProcess
 from pliant.cluster.json_lines import encode
@@ -83,12 +93,13 @@ class Tasks:
         self._state_dir = settings.state_dir.absolute()
         self._tasks: dict[TaskId, TaskProcess] = {}
         self._spent: set[TaskId] = set()
-        self._unacknowledged: dict[TaskId, tuple[TaskExit, Record | None]] = {}
+        self.exits = ExitReports(self._state_dir, send)
         self._spaces = Spaces(self._state_dir, settings.memory_root)
         self._remains = Remains(owner_of(self._state_dir), base_env, settings.max_log_bytes)
         selector.register(self._remains, selectors.EVENT_READ, self._take_facts)
         self._limits = NodeLimits(settings, base_env, tell=self._tell)
         selector.register(self._limits, selectors.EVENT_READ, partial(self._limits.enforce, self._tasks))
+        self._sidecars = Sidecars(settings, devices, base_env, send)
         self._adopt()
         self._zygote: ZygoteProcess | None = None
         self._start_zygote()
@@ -108,7 +119,7 @@ class Tasks:
         try:
             check(order, self._settings.node_id, self._devices.num_slots, holders)
         except ValueError as error:
-            self._report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
+            self.exits.report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
             return
         space = self._spaces.of(job_of(order))
         program = program_of(order, self._settings, self._devices, self._base_env, space)
@@ -124,30 +135,24 @@ class Tasks:
         if (task := self._tasks.get(task_id)) is not None:
             task.show_stacks()
 
+    def obey_about_sidecar(self, message: StartSidecar | EndSidecar) -> None:
+        """Start a sidecar beside a task, or say so if that does not run here; or end one."""
+        if isinstance(message, EndSidecar):
+            self._sidecars.end(message.sidecar_id)
+            return
+        task = self._tasks.get(message.beside)
+        self._sidecars.start(message.order, task, lambda: self._zygote or self._start_zygote())
+        self._flush_zygote()
+
     def retain(self, job_ids: tuple[JobId, ...]) -> None:
         """Remove what the tasks of all other jobs have left in their spaces."""
         self._spaces.retain(job_ids)
-
-    def resend_exits(self) -> None:
-        """Send every exit again that was not acknowledged."""
-        for ended, _ in self._unacknowledged.values():
-            self._send(Exited(exit=ended))
-
-    def acknowledge(self, task_id: TaskId) -> None:
-        """Record that a task's exit was reported."""
-        _, record = self._unacknowledged.pop(task_id, (None, None))
-        if record is None:
-            return
-        try:
-            records.write(self._state_dir, replace(record, reported=True))
-        except OSError as error:
-            _log.warning("the exit of task %s will be reported again by the next server: %s", task_id, error)
 
     def advance(self) -> None:
         """Do all that can be done now: start what is noted, finish what is gone, end what uses too much."""
         self._send_launches()
         self._finish_gone()
-        self._remains.look(self._tasks.values())
+        self._look(self._tasks.values())
         self._take_facts()
         self._limits.enforce(self._tasks)
 
@@ -208,8 +213,10 @@ class Tasks:
     def _take(self, message: ZygoteMessage, zygote: ZygoteProcess) -> None:
         if isinstance(message, Warm):
             self._send(_readiness(zygote))
-        elif not isinstance(message, Started | Ended) or (task := self._tasks.get(message.task_id)) is None:
+        elif not isinstance(message, Started | Ended):
             return
+        elif (task := self._tasks.get(message.task_id)) is None:
+            self._sidecars.take(message)
         elif isinstance(message, Started):
             started = replace(task.record, pid=message.pid, stamp=message.stamp)
             self._watch(task, replace(started, zygote_pid=zygote.pid, zygote_stamp=zygote.stamp))
@@ -224,6 +231,7 @@ class Tasks:
         self._selector.unregister(zygote)
         zygote.end(_ZYGOTE_END_S, force=True)
         self._zygote = None
+        self._sidecars.lose(zygote)
         self._send(_readiness(None))
         _log.warning(
             "the zygote %s has ended; the next start brings up a new one (log: %s)", zygote.pid, zygote.log_path
@@ -248,6 +256,9 @@ class Tasks:
                 zygote.order(Launch(task_id=program.task_id, slots=task.record.slots))
             except (OSError, ValueError) as error:
                 self._end(task, None, f"this machine cannot start a process: {error}")
+        self._flush_zygote()
+
+    def _flush_zygote(self) -> None:
         if self._zygote is not None:
             more = selectors.EVENT_WRITE if self._zygote.flush() else 0
             self._selector.modify(self._zygote, selectors.EVENT_READ | more, partial(self._receive_from, self._zygote))
@@ -264,7 +275,8 @@ class Tasks:
             self._send(Spent(task_ids=spent[first : first + _SPENT_IDS_PER_MESSAGE]))
         for record in found:
             if not record.reported:
-                task = self._tasks[record.task_id] = TaskProcess(record=record)
+                space = self._spaces.of(record.job or record.task_id)
+                task = self._tasks[record.task_id] = TaskProcess(record=record, space=space)
                 self._send(self._observation_of(record))
                 self._resolve(task, _NEVER_STARTED)
 
@@ -291,6 +303,7 @@ class Tasks:
         if task.pidfd is not None:  # else the zygote reported its exit in the same moment, and was read first
             task.gone_at = time.monotonic()
             self._unwatch(task)
+            self._sidecars.end_beside(task)
 
     def _finish_gone(self) -> None:
         """Finish the tasks whose processes are gone, as soon as their exit codes are known or will never be."""
@@ -310,7 +323,12 @@ class Tasks:
         task.gone_at = None
         task.end = (exit_code, error)
         remains.end(task.record)
-        self._remains.look([task])
+        self._sidecars.end_beside(task)
+        self._look([task])
+
+    def _look(self, tasks: Iterable[TaskProcess]) -> None:
+        """Have the files read of those that have ended and of which nothing lives any more."""
+        self._remains.look(task for task in tasks if task.end is None or not self._sidecars.is_beside(task))
 
     def _take_facts(self) -> None:
         for task_id, facts in self._remains.receive():
@@ -329,12 +347,7 @@ class Tasks:
         if lacks := lacks_pliant(task.record, exit_code, facts):
             exit_code, error = None, lacks
         ended = TaskExit(task_id=task_id, exit_code=exit_code, error=error, cause=task.cause, facts=facts)
-        self._report(ended, replace(task.record, ended_at=self._clock.now(), exit_code=exit_code, error=error))
-
-    def _report(self, ended: TaskExit, record: Record | None) -> None:
-        """Send an exit; its record says that it was reported once the adapter acknowledges it."""
-        self._unacknowledged[ended.task_id] = (ended, record)
-        self._send(Exited(exit=ended))
+        self.exits.report(ended, replace(task.record, ended_at=self._clock.now(), exit_code=exit_code, error=error))
 
     def _unwatch(self, task: TaskProcess) -> None:
         if task.pidfd is not None:

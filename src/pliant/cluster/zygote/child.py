@@ -50,6 +50,7 @@ def become(path: Path, entry: str, handshake: socket.socket, *, cold: bool) -> N
         os.setsid()
         adopt_orphans()  # whatever it starts stays below it, also what detaches itself
         program = _read(path)
+        entry = program.entry or entry
         if cold and program.python is None:
             program = replace(program, python=sys.executable)
         error = _prepare(program, handshake)
@@ -87,7 +88,7 @@ def _prepare(program: TaskProgram, handshake: socket.socket) -> str:
     except OSError as error:
         return f"it cannot be kept apart from others ({error}); see who runs this machine"
     try:
-        _open_logs(Path(program.log_dir))
+        _open_logs(program.log_dir)
         process.close_files(but=handshake.fileno())
         os.environ.update({**user, **program.env})
     except OSError as error:
@@ -132,18 +133,21 @@ def _restore_signals(*, to_exec: bool) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _open_logs(log_dir: Path) -> None:
-    log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    null = os.open(os.devnull, os.O_RDONLY)
+def _open_logs(log_dir: str) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
+    if log_dir:
+        Path(log_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     for target, name in ((1, "stdout"), (2, "stderr")):
-        os.dup2(os.open(log_dir / name, _LOG, 0o600), target)
+        os.dup2(os.open(Path(log_dir, name), _LOG, 0o600) if log_dir else null, target)
 
 
 def _set_up_interpreter(program: TaskProgram, entry: str) -> None:
     """Make the running interpreter what a fresh one with this environment, folder and arguments would be."""
     paths = os.environ.get("PYTHONPATH", "")
-    front = [program.cwd, *(str(Path(path).absolute()) for path in paths.split(os.pathsep) if path)]
+    front = [str(Path(path).absolute()) for path in paths.split(os.pathsep) if path]
+    if program.entry is None:
+        front.insert(0, program.cwd)
     sys.path[:] = [*front, *(path for path in sys.path if path not in front)]
     importlib.invalidate_caches()
     sys.argv = [entry.partition(":")[0], *program.argv]

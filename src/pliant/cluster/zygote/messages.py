@@ -15,6 +15,10 @@ class Launch:
 
     task_id: TaskId
     slots: tuple[int, ...]
+    beside: TaskId | None = None
+    """It is a sidecar of this task: it has no record, and ends with the task."""
+    group: str | None = None
+    """The control group that a sidecar joins; that of a task stands in its record."""
     kind: Literal["launch"] = "launch"
 
 
@@ -28,8 +32,11 @@ class TaskProgram:
     """Added to the zygote's environment; holds secrets."""
     cwd: str
     log_dir: str
+    """Where stdout and stderr go; empty: nowhere."""
     python: str | None = None
     """Another interpreter; the task is started cold."""
+    entry: str | None = None
+    """`module:function` to run in place of the tasks' program, without the folder on the path; None: that one."""
     confinement: Confinement | None = None
     """What it may reach; None: all that the agent may."""
     kind: Literal["program"] = "program"

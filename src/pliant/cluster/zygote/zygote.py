@@ -27,6 +27,10 @@ it did not fork is somebody's remains, and is killed. Then it writes the exit co
 agent frees the task's slots on that message, when nothing of the task is left on them; a process that cannot be killed
 keeps them.
 
+A sidecar is a child beside a task: a program of ours within the task's walls and control group. It is launched like a
+task, but has no slots and no record, since it ends with its server. When its task is gone it is killed, and the task is
+reported after it.
+
 The zygote survives its agent for as long as it has children, so that somebody reaps them and writes their ends down; a
 new agent starts a zygote of its own and reads these records. The children survive the zygote; then nobody learns their
 exit codes. Knows no torch: the modules to import are an argument.
@@ -50,6 +54,7 @@ from pliant.cluster import process
 from pliant.cluster.json_lines import LineSocket, decode, encode
 from pliant.cluster.zygote import child, records
 from pliant.cluster.zygote.messages import KINDS, Ended, Launch, Ping, Pong, Started, Warm, ZygoteMessage
+from pliant.core.job import TaskId
 from pliant.core.ports import Clock
 from pliant.isolation import control_groups
 from pliant.isolation.enter import prepare
@@ -79,6 +84,8 @@ class ZygoteSettings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Child:
     record: records.Record
+    beside: TaskId | None
+    """It is a sidecar of this task; its record is on no disk."""
     pid: int
     pidfd: int
     handshake: socket.socket
@@ -171,13 +178,14 @@ class Zygote:
         its_stamp = process.stamp(pid)
         record = self._record_of(launch, pid, its_stamp)
         try:
-            records.write(self._settings.state_dir, record)
+            if launch.beside is None:
+                records.write(self._settings.state_dir, record)
         except OSError:
             handshake.close()  # the child ends when it sees that
             os.waitpid(pid, 0)
             raise
         pidfd = os.pidfd_open(pid)
-        self._children[pidfd] = _Child(record=record, pid=pid, pidfd=pidfd, handshake=handshake)
+        self._children[pidfd] = _Child(record=record, beside=launch.beside, pid=pid, pidfd=pidfd, handshake=handshake)
         self._selector.register(pidfd, selectors.EVENT_READ)
         with suppress(BrokenPipeError):
             handshake.sendall(b"\n")
@@ -186,9 +194,9 @@ class Zygote:
         return Started(task_id=launch.task_id, pid=pid, stamp=its_stamp)
 
     def _record_of(self, launch: Launch, pid: int, its_stamp: str | None) -> records.Record:
-        ordered = records.read(self._settings.state_dir, launch.task_id)
+        ordered = None if launch.beside is not None else records.read(self._settings.state_dir, launch.task_id)
         return replace(
-            ordered or records.Record(task_id=launch.task_id, slots=launch.slots),
+            ordered or records.Record(task_id=launch.task_id, slots=launch.slots, group=launch.group),
             pid=pid,
             stamp=its_stamp,
             zygote_pid=os.getpid(),
@@ -209,8 +217,9 @@ class Zygote:
                 os.kill(pid, signal.SIGKILL)  # our own child that nobody else waits for: the number is its own
         if strangers:
             return
+        beside = {one.beside for one in (*self._children.values(), *self._gone)}
         for gone in self._gone:
-            if not process.end_session(gone.pid):
+            if gone.record.task_id not in beside and not process.end_session(gone.pid):
                 self._gone.remove(gone)
                 self._report(gone)
                 return
@@ -219,6 +228,11 @@ class Zygote:
         self._selector.unregister(gone.pidfd)
         os.close(gone.pidfd)
         self._gone.append(gone)
+        if gone.beside is not None:
+            return
+        for sidecar in self._children.values():
+            if sidecar.beside == gone.record.task_id:
+                os.kill(sidecar.pid, signal.SIGKILL)  # not waited for yet, so the number is its own
         if gone.record.group is not None:
             control_groups.kill(gone.record.group)  # whatever goes on to fork ends at once; the rest is found below us
 
@@ -229,7 +243,8 @@ class Zygote:
         ended = Ended(task_id=task_id, exit_code=None if error else code, error=error)
         record = replace(gone.record, ended_at=self._clock.now(), exit_code=ended.exit_code, error=error)
         try:
-            records.write(self._settings.state_dir, record)
+            if gone.beside is None:
+                records.write(self._settings.state_dir, record)
         except OSError as failed:
             _log.error("the end of task %s (%s) could not be recorded: %s", task_id, code, failed)
         self._send(ended)

@@ -5,17 +5,22 @@ import hmac
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from pliant.api.jobs import without_secrets
 from pliant.control.jobs.kind import TaskStart
+from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings, JobFolders
 from pliant.core.array import variable_of
 from pliant.core.confinement import Confinement, RunAs
-from pliant.core.job import Job, JobId, Task
+from pliant.core.job import Job, JobId, Task, TaskId
+from pliant.core.plan import Placement
 from pliant.core.ports import StartOrder
 from pliant.core.tag import write_tags
 from pliant.core.task_environment import TaskArray, TaskData, TaskEnvironment, TaskFolders
+from pliant.core.tunnel import SidecarSettings
 
 _PYTHON: Final = re.compile(r"python[0-9.]*")
 
@@ -57,6 +62,42 @@ def start_order(
         sees=start.sees,
         confinement=_confinement(job, folders, settings, python, user),
     )
+
+
+def sidecar_order(
+    live: LiveJob,
+    task: Task,
+    settings: ControlSettings,
+    sidecar: SidecarSettings,
+    *,
+    user: RunAs | None,
+    with_secrets: bool,
+) -> StartOrder:
+    """Return the order for a program of ours beside a task of a job: the same user, walls, folder and variables.
+
+    Not among them are those by which a process is known for the task, or finds the others: a script that somebody
+    starts there is not taken for the task, and runs alone.
+
+    Args:
+        with_secrets: it gets the job's variables as they are; else those that are called like secrets say nothing.
+    """
+    job = live.job if with_secrets else without_secrets(live.job)
+    start = TaskStart(placement=Placement(node_id=task.node_id, slots=task.slots), is_elastic=not job.spec.fixed)
+    order = start_order(job, task, settings, start, python=live.python, user=user)
+    return replace(
+        order,
+        task_id=sidecar_id(task.id, sidecar.tunnel_id),
+        argv=(),
+        env={**order.env, **sidecar.to_env()},
+        log_dir="",
+        result_dir=None,
+        model=None,
+    )
+
+
+def sidecar_id(task_id: TaskId, tunnel_id: str) -> TaskId:
+    """Return what a sidecar is called among the processes of its node."""
+    return TaskId(f"{task_id}-{tunnel_id}")
 
 
 def _confinement(

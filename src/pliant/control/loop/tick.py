@@ -38,6 +38,7 @@ from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
+from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -59,7 +60,7 @@ MAX_NEWS = 50
 class Control:
     """Decides for all jobs and carries the decisions out.
 
-    What people ask for goes through `requests` (jobs), `deletions`, `queues` and `queries`.
+    What people ask for goes through `requests` (jobs), `deletions`, `sidecars`, `queues` and `queries`.
     """
 
     def __init__(
@@ -98,13 +99,13 @@ class Control:
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
         self.deletions = Deletions(self._ledger, self.queries, store, clock, settings)
-        preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
+        self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self._planner = Planner(
             ledger=self._ledger,
             cluster=cluster,
             kinds=kinds,
             policy=settings.policy,
-            preparations=preparations,
+            preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
             queues=self.queues,
         )
         self._ticked_at = clock.now()

@@ -36,6 +36,7 @@ from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
+from pliant.server.tunnels import TunnelHub
 from pliant.store.sql import SqlStore
 
 CLOSE_S = 5
@@ -71,7 +72,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     nodes = cluster.observe().nodes
     check_walls(settings.isolation, nodes)
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
-    links, event_signal = LinkHub(), EventSignal()
+    links, tunnels, event_signal = LinkHub(), TunnelHub(), EventSignal()
     system_ids = SystemIds(registry, clock, settings.uids)
     people = open_people(
         registry, store.audit, clock, home, url=listener.public_url, login_fd=settings.login_fd, alone=alone
@@ -93,7 +94,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         settings=_control_settings(settings, home, listener, data.data_root),
     )
     environments.watch(control.wake)
-    shutdown = Shutdown(control=control, event_signal=event_signal, links=links)
+    shutdown = Shutdown(control=control, event_signal=event_signal, links=links, tunnels=tunnels)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
     context = Context(
@@ -107,6 +108,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         clock=clock,
         event_signal=event_signal,
         links=links,
+        tunnels=tunnels,
         environments=environments,
         upkeep=_upkeep(store, clock, control, event_signal, trainings=models.trainings.job_ids),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pliant.control.loop.tick import Control
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
+from pliant.server.tunnels import TunnelHub
 
 log = logging.getLogger("pliant")
 
@@ -24,6 +25,7 @@ class Shutdown:
     control: Control
     event_signal: EventSignal
     links: LinkHub
+    tunnels: TunnelHub
     exit: Callable[[], None] = lambda: None
     """Makes the web server end."""
     _asked: bool = False
@@ -53,6 +55,7 @@ class Shutdown:
                 self._wait(KILL_S)
         finally:
             self.event_signal.close()
+            self.tunnels.close_all()
             self.links.close_all()
             self.exit()
 

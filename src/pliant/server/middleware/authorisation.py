@@ -31,6 +31,8 @@ class Audience(StrEnum):
     PASSWORD = "name and password"
     """The route checks them itself, and takes nothing in their place."""
     TASK = "a proof of the token of the task's job"
+    TICKET = "the ticket of the tunnel"
+    SIDECAR = "a proof of the key of the tunnel"
 
 
 @dataclass(frozen=True)

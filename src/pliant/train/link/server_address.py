@@ -3,12 +3,10 @@
 import json
 import ssl
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
-from pliant.api.trust import Trust
-
-_SCHEMES: Final = {"http": "ws", "https": "wss"}
+from pliant.api.trust import WEBSOCKET_SCHEMES, Trust
 
 
 class ServerAddress:
@@ -35,7 +33,7 @@ class ServerAddress:
             found = self._file.stat()
             if (seen := (found.st_ino, found.st_mtime_ns)) != self._seen:
                 record = json.loads(self._file.read_text(encoding="utf-8"))
-                if urlsplit(str(record["url"])).scheme in _SCHEMES:
+                if urlsplit(str(record["url"])).scheme in WEBSOCKET_SCHEMES:
                     self._url, self._trust = str(record["url"]), _trust_of(record)
                     self._challenge = str(record.get("challenge", ""))
                 self._seen = seen
@@ -67,9 +65,3 @@ def _trust_of(record: dict[str, Any]) -> Trust:
         certificate=Path(certificate) if isinstance(certificate, str) else None,
         server_name=name if isinstance(name, str) else None,
     )
-
-
-def websocket(url: str) -> str:
-    """Return a base URL with the scheme of a WebSocket."""
-    parts = urlsplit(url)
-    return f"{_SCHEMES[parts.scheme]}://{parts.netloc}"

@@ -1,0 +1,53 @@
+"""Tunnels into jobs: a shell beside a task. The two ends connect by WebSocket (`pliant.server.tunnels`)."""
+
+import json
+from functools import partial
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+
+from pliant.api.tunnel import ShellRequest, TunnelView
+from pliant.core.access import Permission
+from pliant.core.tunnel import SidecarSettings
+from pliant.server.context import InContext
+from pliant.server.middleware.authorisation import Caller
+from pliant.server.routing import Routes
+from pliant.server.stream_access import InStreamAccess
+from pliant.server.visibility import OwnJob
+
+routes = Routes(tags=["jobs"])
+
+_AT_CONTROL: Final = ""
+"""Control knows where the server is."""
+
+
+@routes.post(
+    "/jobs/{job_id}/shells", Permission.JOBS_WRITE, "Open a shell beside a task", 403, 404, 409, 503, status_code=201
+)
+async def open_shell(
+    context: InContext, job: OwnJob, caller: Caller, access: InStreamAccess, body: ShellRequest
+) -> TunnelView:
+    """Start a shell, or a command, beside a task that runs: as its user, within its walls and limits.
+
+    What it writes, and what it is to read, goes through a WebSocket at `/v1/tunnels/{id}` with the ticket as bearer
+    token, in the frames of `pliant.core.tunnel`. It ends when that is closed.
+    """
+    made = context.tunnels.open(job.id, partial(access.require_job, job))
+    terminal = body.terminal
+    sidecar = SidecarSettings(
+        tunnel_id=made.id,
+        key=made.key,
+        url=_AT_CONTROL,
+        command=json.dumps(body.command) if body.command else None,
+        terminal=None if terminal is None else terminal.term,
+        rows=24 if terminal is None else terminal.rows,
+        columns=80 if terminal is None else terminal.columns,
+    )
+    ended = partial(context.tunnels.note_end, made.id)
+    try:
+        task_id = await run_in_threadpool(context.control.sidecars.start, job.id, body.task, caller, sidecar, ended)
+    except BaseException:
+        context.tunnels.discard(made.id)
+        raise
+    context.tunnels.attend(made.id, partial(context.control.sidecars.end, task_id, made.id))
+    return TunnelView(id=made.id, task_id=task_id, ticket=made.ticket)
