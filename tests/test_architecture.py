@@ -45,6 +45,8 @@ PLANTED = [
     ("ibm", "ibm/rest/planted.py", "import pliant.ibm.modules"),
     ("ibm-rest", "server/planted.py", "import pliant.ibm.rest"),
     ("ibm-modules", "ibm/modules/planted.py", "import pliant.ibm.rest"),
+    ("integrations", "server/planted.py", "import pliant.integrations"),
+    ("integrations-train", "integrations/planted.py", "import pliant.client"),
     ("server", "ibm/rest/planted.py", "import pliant.store"),
     ("control", "control/jobs/planted.py", "import pliant.control.loop"),
     ("control", "control/jobs/planted.py", "import pliant.control.kinds"),
