@@ -59,9 +59,9 @@ class PartResults:
         values, self.values = self.values, {}
         return values
 
-    def tell(self, results: Any, last: Mapping[str, float], *, batch_size: int, device: torch.device) -> None:
-        """Log the values of a global batch."""
+    def tell(self, results: Any, last: Mapping[str, float], *, batch_size: int, like: torch.Tensor) -> None:
+        """Log the values of a global batch, on the device and in the dtype of `like`."""
         for key, options in self.known.items():
             if key in last:
-                value = torch.tensor(last[key], device=device)
+                value = torch.full_like(like, last[key])
                 results.log(**options, value=value, batch_size=batch_size)

@@ -15,6 +15,11 @@ class Package:
         """Return a module by its path within the package."""
         return import_module(f"{self.name}.{path}")
 
+    @property
+    def version(self) -> str:
+        """What a checkpoint of Lightning's says that it was written by."""
+        return str(import_module(self.name).__version__)
+
     def overrides(self, method: str, owner: Any) -> bool:
         """Tell whether somebody's LightningModule, data module or callback defines this method itself."""
         return bool(self.module("utilities.model_helpers").is_overridden(method, owner))

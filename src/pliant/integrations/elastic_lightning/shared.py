@@ -97,7 +97,7 @@ class LightningState:
         return {
             "epoch": trainer.current_epoch,
             "global_step": trainer.global_step,
-            "pytorch-lightning_version": self._package.module("__version__").version,
+            "pytorch-lightning_version": self._package.version,
             "state_dict": trainer.lightning_module.state_dict(),
         }
 

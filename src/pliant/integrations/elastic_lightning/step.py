@@ -1,7 +1,8 @@
 """One optimizer step of all tasks as Lightning's hooks see it: once, with the gradient and the values of its batch.
 
     each part of this task   batch to device, training_step, backward and the gradients' sum by `Run.step`
-    before the step          on_after_backward, on_before_optimizer_step, clipping; of the global batch's gradient
+    before the step          on_before_zero_grad, on_after_backward, on_before_optimizer_step, clipping; the
+                             gradient is that of the global batch
     after the step           self.log's values of the global batch, schedulers, on_train_batch_end
 
 What comes before and after happens in every task, also in one that had no part of the step.
@@ -89,6 +90,7 @@ class StepHooks:
         trainer.strategy.lead(self.run.rank)
         self._begin(self.run.step_in_epoch)
         self.fit.epoch_loop.automatic_optimization.optim_progress.optimizer.step.increment_ready()
+        self.package.call_hooks(trainer, "on_before_zero_grad", trainer.optimizers[0])
         self.package.call_hooks(trainer, "on_after_backward")
         trainer.precision_plugin._after_closure(trainer.lightning_module, trainer.optimizers[0])
 
@@ -96,15 +98,14 @@ class StepHooks:
         """Do what Lightning does after a batch; what follows the last one of an epoch is left to its end."""
         trainer, loop, index = self.fit.trainer, self.fit.epoch_loop, self.run.step_in_epoch
         loop.automatic_optimization.optim_progress.optimizer.step.increment_completed()
-        self.package.call_hooks(trainer, "on_before_zero_grad", trainer.optimizers[0])
         batch_size = len(self.run.plan.batch(self.run.num_steps_done))
-        device = trainer.strategy.root_device
-        self.parts.tell(loop._results, self.run.last, batch_size=batch_size, device=device)
+        loss = _as_tensor(self.run.last["loss"], trainer.lightning_module)
+        self.parts.tell(loop._results, self.run.last, batch_size=batch_size, like=loss)
         loop.batch_progress.increment_processed()
         loop.update_lr_schedulers("step", update_plateau_schedulers=False)
         if loop._num_ready_batches_reached():
             loop.update_lr_schedulers("epoch", update_plateau_schedulers=False)
-        outputs = {**self._outputs, "loss": torch.tensor(self.run.last["loss"], device=device)}
+        outputs = {**self._outputs, "loss": loss}
         self.package.call_hooks(trainer, "on_train_batch_end", outputs, self._batch, index)
         trainer._logger_connector.on_batch_end()
         loop.batch_progress.increment_completed()
@@ -118,3 +119,7 @@ class StepHooks:
         loop.update_lr_schedulers("step", update_plateau_schedulers=True)
         loop._batches_that_stepped += 1
         loop._save_loggers_on_train_batch_end()
+
+
+def _as_tensor(value: float, module: Any) -> torch.Tensor:
+    return torch.tensor(value, device=module.device, dtype=torch.promote_types(module.dtype, torch.float32))

@@ -126,7 +126,7 @@ class OneOfMany:
             return super().load_checkpoint(checkpoint_path, weights_only)  # type: ignore[misc]
         result_dir = find_context().result_dir
         if result_dir is not None and Path(checkpoint_path).resolve().is_relative_to(result_dir.resolve()):
-            return _Nothing({"pytorch-lightning_version": self.package.module("__version__").version})
+            return _Nothing({"pytorch-lightning_version": self.package.version})
         raise TrainingError(
             f"fit(ckpt_path={str(checkpoint_path)!r}): an elastic training goes on from Pliant's own checkpoint, by "
             f"itself; leave ckpt_path out. `pliant submit --resume-from JOB` goes on from another job; for the weights "
