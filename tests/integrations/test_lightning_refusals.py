@@ -206,18 +206,41 @@ def test_order_of_ones_own_takes_the_place_of_a_sampler() -> None:
     assert seen == [16, 4, 16, 4]
 
 
-def test_data_module_and_a_seed_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_module_its_state_and_a_seed_of_everything(
+    job: TrainContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PL_GLOBAL_SEED", "11")
+    job.result_dir, job.checkpoint_freq = tmp_path, 1
 
     class Data(L.LightningDataModule):
         def __init__(self) -> None:
             super().__init__()
-            self.save_hyperparameters({"kind": "points"})
+            self.num_trained = 0
 
         def train_dataloader(self) -> Any:
             return loader(shuffle=True)
 
-    strategy = ElasticStrategy()
-    trainer = make_trainer(max_epochs=2, strategy=strategy)
-    trainer.fit(Net(), datamodule=Data())
-    assert (trainer.global_step, strategy.seed) == (8, 11)
+        def state_dict(self) -> dict[str, Any]:
+            return {"num_trained": self.num_trained}
+
+        def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+            self.num_trained = state_dict["num_trained"]
+
+    class Counts(Net):
+        def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+            self.trainer.datamodule.num_trained += 1
+
+        def on_train_epoch_end(self) -> None:
+            if self.current_epoch == stop_in:
+                raise KeyError("the task dies here")
+
+    strategy, stop_in = ElasticStrategy(), 1
+    with pytest.raises(KeyError, match="dies here"):
+        make_trainer(max_epochs=3, strategy=strategy).fit(Counts(), datamodule=Data())
+    for clean_up in reversed(job.cleanups):
+        clean_up()
+    job.cleanups.clear()
+    stop_in, data = 9, Data()
+    trainer = make_trainer(max_epochs=3, strategy=ElasticStrategy())
+    trainer.fit(Counts(), datamodule=data)
+    assert (data.num_trained, trainer.global_step, trainer.current_epoch, strategy.seed) == (12, 12, 3, 11)

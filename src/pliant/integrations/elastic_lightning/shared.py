@@ -75,9 +75,7 @@ class LightningState:
         checkpoint["callbacks"] = call._call_callbacks_state_dict(trainer)
         call._call_callbacks_on_save_checkpoint(trainer, checkpoint)
         if trainer.datamodule is not None:
-            kept = call._call_lightning_datamodule_hook(trainer, "state_dict")
-            checkpoint["datamodule"] = kept
-            call._call_lightning_datamodule_hook(trainer, "on_save_checkpoint", checkpoint)
+            checkpoint["datamodule"] = call._call_lightning_datamodule_hook(trainer, "state_dict")
         call._call_lightning_module_hook(trainer, "on_save_checkpoint", checkpoint)
         return {name: value for name, value in checkpoint.items() if name not in self._header()}
 
@@ -85,8 +83,7 @@ class LightningState:
         trainer, call = self._trainer, self._package.module("trainer.call")
         checkpoint = {**self._header(), **saved}
         if trainer.datamodule is not None:
-            call._call_lightning_datamodule_hook(trainer, "on_load_checkpoint", checkpoint)
-            call._call_lightning_datamodule_hook(trainer, "load_state_dict", checkpoint.get("datamodule", {}))
+            call._call_lightning_datamodule_hook(trainer, "load_state_dict", checkpoint["datamodule"])
         call._call_lightning_module_hook(trainer, "on_load_checkpoint", checkpoint)
         call._call_callbacks_on_load_checkpoint(trainer, checkpoint)
         call._call_callbacks_load_state_dict(trainer, checkpoint)

@@ -42,6 +42,8 @@ def test_a_plain_script_cannot_whatever_lies_beside_it(can: Can) -> None:
         "import pliant",
         "from fabric_model import FabricModel",
         "import pyedt.model",
+        "from pliant.integrations.lightning import ElasticStrategy",
+        "import pliant.integrations.pytorch_lightning as elastic",
         "import importlib; run = importlib.import_module('pliant.train')",
         "run = __import__('pliant.train')",
         "exec('from pliant.train import Run')",
