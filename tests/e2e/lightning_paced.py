@@ -24,7 +24,7 @@ def data() -> TensorDataset:
     return TensorDataset(x, (x[:, 0] * x[:, 1] > 0).long())
 
 
-class Paced(L.LightningModule):
+class Paced(L.LightningModule):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.net = nn.Sequential(nn.Linear(12, 24), nn.Dropout(0.2), nn.Tanh(), nn.Linear(24, 2))
