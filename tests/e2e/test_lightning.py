@@ -59,4 +59,4 @@ def test_lightning_grows_shrinks_is_killed_and_goes_on_to_the_same_bits(pool: Po
     assert (tmp_path / "fetched/model/digest").read_text() == alone(tmp_path / "alone", pace)
     [saved] = (tmp_path / "fetched/lightning").iterdir()
     assert saved.name.startswith("epoch="), "one file, the leader's"
-    assert "val_loss" in pool.cli("metrics", job)
+    assert "VAL_LOSS" in pool.cli("metrics", job)
