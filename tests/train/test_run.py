@@ -371,3 +371,47 @@ def test_only_the_samples_of_the_step_are_read() -> None:
             run.step(loss_of(model, x, y))
 
     assert sorted(items.read) == list(range(NUM_SAMPLES))
+
+
+# -- what integrations of other libraries lean on ---------------------------------------------------------------------
+
+
+def test_after_step_finds_the_values_of_its_own_step() -> None:
+    model, optimizer = build()
+    told: list[float] = []
+    run = Run(model, optimizer, data(), batch_size=16, after_step=lambda: told.append(run.last["loss"]))
+    losses = []
+    for _ in run.epochs(1):
+        for x, y in run:
+            loss = loss_of(model, x, y)
+            run.step(loss)
+            losses.append(loss.item())
+    assert told == pytest.approx(losses)
+
+
+def test_training_that_is_left_early_can_be_finished_at_once(heard: list[FromTask]) -> None:
+    model, optimizer = build()
+    run = Run(model, optimizer, data(), batch_size=16)
+    with pytest.raises(TrainingError, match=r"finish\(\) before epochs\(\)"):
+        run.finish()
+    with pytest.raises(TrainingError, match=r"note_work\(\) before epochs\(\)"):
+        run.note_work()
+    for _ in run.epochs(3):
+        for x, y in run:
+            if run.num_steps_done == 2:
+                break
+            run.step(loss_of(model, x, y))
+        break
+    run.finish()
+    [finished] = [message for message in heard if isinstance(message, Finished)]
+    assert (finished.step, finished.digest) == (2, run.digest())
+
+
+def test_note_work_tells_that_the_training_goes_on_without_a_speed(heard: list[FromTask]) -> None:
+    model, optimizer = build()
+    run = Run(model, optimizer, data(), batch_size=16)
+    for _ in run.epochs(1):
+        run.note_work()
+        [report] = [message for message in heard if isinstance(message, Report)]
+        assert report.progress.samples_per_s == 0.0
+        break

@@ -77,8 +77,10 @@ class Engine:
     """Return the state to start from if no live task has one."""
     save: Callable[..., bool]
     """Called on the leader with `step` and `epoch` when all tasks leave; returns whether the state is saved."""
-    after_commit: Callable[[Sequence[float]], None] = lambda _sums: None
-    """Called after every commit with the sums of the control elements that follow the pledges."""
+    after_reduction: Callable[[Sequence[float]], None] = lambda _sums: None
+    """Called before the optimizers step, with the sums of the control elements that follow the pledges."""
+    after_commit: Callable[[], None] = lambda: None
+    """Called after every commit."""
     before_departure: Callable[[], None] = lambda: None
     """Called when this task leaves, before the server hears of it."""
     committed: int = 0
@@ -137,6 +139,7 @@ class Engine:
         except GenerationLost as error:
             self.recover(error)
             return
+        self.after_reduction(sums[NUM_PLEDGE_ELEMENTS:])
         self.reducer.attach()
         self.stepper.step()
         self.reducer.release()
@@ -145,7 +148,7 @@ class Engine:
         self.membership.record_commit(self.committed)
         self.audit.commit(generation=group.number, step=step)
         self._paused_at = self.clock()
-        self.after_commit(sums[NUM_PLEDGE_ELEMENTS:])
+        self.after_commit()
         # Only a member that pledged can see the full sum, since its own pledge is a part of it.
         if pledged is not None and round(sums[pledged % NUM_PLEDGE_ELEMENTS]) == group.size:
             self._switch(pledged)

@@ -68,9 +68,11 @@ class Loop:
             seed_forward(mix(self.seed, part.step, part.virtual_worker, part.piece))
             self.is_inside = True
             self.carried.begin_part()
-            yield loaded
-            self.carried.end_part()
-            self.is_inside = False
+            try:
+                yield loaded
+            finally:  # the script may leave its loop here
+                self.carried.end_part()
+                self.is_inside = False
             if engine.membership.group is not group:
                 return  # it was lost, or all have switched: what was computed of this step is undone or committed
             if self._part is not None:

@@ -219,6 +219,18 @@ class Run:
         """Call `act` on every task when the model is saved, before the server is told that the training is finished."""
         self._trainer.when_saved.append(act)
 
+    def note_work(self) -> None:
+        """Tell now and then, in every task, that the training works on something else than a step and goes on."""
+        self._trainer.note_work()
+
+    def finish(self) -> None:
+        """Save the model and end the training here, in every task after the same step.
+
+        The loop over epochs does so by itself at its end; a script that breaks out of it may, to have the model saved
+        before it goes on.
+        """
+        self._trainer.finish()
+
     def digest(self) -> str:
         """Return the SHA-256 of parameters, buffers and optimizer state: exact mode keeps it equal for any history."""
         return self._engine.state.digest()

@@ -44,6 +44,7 @@ class Trainer:
     _unsent_params: dict[str, ParamValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.engine.after_reduction = self._note_means
         self.engine.after_commit = self._note_commit
         self.engine.before_departure = self._report_rest
         self.context.cleanups.append(self._close)
@@ -118,10 +119,13 @@ class Trainer:
         while engine.committed < end:
             yield from self.loop.parts()
 
-    def _note_commit(self, sums: Sequence[float]) -> None:
-        engine = self.engine
-        values = self.loop.metric_sums.means(sums)
-        engine.state.last.update(values)
+    def _note_means(self, sums: Sequence[float]) -> None:
+        """Keep loss and metrics of the global batch whose gradient is about to be stepped with."""
+        last = self.engine.state.last
+        last.update(self.loop.metric_sums.means(sums, known=last))
+
+    def _note_commit(self) -> None:
+        engine, values = self.engine, dict(self.engine.state.last)
         for name in engine.running.find_untracked_changes():
             engine.state.claim.downgrade(f"the buffer {name} changes in a forward pass and is too large to travel")
         assert self._reporter is not None
@@ -157,8 +161,10 @@ class Trainer:
         if self._reporter is not None and self.context.membership.is_training:
             self._lead()
 
-    def _note_work(self) -> None:
-        assert self._reporter is not None
+    def note_work(self) -> None:
+        """Say every few seconds that the training goes on, though it does no step."""
+        if self._reporter is None:
+            raise TrainingError("note_work() before epochs(): there is no training to report on yet")
         generation = self.engine.membership.group.number
         self._reporter.note_work(step=self.engine.committed, generation=generation, leads=self.leads)
 
@@ -174,7 +180,7 @@ class Trainer:
         """Compute an evaluation with all other tasks; each computes it for itself when the training is finished."""
         if self._is_finished:
             return evaluation.run(GROUP_OF_ONE, is_lost=lambda: False)
-        evaluation.on_batch = self._note_work
+        evaluation.on_batch = self.note_work
         return self.engine.evaluate(evaluation, after_steps=self._iterated == self.engine.epoch)
 
     def log(self, values: Mapping[str, float]) -> None:
@@ -188,6 +194,8 @@ class Trainer:
         """Save the model, on the leader, while the others wait: if the leader is lost, another one can still do it."""
         if self._is_finished:
             return
+        if self._reporter is None:
+            raise TrainingError("finish() before epochs(): there is no training to end yet")
         engine, digest = self.engine, ""
         while True:
             if self.leads:
@@ -199,7 +207,6 @@ class Trainer:
                 break
         self._is_finished = True
         self._close()
-        assert self._reporter is not None
         progress = self._reporter.progress(engine.committed)
         digest = digest or self.results.read_digest()
         for act in self.when_saved:

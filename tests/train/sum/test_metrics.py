@@ -47,3 +47,8 @@ def test_the_example_of_the_module() -> None:
 
     assert [part[:2] for part in parts] == [[6.0, 3], [4.0, 1]]
     assert sums.means([10.0, 4.0]) == {"loss": 2.5}
+
+
+def test_task_without_a_part_yet_knows_the_names_of_the_values_that_others_have() -> None:
+    sums = [10.0, 4.0, 2.0, 6.0]
+    assert MetricSums().means(sums, known=["loss", "b", "a"]) == {"loss": 2.5, "a": 0.5, "b": 1.5}

@@ -5,7 +5,7 @@ sums 10.0 and 4 give the mean 2.5. Where the losses are sums over the parts, the
 with the 4 samples of the global batch: 24.0 and 4 give the sum 6.0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import torch
@@ -53,10 +53,15 @@ class MetricSums:
         for place, name in enumerate(names):
             elements[first + _FIRST_METRIC + place] += _amount(metrics[name], f"the metric {name}") * num_samples
 
-    def means(self, sums: Sequence[float]) -> dict[str, float]:
-        """Return the means over the global batch from the sums of all tasks."""
+    def means(self, sums: Sequence[float], *, known: Collection[str] = ()) -> dict[str, float]:
+        """Return the means over the global batch from the sums of all tasks.
+
+        Args:
+            known: names of the values of an earlier step, for a task that has had no part of any step yet.
+        """
         values = {"loss": sums[_LOSS] / sums[_COUNT]}
-        for place, name in enumerate(self._names or ()):
+        names = sorted(set(known) - {"loss"}) if self._names is None else self._names
+        for place, name in enumerate(names):
             values[name] = sums[_FIRST_METRIC + place] / sums[_COUNT]
         return values
 

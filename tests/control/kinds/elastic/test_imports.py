@@ -48,6 +48,8 @@ def test_a_plain_script_cannot_whatever_lies_beside_it(can: Can) -> None:
         "import pyedt.model",
         "import tensorflow as tf\nfrom fabric_model import FabricModel\nmodel = tf.keras.Sequential()",
         "import keras\nfrom pliant.integrations.keras import fit",
+        "from pliant.integrations.lightning import ElasticStrategy",
+        "import pliant.integrations.pytorch_lightning as elastic",
         "import importlib; run = importlib.import_module('pliant.train')",
         "run = __import__('pliant.train')",
         "exec('from pliant.train import Run')",
