@@ -79,6 +79,8 @@ class Engine:
     """Called on the leader with `step` and `epoch` when all tasks leave; returns whether the state is saved."""
     after_commit: Callable[[Sequence[float]], None] = lambda _sums: None
     """Called after every commit with the sums of the control elements that follow the pledges."""
+    divisor: Callable[[Sequence[float]], float] = lambda _sums: 1.0
+    """What the gradients are divided by, from the same sums."""
     before_departure: Callable[[], None] = lambda: None
     """Called when this task leaves, before the server hears of it."""
     committed: int = 0
@@ -137,7 +139,7 @@ class Engine:
         except GenerationLost as error:
             self.recover(error)
             return
-        self.reducer.attach()
+        self.reducer.attach(divisor=self.divisor(sums[NUM_PLEDGE_ELEMENTS:]))
         self.stepper.step()
         self.reducer.release()
         self._is_attempting = False

@@ -34,6 +34,8 @@ class Trainer:
     initial: InitialParameters
     when_saved: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model is saved, before the server hears that the training is finished."""
+    after_commit: Callable[[], object] | None = None
+    """Called in every task after a commit, before a checkpoint is taken of it."""
     num_epochs: int | None = None
     """None before the training has begun."""
     _iterated: int | None = None
@@ -45,6 +47,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.engine.after_commit = self._note_commit
+        self.engine.divisor = self.loop.metric_sums.divisor
         self.engine.before_departure = self._report_rest
         self.context.cleanups.append(self._close)
 
@@ -128,6 +131,8 @@ class Trainer:
         self._lead()
         generation = engine.membership.group.number
         self._reporter.commit(values, step=engine.committed, generation=generation, leads=self.leads)
+        if self.after_commit is not None:
+            self.after_commit()
         if self.leads:
             if engine.committed % self.steps_per_epoch == 0:
                 self.results.after_epoch(step=engine.committed, epoch=engine.epoch)
@@ -157,8 +162,10 @@ class Trainer:
         if self._reporter is not None and self.context.membership.is_training:
             self._lead()
 
-    def _note_work(self) -> None:
-        assert self._reporter is not None
+    def note_work(self) -> None:
+        """Say every few seconds that the script works on something else than a step."""
+        if self._reporter is None:
+            return
         generation = self.engine.membership.group.number
         self._reporter.note_work(step=self.engine.committed, generation=generation, leads=self.leads)
 
@@ -174,7 +181,7 @@ class Trainer:
         """Compute an evaluation with all other tasks; each computes it for itself when the training is finished."""
         if self._is_finished:
             return evaluation.run(GROUP_OF_ONE, is_lost=lambda: False)
-        evaluation.on_batch = self._note_work
+        evaluation.on_batch = self.note_work
         return self.engine.evaluate(evaluation, after_steps=self._iterated == self.engine.epoch)
 
     def log(self, values: Mapping[str, float]) -> None:
@@ -184,13 +191,19 @@ class Trainer:
         generation = self.engine.membership.group.number
         self._reporter.log(values, step=self.engine.committed, generation=generation, leads=self.leads)
 
-    def finish(self) -> None:
-        """Save the model, on the leader, while the others wait: if the leader is lost, another one can still do it."""
+    def finish(self, prepare: Callable[[], object] | None = None) -> None:
+        """Save the model, on the leader, while the others wait: if the leader is lost, another one can still do it.
+
+        Args:
+            prepare: called in the task that saves, before it does.
+        """
         if self._is_finished:
             return
         engine, digest = self.engine, ""
         while True:
             if self.leads:
+                if prepare is not None:
+                    prepare()
                 self._report_end()
                 self.results.finish(step=engine.committed, epoch=engine.committed // self.steps_per_epoch)
                 digest = engine.state.digest()

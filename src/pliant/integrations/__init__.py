@@ -1,0 +1,1 @@
+"""One line that makes trainings of other libraries elastic."""
