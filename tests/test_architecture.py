@@ -62,6 +62,10 @@ PLANTED = [
     ("nouns", "catalog/environments/planted.py", "import pliant.api.environments"),
     ("nouns", "catalog/models/planted.py", "import pliant.api"),
     ("policy", "policy/schedule/planted.py", "import pliant.policy.elastic"),
+    ("integrations", "integrations/planted.py", "import pliant.client"),
+    ("integrated", "entry/planted.py", "import pliant.integrations"),
+    ("layers", "train/planted.py", "import pliant.integrations"),
+    ("transformers", "train/planted.py", "import transformers"),
 ]
 COMPANIONS = {
     "import pliant.control.planted_too": ("control/planted_too.py", "import pliant.control.planted"),

@@ -21,19 +21,19 @@ from tests.integrations.transformers.small import (
 )
 from tests.train.loops import training_context
 from torch.utils.data import DataLoader, IterableDataset, Subset, WeightedRandomSampler
-from transformers import BertConfig, BertForSequenceClassification, EarlyStoppingCallback, GPT2LMHeadModel, Trainer
 
 from pliant.core.link import Finished, Params, Report
 from pliant.integrations.transformers import elastic
 from pliant.train import TrainingError
 from pliant.train.context import TrainContext
+from transformers import BertConfig, BertForSequenceClassification, EarlyStoppingCallback, GPT2LMHeadModel, Trainer
 
 pytestmark = pytest.mark.timeout(240)
 STEPS = 6
 """Of an epoch."""
 ROUNDING = 2e-4
 """Adam moves a weight by 0.1 in these trainings; a mean of means instead of one over tokens makes 10 times this."""
-SEQUENTIAL = {"train_sampling_strategy": "sequential"}
+SEQUENTIAL: dict[str, Any] = {"train_sampling_strategy": "sequential"}
 
 
 @pytest.fixture
@@ -98,14 +98,14 @@ class OwnStep(Trainer):  # type: ignore[misc]
     """Calls backward by itself."""
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
-        loss = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)
-        loss.backward()
+        loss: torch.Tensor = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
 
 @pytest.mark.parametrize("cls", [ByClass, OwnStep])
 def test_a_subclass_with_a_loss_or_a_step_of_its_own_needs_nothing_else(cls: Any, tmp_path: Path) -> None:
-    one_batch = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1, **SEQUENTIAL}
+    one_batch: dict[str, Any] = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1, **SEQUENTIAL}
     plain = make(tmp_path, cls=cls, **one_batch)
     plain.train()
     trainer = elastic(make(tmp_path, cls=cls, **one_batch))
@@ -116,7 +116,7 @@ def test_a_subclass_with_a_loss_or_a_step_of_its_own_needs_nothing_else(cls: Any
 
 
 def test_label_smoothing_weighs_tokens_too(tmp_path: Path) -> None:
-    arguments = {"label_smoothing_factor": 0.1, "num_train_epochs": 1, **SEQUENTIAL}
+    arguments: dict[str, Any] = {"label_smoothing_factor": 0.1, "num_train_epochs": 1, **SEQUENTIAL}
     plain = make(tmp_path, **arguments)
     plain.train()
     trainer = elastic(make(tmp_path, **arguments))
@@ -131,7 +131,7 @@ def test_a_part_without_a_label_counts_nothing(tmp_path: Path) -> None:
         batch["labels"][batch["input_ids"][:, 0] < 15] = IGNORED
         return batch
 
-    arguments = {"num_train_epochs": 1, "collator": mute, **SEQUENTIAL}
+    arguments: dict[str, Any] = {"num_train_epochs": 1, "collator": mute, **SEQUENTIAL}
     plain = make(tmp_path, **arguments)
     plain.train()
     trainer = elastic(make(tmp_path, **arguments))
@@ -157,7 +157,12 @@ def small_bert() -> BertForSequenceClassification:
 
 
 def test_a_classifier_trains_as_plainly(tmp_path: Path) -> None:
-    arguments = {"collator": classify, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 1, **SEQUENTIAL}
+    arguments: dict[str, Any] = {
+        "collator": classify,
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 1,
+        **SEQUENTIAL,
+    }
     plain = make(tmp_path, model=small_bert(), **arguments)
     plain.train()
     trainer = elastic(make(tmp_path, model=small_bert(), **arguments))
@@ -180,7 +185,12 @@ def test_a_classifier_trains_as_plainly(tmp_path: Path) -> None:
     ids=lambda arguments: next(iter(arguments)),
 )
 def test_arguments_of_the_plain_trainer_are_taken_over(arguments: dict[str, Any], tmp_path: Path) -> None:
-    usual = {"num_train_epochs": 1, "per_device_train_batch_size": 8, "gradient_accumulation_steps": 1, **SEQUENTIAL}
+    usual: dict[str, Any] = {
+        "num_train_epochs": 1,
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 1,
+        **SEQUENTIAL,
+    }
     plain = make(tmp_path, **{**usual, **arguments})
     plain.train()
     trainer = elastic(make(tmp_path, **{**usual, **arguments}))
@@ -196,7 +206,12 @@ def test_arguments_of_the_plain_trainer_are_taken_over(arguments: dict[str, Any]
 
 
 def test_callbacks_are_called_as_by_the_plain_trainer(tmp_path: Path) -> None:
-    arguments = {"eval_strategy": "steps", "eval_steps": 4, "save_strategy": "epoch", "eval_on_start": True}
+    arguments: dict[str, Any] = {
+        "eval_strategy": "steps",
+        "eval_steps": 4,
+        "save_strategy": "epoch",
+        "eval_on_start": True,
+    }
     recorders = Recorder(), Recorder()
     make(tmp_path / "plain", callbacks=[recorders[0]], **arguments).train()
     elastic(make(tmp_path / "elastic", callbacks=[recorders[1]], **arguments)).train()

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator
 from typing import Any, Final
 
-from transformers import Trainer
 from transformers.training_args import ParallelMode
 
 from pliant.train import TrainingError
+from transformers import Trainer
 
 _STEPS_IN_BACKWARD: Final = ("lomo", "adalomo")
 _HAS_MODES: Final = "schedule_free"
