@@ -2,6 +2,7 @@
 
 import json
 import math
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.timeout(240)
 STEPS = 6
 """Of an epoch."""
 ROUNDING = 2e-4
-"""Adam moves a weight by 0.1 in these trainings; a mean of means instead of one over tokens makes 10 times this."""
+"""Adam moves a weight by 0.1 in these trainings; a mean of means instead of one over tokens makes 100 times this."""
 SEQUENTIAL: dict[str, Any] = {"train_sampling_strategy": "sequential"}
 
 
@@ -200,6 +201,14 @@ def test_arguments_of_the_plain_trainer_are_taken_over(arguments: dict[str, Any]
     assert logs(trainer)[:1] == pytest.approx(logs(plain)[:1], rel=0.05 if draws else 1e-2 if rough else 1e-5)
     assert draws or difference(trainer, plain) < (5e-2 if rough else ROUNDING)
     assert logs(trainer, "learning_rate") == logs(plain, "learning_rate")
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")  # of transformers' evaluation
+def test_the_example_runs_and_learns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["train.py", "--max-steps", "30"])
+    runpy.run_path(str(Path(__file__).parents[3] / "examples" / "transformers" / "train.py"), run_name="__main__")
+
+    assert float(capsys.readouterr().out.rpartition(":")[2]) < 2.2, "it begins at 2.7"
 
 
 # -- the loop ---------------------------------------------------------------------------------------------------------
