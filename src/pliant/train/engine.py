@@ -81,6 +81,8 @@ class Engine:
     """Called before the optimizers step, with the sums of the control elements that follow the pledges."""
     after_commit: Callable[[], None] = lambda: None
     """Called after every commit."""
+    divisor: Callable[[Sequence[float]], float] = lambda _sums: 1.0
+    """What the gradients are divided by, from the same sums."""
     before_departure: Callable[[], None] = lambda: None
     """Called when this task leaves, before the server hears of it."""
     committed: int = 0
@@ -139,8 +141,9 @@ class Engine:
         except GenerationLost as error:
             self.recover(error)
             return
-        self.after_reduction(sums[NUM_PLEDGE_ELEMENTS:])
-        self.reducer.attach()
+        control = sums[NUM_PLEDGE_ELEMENTS:]
+        self.after_reduction(control)
+        self.reducer.attach(divisor=self.divisor(control))
         self.stepper.step()
         self.reducer.release()
         self._is_attempting = False

@@ -5,11 +5,13 @@ Knows the user's loop (a batch is handed out, a loss comes back) and nothing of 
 Example: a global batch of 10 samples, 4 virtual workers, 2 tasks. The parts have 3, 3, 2 and 2 samples. Task 0 computes
 the first two: it multiplies their mean losses by 3/10 each before backward, and task 1 its two by 2/10 each. The sum of
 all gradients is then the gradient of the mean loss over the 10 samples, whoever computed which part. Losses that are
-sums over their parts are added up as they are.
+sums over their parts are added up as they are. A part that has a weight of its own is multiplied by that, and the sum
+of all gradients is divided by the sum of all weights (`Reducer.attach`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 import torch
@@ -78,14 +80,15 @@ class Loop:
             if self._part is not None:
                 raise TrainingError("a batch was not trained on: call run.step(loss) once for every batch")
 
-    def step(self, loss: torch.Tensor, metrics: Metrics, reduction: Reduction | None = None) -> bool:
+    def step(
+        self, loss: torch.Tensor, metrics: Metrics, reduction: Reduction | None = None, weight: float | None = None
+    ) -> bool:
         """Call backward on the loss of a part; return whether the optimizers stepped, as they do after the last one."""
-        part, reducer = self._begin_take(loss, metrics, reduction)
-        weight = _weight(part, reduction)
+        part, reducer, factor = self._begin_take(loss, metrics, reduction, weight)
         reducer.restore()
         if part.last:
             reducer.arm(is_lost=self.engine.is_lost)
-        weighted = loss if weight == 1.0 else loss * weight
+        weighted = loss if factor == 1.0 else loss * factor
         try:
             self.engine.stepper.scale(weighted).backward()  # type: ignore[no-untyped-call]
         except GenerationLost as error:  # raised by a hook of the reducer, to end a pass whose gradients are useless
@@ -94,10 +97,16 @@ class Loop:
             self._end_part(part)
         return self.engine.committed > part.step
 
-    def take(self, loss: float | torch.Tensor, metrics: Metrics, reduction: Reduction | None = None) -> bool:
+    def take(
+        self,
+        loss: float | torch.Tensor,
+        metrics: Metrics,
+        reduction: Reduction | None = None,
+        weight: float | None = None,
+    ) -> bool:
         """Take the gradients of a part's loss from the parameters; return whether the optimizers stepped."""
-        part, reducer = self._begin_take(loss, metrics, reduction)
-        reducer.weigh(_weight(part, reduction))
+        part, reducer, factor = self._begin_take(loss, metrics, reduction, weight)
+        reducer.weigh(factor)
         if part.piece > 0:
             reducer.hold()
             reducer.restore()
@@ -105,22 +114,26 @@ class Loop:
         return self.engine.committed > part.step
 
     def _begin_take(
-        self, loss: float | torch.Tensor, metrics: Metrics, reduction: Reduction | None
-    ) -> tuple[Part, Reducer]:
+        self, loss: float | torch.Tensor, metrics: Metrics, reduction: Reduction | None, weight: float | None
+    ) -> tuple[Part, Reducer, float]:
+        """Count the loss and the metrics of a part; return it, with what its gradients are multiplied by."""
         check_reduction(reduction)
+        _check_weight(weight, reduction)
         part, reducer = self._take_part(), self.engine.reducer
+        factor = _factor(part, reduction, weight)
         self.metric_sums.add(
             reducer.control,
             loss,
             metrics,
             len(part.positions),
             first=NUM_PLEDGE_ELEMENTS,
-            loss_weight=part.of if reduction == "sum" else None,
+            loss_weight=part.of if reduction == "sum" else (None if weight is None else factor),
+            is_weighted=weight is not None,
         )
-        if reduction is None and not self._is_examined:
+        if reduction is None and weight is None and not self._is_examined:
             self._is_examined = True
             self._examine(loss, part)
-        return part, reducer
+        return part, reducer, factor
 
     def _examine(self, loss: float | torch.Tensor, part: Part) -> None:
         """Look at the very first loss of a job: if it is a sum, it would be trained on with a part of its gradient."""
@@ -144,6 +157,20 @@ class Loop:
             self.engine.reducer.hold()
 
 
-def _weight(part: Part, reduction: Reduction | None) -> float:
-    """Return what a part's loss is multiplied by, so that the sum over all parts is the loss of the global batch."""
-    return 1.0 if reduction == "sum" else len(part.positions) / part.of
+def _check_weight(weight: float | None, reduction: Reduction | None) -> None:
+    if weight is None:
+        return
+    if not isfinite(weight) or weight < 0:
+        raise TrainingError(f"weight is {weight!r}; give the number that the mean of this batch counts, at least 0")
+    if reduction == "sum":
+        raise TrainingError('a weight says how much a mean counts; leave it out with reduction="sum"')
+
+
+def _factor(part: Part, reduction: Reduction | None, weight: float | None) -> float:
+    """Return what a part's loss is multiplied by, so that the sum over all parts is the loss of the global batch.
+
+    With weights that sum is still to be divided by the weights' sum. A part that is the whole batch needs neither.
+    """
+    if reduction == "sum" or len(part.positions) == part.of:
+        return 1.0
+    return len(part.positions) / part.of if weight is None else float(weight)

@@ -103,6 +103,9 @@ class Run:
     """Called with the gradient of the global batch in the parameters, clipped, before the optimizers step."""
     after_step: Callable[[], object] | None = None
     """Called after every optimizer step in every task, to update averages of the weights and the like."""
+    after_commit: Callable[[], object] | None = None
+    """Called after that in every task: `last` and `num_steps_done` are of this step, the gradients are gone. What it
+    does to objects in `state` is a part of this step's checkpoint, and of what a task gets that joins after it."""
     checkpoint_freq: int | None = None
     """Epochs between checkpoints; 0 saves only by time and when all tasks leave. Default: the job's."""
     state: Mapping[str, Stateful] | None = None
@@ -140,7 +143,14 @@ class Run:
         for part in self._trainer.batches():
             yield self._trainer.step_in_epoch, part
 
-    def step(self, loss: torch.Tensor, *, reduction: Reduction | None = None, **metrics: float | torch.Tensor) -> bool:
+    def step(
+        self,
+        loss: torch.Tensor,
+        *,
+        reduction: Reduction | None = None,
+        weight: float | None = None,
+        **metrics: float | torch.Tensor,
+    ) -> bool:
         """Compute the gradients of a batch's loss; with the last batch of this task's share, step the optimizers.
 
         Args:
@@ -148,6 +158,9 @@ class Run:
             reduction: "mean": the gradient is that of the mean over the global batch; "sum": of the sum over it, which
                 is then the loss in `last`. If nothing is said it is taken for a mean, and a warning tells if it looks
                 like a sum.
+            weight: how much the mean of this batch counts, if not by its samples: of a mean over tokens, their number.
+                The gradient and the loss in `last` are then those of the mean over all tokens of the global batch.
+                Give one for every batch; 0 leaves a batch out.
             metrics: means over the samples of the batch; they become means over the global batch in `last`.
 
         Returns:
@@ -155,18 +168,23 @@ class Run:
             part of it.
 
         Raises:
-            TrainingError: the reduction is another word, or the call is out of place.
+            TrainingError: the reduction is another word, the weight no amount, or the call is out of place.
         """
-        return self._trainer.loop.step(loss, metrics, reduction)
+        return self._trainer.loop.step(loss, metrics, reduction, weight)
 
     def take(
-        self, loss: float | torch.Tensor, *, reduction: Reduction | None = None, **metrics: float | torch.Tensor
+        self,
+        loss: float | torch.Tensor,
+        *,
+        reduction: Reduction | None = None,
+        weight: float | None = None,
+        **metrics: float | torch.Tensor,
     ) -> bool:
         """Like `step`, for a loss whose `backward` was called already: its gradients are in the parameters.
 
         With a scaler, backward is called on `run.scale(loss)`.
         """
-        return self._trainer.loop.take(loss, metrics, reduction)
+        return self._trainer.loop.take(loss, metrics, reduction, weight)
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         """Return the loss to call backward on before `take`; it differs from `loss` only with a scaler."""
@@ -215,21 +233,23 @@ class Run:
         given = vars(params) if isinstance(params, Namespace) else params
         self._trainer.log_params(bounded({str(name): as_param(value) for name, value in given.items()}))
 
+    def note_work(self) -> None:
+        """Tell that the script works on something else than a step, so that the training does not count as stalled."""
+        self._trainer.note_work()
+
+    def finish(self, prepare: Callable[[], object] | None = None) -> None:
+        """End the training where it is, and save the model. Call it in every task, after the same step.
+
+        Leaving the loop over epochs does the same when the script has ended; this does it now.
+
+        Args:
+            prepare: called in the task that saves the model, before it does.
+        """
+        self._trainer.finish(prepare)
+
     def when_saved(self, act: Callable[[], None]) -> None:
         """Call `act` on every task when the model is saved, before the server is told that the training is finished."""
         self._trainer.when_saved.append(act)
-
-    def note_work(self) -> None:
-        """Tell now and then, in every task, that the training works on something else than a step and goes on."""
-        self._trainer.note_work()
-
-    def finish(self) -> None:
-        """Save the model and end the training here, in every task after the same step.
-
-        The loop over epochs does so by itself at its end; a script that breaks out of it may, to have the model saved
-        before it goes on.
-        """
-        self._trainer.finish()
 
     def digest(self) -> str:
         """Return the SHA-256 of parameters, buffers and optimizer state: exact mode keeps it equal for any history."""
@@ -332,7 +352,14 @@ def assemble(run: Run, context: TrainContext) -> Trainer:
     context.cleanups += [results.close, engine.audit.close, engine.reducer.close]
     carried = CarriedState(model, is_enabled=plan.is_cut)
     loop = Loop(engine=engine, feed=feed, seed=run.seed, warn=partial(_warn, context), carried=carried)
-    return Trainer(context=context, engine=engine, loop=loop, results=results, initial=initial)
+    return Trainer(
+        context=context,
+        engine=engine,
+        loop=loop,
+        results=results,
+        initial=initial,
+        after_commit=run.after_commit,
+    )
 
 
 def _warn(context: TrainContext, text: str) -> None:

@@ -34,6 +34,8 @@ class Trainer:
     initial: InitialParameters
     when_saved: list[Callable[[], None]] = field(default_factory=list)
     """Called when the model is saved, before the server hears that the training is finished."""
+    after_commit: Callable[[], object] | None = None
+    """Called in every task after a commit, before a checkpoint is taken of it."""
     num_epochs: int | None = None
     """None before the training has begun."""
     _iterated: int | None = None
@@ -46,6 +48,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self.engine.after_reduction = self._note_means
         self.engine.after_commit = self._note_commit
+        self.engine.divisor = self.loop.metric_sums.divisor
         self.engine.before_departure = self._report_rest
         self.context.cleanups.append(self._close)
 
@@ -132,6 +135,8 @@ class Trainer:
         self._lead()
         generation = engine.membership.group.number
         self._reporter.commit(values, step=engine.committed, generation=generation, leads=self.leads)
+        if self.after_commit is not None:
+            self.after_commit()
         if self.leads:
             if engine.committed % self.steps_per_epoch == 0:
                 self.results.after_epoch(step=engine.committed, epoch=engine.epoch)
@@ -164,7 +169,7 @@ class Trainer:
     def note_work(self) -> None:
         """Say every few seconds that the training goes on, though it does no step."""
         if self._reporter is None:
-            raise TrainingError("note_work() before epochs(): there is no training to report on yet")
+            return
         generation = self.engine.membership.group.number
         self._reporter.note_work(step=self.engine.committed, generation=generation, leads=self.leads)
 
@@ -190,8 +195,12 @@ class Trainer:
         generation = self.engine.membership.group.number
         self._reporter.log(values, step=self.engine.committed, generation=generation, leads=self.leads)
 
-    def finish(self) -> None:
-        """Save the model, on the leader, while the others wait: if the leader is lost, another one can still do it."""
+    def finish(self, prepare: Callable[[], object] | None = None) -> None:
+        """Save the model, on the leader, while the others wait: if the leader is lost, another one can still do it.
+
+        Args:
+            prepare: called in the task that saves, before it does.
+        """
         if self._is_finished:
             return
         if self._reporter is None:
@@ -199,6 +208,8 @@ class Trainer:
         engine, digest = self.engine, ""
         while True:
             if self.leads:
+                if prepare is not None:
+                    prepare()
                 self._report_end()
                 self.results.finish(step=engine.committed, epoch=engine.committed // self.steps_per_epoch)
                 digest = engine.state.digest()

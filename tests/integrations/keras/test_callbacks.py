@@ -23,7 +23,7 @@ def test_a_schedule_of_the_learning_rate_by_epochs_is_kept() -> None:
     model = compiled(keras.optimizers.SGD(0.1))
     rates: list[float] = []
 
-    class Noting(keras.callbacks.Callback):  # type: ignore[misc]
+    class Noting(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             rates.append(round(float(self.model.optimizer.learning_rate.value), 6))
             assert self.params["epochs"] == NUM_EPOCHS
@@ -77,7 +77,7 @@ def test_the_model_is_saved_by_the_leader_alone_and_the_others_remember_the_best
     assert [tuple(weight.shape) for weight in loaded.weights] == [tuple(weight.shape) for weight in network().weights]
 
 
-class Batches(keras.callbacks.Callback):  # type: ignore[misc]
+class Batches(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None: ...
 
 
@@ -102,7 +102,7 @@ def test_what_cannot_run_is_refused_by_its_name(make: Callable[[], Any], message
         KerasCallbacks([make()], compiled())
 
 
-class Counting(keras.callbacks.Callback):  # type: ignore[misc]
+class Counting(keras.callbacks.Callback):
     """Has attributes of many kinds, and changes the optimizer where an epoch begins."""
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ def test_it_learns_and_saves_the_model_as_keras_has_it(
 
 
 def test_a_model_of_ones_own_with_several_inputs_and_outputs_is_trained() -> None:
-    class Both(keras.Model):  # type: ignore[misc]
+    class Both(keras.Model):
         def __init__(self) -> None:
             super().__init__()
             self.one, self.two, self.drop = layers.Dense(3), layers.Dense(1), layers.Dropout(0.1)
@@ -115,7 +115,7 @@ def _compiled(*parts: Any, **options: Any) -> Any:
     return model
 
 
-class OwnStep(keras.Model):  # type: ignore[misc]
+class OwnStep(keras.Model):
     def train_step(self, data: Any) -> Any: ...
 
 

@@ -17,7 +17,7 @@ from pliant.train.seeds import seed_loading
 X, Y = np.arange(40.0).reshape(10, 4), np.arange(10)
 
 
-class Batches(keras.utils.PyDataset):  # type: ignore[misc]
+class Batches(keras.utils.PyDataset):
     """Ten samples in batches of four, four and two."""
 
     def __init__(self, sizes: tuple[int, ...] = (4, 4, 2)) -> None:

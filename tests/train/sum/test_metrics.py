@@ -46,9 +46,23 @@ def test_the_example_of_the_module() -> None:
     sums.add(parts[1], 4.0, {}, 1)
 
     assert [part[:2] for part in parts] == [[6.0, 3], [4.0, 1]]
-    assert sums.means([10.0, 4.0]) == {"loss": 2.5}
+    assert sums.means([10.0, 4.0, 0.0]) == {"loss": 2.5}
+    assert sums.divisor([10.0, 4.0, 0.0]) == 1.0
 
 
 def test_task_without_a_part_yet_knows_the_names_of_the_values_that_others_have() -> None:
-    sums = [10.0, 4.0, 2.0, 6.0]
+    sums = [10.0, 4.0, 0.0, 2.0, 6.0]
     assert MetricSums().means(sums, known=["loss", "b", "a"]) == {"loss": 2.5, "a": 0.5, "b": 1.5}
+
+
+def test_the_loss_of_weighted_parts_is_a_mean_over_the_weights() -> None:
+    sums = MetricSums()
+    parts: list[list[float | torch.Tensor]] = [[0.0] * NUM_ELEMENTS for _ in range(2)]
+    sums.add(parts[0], 2.0, {}, 3, loss_weight=100.0, is_weighted=True)
+    sums.add(parts[1], 4.0, {}, 1, loss_weight=300.0, is_weighted=True)
+
+    assert [part[:3] for part in parts] == [[200.0, 3, 100.0], [1200.0, 1, 300.0]]
+    assert sums.means([1400.0, 4.0, 400.0]) == {"loss": 3.5}
+    assert sums.divisor([1400.0, 4.0, 400.0]) == 400.0
+    with pytest.raises(TrainingError, match="a weight for some batches and none for others"):
+        sums.add(parts[1], 4.0, {}, 1)

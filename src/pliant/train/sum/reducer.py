@@ -195,8 +195,18 @@ class Reducer:
         self._group.all_reduce([theirs], is_lost=is_lost)
         return [mine + other for mine, other in zip(sums, theirs.tolist(), strict=True)]
 
-    def attach(self) -> None:
-        """Give every parameter its summed gradient, and None to those that no virtual worker had a gradient of."""
+    def attach(self, *, divisor: float = 1.0) -> None:
+        """Give every parameter its summed gradient, and None to those that no virtual worker had a gradient of.
+
+        Args:
+            divisor: of every sum.
+        """
+        self._attach_sums()
+        for parameter in self.parameters:
+            if divisor != 1.0 and parameter.grad is not None:
+                parameter.grad.div_(divisor)
+
+    def _attach_sums(self) -> None:
         if self._is_alone:
             return
         used: list[bool] = (self._tail.flags(self._sum_tail()) > 0).tolist()

@@ -44,6 +44,7 @@ def test_a_plain_script_cannot_whatever_lies_beside_it(can: Can) -> None:
         "from pliant.train import Run",
         "import pliant.train as p",
         "import pliant",
+        "from pliant.integrations.transformers import elastic",
         "from fabric_model import FabricModel",
         "import pyedt.model",
         "import tensorflow as tf\nfrom fabric_model import FabricModel\nmodel = tf.keras.Sequential()",

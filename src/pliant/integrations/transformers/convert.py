@@ -1,0 +1,130 @@
+"""`elastic`: gives a Trainer a class of its own, in which Pliant's loop trains and the leader alone writes.
+
+The class comes before the Trainer's own, so what that overrides (`compute_loss`, `evaluate`, `log`) is called as ever.
+"""
+
+import os
+from typing import Any, TypeVar
+
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
+
+from pliant.integrations.transformers.loop import ElasticLoop
+from pliant.integrations.transformers.refusals import check_elastic
+from pliant.train import TrainingError
+from pliant.train.context import find_context
+from transformers import Trainer
+
+AnyTrainer = TypeVar("AnyTrainer")
+_KNOWN_SERIES = frozenset({"loss", "epoch", "step"})
+"""What the job's series and progress have already."""
+_Base: Any = object
+
+
+def elastic(trainer: AnyTrainer) -> AnyTrainer:
+    """Make a Hugging Face `Trainer` elastic, and return it: `trainer.train()` then trains with any number of tasks.
+
+    Alone it trains with one worker and without a server, to the same bits. A relative `output_dir` is taken to lie in
+    `RESULT_DIR`, where there is one.
+
+    Raises:
+        TrainingError: it is no Trainer, or one that cannot be elastic; the message names the arguments.
+    """
+    given: Any = trainer
+    if not isinstance(given, Trainer):
+        raise TrainingError(
+            f"elastic() got a {type(given).__name__}; give it a transformers.Trainer: elastic(Trainer(model=..., ...))"
+        )
+    if isinstance(given, ElasticTrainer):
+        return trainer
+    check_elastic(given)
+    given.args._n_gpu = min(1, given.args.n_gpu)  # a task has one; DataParallel would cut batches once more
+    given._train_batch_size = given.args.train_batch_size
+    context = find_context()
+    if context.result_dir is not None and not os.path.isabs(given.args.output_dir):
+        given.args.output_dir = str(context.result_dir / given.args.output_dir)
+    cls = type(given)
+    given.__class__ = type(f"Elastic{cls.__name__}", (ElasticTrainer, cls), {"__module__": cls.__module__})
+    given._elastic_loop = None
+    given._is_managed = not context.standalone
+    return trainer
+
+
+class ElasticTrainer(_Base):  # type: ignore[misc]  # what it overrides is of the Trainer that it is mixed into
+    """A Trainer whose loop is a Run's."""
+
+    _elastic_loop: ElasticLoop | None
+    _is_managed: bool
+    """A server may run more tasks beside this one."""
+
+    def train(
+        self,
+        resume_from_checkpoint: str | bool | None = None,
+        trial: Any = None,
+        ignore_keys_for_eval: list[str] | None = None,
+        **others: Any,
+    ) -> TrainOutput:
+        """Train as `Trainer.train` does. A job goes on from Pliant's own newest checkpoint, whatever is said here.
+
+        Raises:
+            TrainingError: a checkpoint is named, and there is none of Pliant's own; or this is a trial.
+        """
+        if trial is not None:
+            raise TrainingError("trial: an elastic Trainer plays no trial of hyperparameter_search; submit an array")
+        self._resume_asked = resume_from_checkpoint
+        return super().train(None, None, ignore_keys_for_eval, **others)
+
+    def _inner_training_loop(
+        self, *_args: Any, ignore_keys_for_eval: list[str] | None = None, **_kwargs: Any
+    ) -> TrainOutput:
+        self._elastic_loop = ElasticLoop(
+            self, ignore_keys=ignore_keys_for_eval, resume_asked=self._resume_asked, is_managed=self._is_managed
+        )
+        return self._elastic_loop.train()
+
+    def hyperparameter_search(self, *_args: Any, **_kwargs: Any) -> Any:
+        """Refuse: a search trains again and again, and one job is one training.
+
+        Raises:
+            TrainingError: always.
+        """
+        raise TrainingError(
+            "hyperparameter_search trains again and again, and one job is one training; submit an array of jobs"
+        )
+
+    # -- once, by the leader --------------------------------------------------------------------------------------
+
+    @property
+    def _leads(self) -> bool:
+        loop = self._elastic_loop
+        return not self._is_managed if loop is None else loop.leads
+
+    def is_world_process_zero(self) -> bool:
+        """Tell whether this is the task that writes and reports."""
+        return self._leads
+
+    def is_local_process_zero(self) -> bool:
+        """Tell the same: one task of all writes."""
+        return self._leads
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Save as `Trainer.save_model` does, in the task that leads; the others do nothing."""
+        if self._leads:
+            super().save_model(output_dir, _internal_call)
+
+    def push_to_hub(self, *args: Any, **kwargs: Any) -> Any:
+        """Push as `Trainer.push_to_hub` does, in the task that leads; the others return None."""
+        return super().push_to_hub(*args, **kwargs) if self._leads else None
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        if self._leads:
+            super()._save_checkpoint(model, trial)
+        elif self.state.best_global_step:
+            folder = f"{PREFIX_CHECKPOINT_DIR}-{self.state.best_global_step}"
+            self.state.best_model_checkpoint = os.path.join(self.args.output_dir, folder)
+
+    def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        """Log as `Trainer.log` does, and into the job's series."""
+        super().log(logs, *args, **kwargs)
+        if self._elastic_loop is not None:
+            values = {name: value for name, value in logs.items() if name not in _KNOWN_SERIES}
+            self._elastic_loop.report({name: float(one) for name, one in values.items() if not isinstance(one, str)})
