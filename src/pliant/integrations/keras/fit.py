@@ -91,7 +91,7 @@ def _train(
         shared.on_epoch_begin(epoch)
         for batch in run:
             loss, metrics = measure(on_device(batch, run.device))
-            run.step(loss, reduction="mean", **metrics)
+            run.step(loss, reduction="mean", weight=None, **metrics)
             shared.count()
         if validation is not None and ((epoch + 1) % validation[1] == 0 or epoch + 1 == num_epochs):
             values = run.evaluate(validation[0], lambda part: _values(measure, part, run), collate_fn=collate)
