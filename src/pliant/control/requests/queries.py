@@ -100,7 +100,7 @@ class Queries:
         """Say to its owner, and to who sees all, that a job was deleted; to others it never was."""
         gone = self._store.deleted_job(JobId(job_id))
         if gone is not None and (visible is None or visible.owner == gone.owner):
-            at = datetime.fromtimestamp(gone.deleted_at, UTC).isoformat(sep=" ", timespec="seconds")
+            at = f"{datetime.fromtimestamp(gone.deleted_at, UTC):%Y-%m-%d %H:%M:%S} UTC"
             raise NotFound(f"{gone.id} was deleted by {gone.deleted_by} at {at}")
 
     def has_any(self, which: JobFilter, visible: VisibleJobs | None) -> bool:
