@@ -77,8 +77,6 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
-        "sidecar": "what leads a shell to its client: forked beside a task, with its user and its walls",
-        "shell": "a shell, or a command, beside a task: its sidecar starts it, and it never leaves those walls",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
         "agent": "an agent by itself, as it will be on other machines: no server starts one yet",

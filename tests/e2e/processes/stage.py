@@ -28,6 +28,7 @@ from pliant.api.datasets import DatasetRequest, SourceRequest
 from pliant.api.environments import EnvironmentRequest
 from pliant.api.jobs import JobRequest
 from pliant.api.people import UserRequest
+from pliant.api.tunnel import ShellRequest
 from pliant.catalog.environments import build_program, look_program
 from pliant.client import Client
 from pliant.client.folders.data_source import source_of
@@ -41,6 +42,7 @@ VARIABLE: Final = "KEY_OF_THE_SERVERS"
 _PATIENCE_S: Final = 60.0
 _LOOKER: Final = [sys.executable, "-I", look_program.__file__]
 _BUILDER: Final = [sys.executable, "-I", build_program.__file__]
+_SHELL: Final = ("/bin/sh", "-c", "read -r nothing")
 _NUM_TASKS: Final = 2
 _NUM_TRIES: Final = 100
 """To see a process that does not wait by itself."""
@@ -116,6 +118,7 @@ class Stage:
         self.pids["standby"] = [self._standby.started]
         for role, program in (("zygote", "pliant.entry.zygote"), ("inspector", "pliant.entry.inspector")):
             self.pids[role] = [pid for pid in children_of(self.server) if program in command_of(pid)]
+        self._hold_shell(jobs["fixed"])
         self._hold_import()
         self._ends.callback(self._last_look.close)
 
@@ -202,6 +205,14 @@ class Stage:
         found = self._client.job(job_id).job
         assert not found.ended, (found.reason, self.pool.log())
         return False
+
+    def _hold_shell(self, job_id: str) -> None:
+        """Open a shell beside a task; its command waits for what is never sent."""
+        self._ends.callback(self._client.open_shell(job_id, ShellRequest(task=1, command=_SHELL)).close)
+        self._until(lambda: self._children(_is_shell), "the shell is there")
+        self.pids["shell"] = self._children(_is_shell)
+        (zygote,) = self.pids["zygote"]
+        self.pids["sidecar"] = [pid for pid in children_of(zygote) if {*children_of(pid)} & {*self.pids["shell"]}]
 
     # -- children of the server ------------------------------------------------------------------------------------
 
@@ -373,6 +384,10 @@ def _fixed(size: int) -> dict[str, object]:
 
 def _stands_still(pid: int) -> bool:
     return state_of(pid) in "TZX"
+
+
+def _is_shell(command: list[str]) -> bool:
+    return command == [*_SHELL]
 
 
 def _has_ended(thread: threading.Thread) -> bool:

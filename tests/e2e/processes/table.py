@@ -22,6 +22,8 @@ ROLES: Final = {
     "fixed": "a process of a fixed job",
     "interpreter": "a process with an interpreter of its own",
     "started": "what a script starts",
+    "sidecar": "the sidecar of a shell",
+    "shell": "a shell beside a task",
     "supervisor": "the supervisor of a child of the server's",
     "importer": "the import of a data set",
     "look": "the look at an environment",
