@@ -37,9 +37,9 @@ def main(argv: Sequence[str]) -> int:  # noqa: ARG001 - every program has argume
         connection = _connect(settings)
     except (OSError, TimeoutError, WebSocketException):
         return 1  # the server is gone, or somebody else listens there
-    stream = TunnelStream(connection)
     size = None if settings.terminal is None else WindowSize(rows=settings.rows, columns=settings.columns)
-    serve(stream, _command(settings), _environment(settings), size)
+    with connection:
+        serve(TunnelStream(connection), _command(settings), _environment(settings), size)
     return 0
 
 
@@ -69,8 +69,8 @@ def _connect(settings: SidecarSettings) -> ClientConnection:
     )
     given = [] if connection.response is None else connection.response.headers.get_all(PROOF_HEADER)
     if len(given) != 1 or not proof.proves("open", settings.key, given[0]):
-        connection.close()
-        raise ConnectionError("a stranger listens there")
+        with connection:
+            raise ConnectionError("a stranger listens there")
     return connection
 
 

@@ -72,9 +72,9 @@ class Loop:
             self.carried.begin_part()
             try:
                 yield loaded
-            finally:  # the script may leave its loop here
+            finally:  # the script may leave its loop here; then it stays inside of it, where tasks are not together
                 self.carried.end_part()
-                self.is_inside = False
+            self.is_inside = False
             if engine.membership.group is not group:
                 return  # it was lost, or all have switched: what was computed of this step is undone or committed
             if self._part is not None:

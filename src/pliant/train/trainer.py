@@ -174,8 +174,11 @@ class Trainer:
         self._reporter.note_work(step=self.engine.committed, generation=generation, leads=self.leads)
 
     def check_together(self) -> None:
-        """Raise TrainingError unless all tasks are at the same line of the script: between steps, inside an epoch."""
-        if self.num_epochs is None or self.loop.is_inside:
+        """Raise TrainingError unless all tasks are at the same line of the script: between steps, inside an epoch.
+
+        When the training is finished that does not matter any more.
+        """
+        if not self._is_finished and (self.num_epochs is None or self.loop.is_inside):
             raise TrainingError(
                 "evaluate() was called where tasks are not together; call it inside `for epoch in run.epochs(…)`, "
                 "before or after the loop over the batches"

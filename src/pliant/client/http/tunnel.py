@@ -43,4 +43,4 @@ def connect_tunnel(connection: Connection, made: TunnelView) -> TunnelStream:
         ) from error
     except (OSError, TimeoutError, WebSocketException) as error:
         raise Unavailable(f"the connection to the server at {connection.url} was lost ({error}); try again") from error
-    return TunnelStream(opened)
+    return TunnelStream(opened.__enter__())  # its `close` closes it
