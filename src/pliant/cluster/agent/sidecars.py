@@ -6,6 +6,7 @@ walls can be weaker. Knows no tunnel.
 """
 
 import os
+import select
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -131,14 +132,22 @@ class Sidecars:
         self._program(sidecar_id).unlink(missing_ok=True)
         if sidecar.pid is not None:
             sidecar.task.beside.discard(sidecar.pid)
-        gone = sidecar.is_unwanted and sidecar.task.pidfd is None
-        self._tell(sidecar_id, error or (_TASK_GONE if gone else ""))
+        self._tell(sidecar_id, error or (_TASK_GONE if _has_ended(sidecar.task) else ""))
 
     def _tell(self, sidecar_id: TaskId, error: str) -> None:
         self._send(SidecarEnded(sidecar_id=sidecar_id, error=error))
 
     def _program(self, sidecar_id: TaskId) -> Path:
         return records.program_path(self._settings.state_dir.absolute(), sidecar_id)
+
+
+def _has_ended(task: TaskProcess) -> bool:
+    """Tell whether the process of a task is no more; the zygote may have told of its sidecar's end first."""
+    if task.pidfd is None:
+        return True
+    poll = select.poll()
+    poll.register(task.pidfd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _kill(sidecar: _Sidecar) -> None:
