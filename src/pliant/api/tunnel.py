@@ -49,7 +49,7 @@ class ShellRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunnelView:
-    """A tunnel that was made; its client has half a minute to connect."""
+    """A tunnel that was made; its client has a minute to connect."""
 
     id: str
     task_id: str

@@ -70,11 +70,9 @@ class Kind(Protocol[L]):
 
     def size(self, spec: JobSpec) -> str:
         """Return how many tasks were asked for, in words."""
-        if spec.max_tasks == 1:
-            return "1 task"
-        return (
-            f"{spec.max_tasks if spec.min_tasks == spec.max_tasks else f'{spec.min_tasks} to {spec.max_tasks}'} tasks"
-        )
+        if spec.min_tasks == spec.max_tasks:
+            return "1 task" if spec.max_tasks == 1 else f"{spec.max_tasks} tasks"
+        return f"{spec.min_tasks} to {spec.max_tasks} tasks"
 
     def problems(self, spec: JobSpec) -> tuple[Problem, ...]:
         """Return what is wrong with the numbers that were asked for."""

@@ -45,7 +45,7 @@ class SidecarRequests:
             job_id: the job.
             number: of the task, such as 2 for `job-1.2`; None: the only one that runs.
             who: asks for it. Whom the job does not belong to is not given its secrets.
-            sidecar: what the sidecar is sidecar; where the server is stands in here.
+            sidecar: what it is to do; where the server is is filled in here.
             ended: called once when it has ended, with why if it did not end by itself.
 
         Raises:

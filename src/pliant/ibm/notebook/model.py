@@ -70,8 +70,8 @@ class FabricModel(in_tasks.FabricModel):
         fields = job_fields(schedule, {} if isinstance(submit, bool) else submit or {})
         with tempfile.TemporaryDirectory(prefix="pliant-notebook-") as folder:
             code = Path(folder)
-            library = self._script.library
-            parts = self._given if library is None else library.to_send(self._given)
+            converter = self._script.converter
+            parts = self._given if converter is None else converter.to_send(self._given)
             write_shipment(code, parts, given, beside=Path.cwd(), modules=dict(sys.modules))
             job = _send(client, code, fields)
         self._job_id = job.id
@@ -82,7 +82,7 @@ class FabricModel(in_tasks.FabricModel):
 
     def _load(self, folder: Path) -> None:
         """Give the notebook's own model and optimizer what the job has come to."""
-        script = self._script if self._script.library is None else self._script.library.bind(self._script)
+        script = self._script if self._script.converter is None else self._script.converter.bind(self._script)
         script.module.load_state_dict(torch.load(folder / _WEIGHTS, map_location="cpu", weights_only=True))
         states = torch.load(folder / _OPTIMIZER, map_location="cpu", weights_only=True)
         optimizers = script.optimizers

@@ -158,9 +158,9 @@ def test_what_a_notebook_sends_goes_on_with_the_optimizers_state() -> None:
     given: dict[str, Any] = {"model": network(), "datasets_function": data, "loss_function": crossentropy}
     first = FabricModel(**given, optimizer=keras.optimizers.Adam(0.02), metrics=["accuracy"])
     first.train(1, 15, 4)
-    assert first._script.library is not None
+    assert first._script.converter is not None
     stream = io.BytesIO()
-    torch.save(first._script.library.to_send(given), stream, pickle_module=cloudpickle)
+    torch.save(first._script.converter.to_send(given), stream, pickle_module=cloudpickle)
     stream.seek(0)
 
     second = FabricModel(**torch.load(stream, weights_only=False))

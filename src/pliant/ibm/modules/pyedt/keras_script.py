@@ -71,11 +71,11 @@ def parse_keras(given: Mapping[str, Any]) -> Script:
         enable_onnx=False,
         clip_norm=given["clip_norm"],
         clip_value=given["clip_value"],
-        library=KerasLibrary(tuple(one for one in callbacks if is_callback(one))),
+        converter=KerasConverter(tuple(one for one in callbacks if is_callback(one))),
     )
 
 
-class KerasLibrary:
+class KerasConverter:
     """Makes a script of torch's from one of Keras; `callbacks` are those of Keras."""
 
     def __init__(self, callbacks: tuple[Any, ...]) -> None:

@@ -56,8 +56,8 @@ class Script:
     """Forward passes are computed in it."""
     clip_norm: float | None = None
     clip_value: float | None = None
-    library: "Library | None" = None
-    """Whose model the module is until the data is there, if it is none of torch's."""
+    converter: "Converter | None" = None
+    """Makes a torch module of the model once the data is there, if it is none of torch's."""
     framework: Framework | None = None
     """What stands in for the usual step of torch's."""
 
@@ -67,7 +67,7 @@ class Script:
         return self.module if self.framework is None else self.framework.model
 
 
-class Library(Protocol):
+class Converter(Protocol):
     """Makes a script of torch's from one of another library."""
 
     def prepare(self, script: Script, train_set: Any, test_set: Any) -> tuple[Script, Any, Any]:

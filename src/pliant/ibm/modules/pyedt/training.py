@@ -40,8 +40,8 @@ _REDUCTION: Final = "mean"
 def train(script: Script, schedule: Schedule, notes: Sequence[str]) -> None:
     """Train a script to its end; `notes` are printed once in the leader's log."""
     train_set, test_set = datasets(script)
-    if script.library is not None:
-        script, train_set, test_set = script.library.prepare(script, train_set, test_set)
+    if script.converter is not None:
+        script, train_set, test_set = script.converter.prepare(script, train_set, test_set)
     framework = script.framework
     schedule, more_notes = fit_schedule(schedule, len(train_set))
     notes = (*notes, *more_notes)
