@@ -1,4 +1,7 @@
-"""For all tests: no thread of a training outlives its test, no example has a deadline, torch is silent about cuts."""
+"""For all tests: no thread of a training outlives its test, no example has a deadline, torch is silent about cuts.
+
+Each process computes in one thread: two workers share the machine, and threads that wait for each other spin.
+"""
 
 import os
 import signal
@@ -15,6 +18,7 @@ settings.register_profile("pliant", deadline=None, suppress_health_check=[Health
 settings.load_profile("pliant")
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # so is this
 
 _PATIENCE_S: Final = 30.0
 """For a busy machine, and for what gloo ends by a time-out; it takes milliseconds."""

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from typing import Final
 
-from tests.attack import generations, isolation, limits, planted, web
+from tests.attack import generations, isolation, limits, planted, shells, web
 from tests.attack.attack import Attack, Outcome
 from tests.attack.belongings import PLACES, places
 from tests.attack.target import Target
@@ -22,6 +22,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *limits.ATTACKS,
     *web.ATTACKS,
     *generations.ATTACKS,
+    *shells.ATTACKS,
 )
 
 

@@ -109,14 +109,18 @@ def plant_variable() -> None:
 
 def _in_memory(name: str) -> Callable[[Target], str]:
     def seen(target: Target) -> str:
-        secret = (target.home / "secret").read_bytes()
-        facts = {
-            "token_hash": _sha256(job_token(secret, JobId(target.victim))),
-            "key_hash": _sha256(os.environ[PLANTED_VARIABLE]),
-        }
-        return target.seen_inside("environment.py", name, facts)
+        return target.seen_inside("environment.py", name, hashes(target))
 
     return seen
+
+
+def hashes(target: Target) -> dict[str, str]:
+    """Return what a script knows a secret by that it has found; it is not told the secret."""
+    secret = (target.home / "secret").read_bytes()
+    return {
+        "token_hash": _sha256(job_token(secret, JobId(target.victim))),
+        "key_hash": _sha256(os.environ[PLANTED_VARIABLE]),
+    }
 
 
 def _belonging(name: str) -> Callable[[Target], str]:
@@ -140,15 +144,16 @@ def _outlives(name: str, number: int) -> Callable[[Target], str]:
         begun = target.seen_inside("outliving.py", name, {"seconds": seconds})
         if begun != "begun":
             return begun
-        ended = target.becomes(lambda: not _sleepers(f"{seconds}.{number}"), timeout_s=10.0)
-        for pid in (left := _sleepers(f"{seconds}.{number}")):
+        ended = target.becomes(lambda: not sleepers(f"{seconds}.{number}"), timeout_s=10.0)
+        for pid in (left := sleepers(f"{seconds}.{number}")):
             os.kill(pid, 9)
         return "has ended" if ended else f"lives on, as {left}"
 
     return seen
 
 
-def _sleepers(argument: str) -> list[int]:
+def sleepers(argument: str) -> list[int]:
+    """Return the processes that have this argument."""
     found = []
     for line in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

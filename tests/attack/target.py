@@ -38,6 +38,7 @@ class Target:
         """What only Ada may know."""
         self.belongings = Belongings()
         self.pool = Pool(self.folder / "home", slots=6, options=("--max-disk", MAX_DISK))
+        self.tokens: dict[str, str] = {}
         self._clients: dict[str, Client] = {}
         self._seen: dict[str, dict[str, str]] = {}
 
@@ -64,7 +65,8 @@ class Target:
             admin.people.add_user(UserRequest.model_validate({"name": name, "role": "user", "password": password}))
             url = admin.url
         with Client(url, None) as stranger:
-            return Client(url, stranger.people.log_on(name, password).token)
+            self.tokens[name] = stranger.people.log_on(name, password).token
+        return Client(url, self.tokens[name])
 
     # -- who and where -------------------------------------------------------------------------------------------------
 
@@ -148,12 +150,7 @@ class Target:
             job = self.run(script, self.facts() | facts)
         except TimeoutError as error:
             return {"": str(error)}
-        seen = {"": f"{job.state.value}, {job.reason or ''}"[:200]}
-        for line in self.lines_of(job.id):
-            with suppress(ValueError, KeyError, TypeError):
-                said = json.loads(line)
-                seen[str(said["probe"])] = str(said["seen"])
-        return seen
+        return {"": f"{job.state.value}, {job.reason or ''}"[:200], **said_in(self.lines_of(job.id))}
 
     def grow_victim(self, num_tasks: int) -> None:
         """Let Ada's job have more tasks."""
@@ -176,6 +173,16 @@ class Target:
         """Tell whether the server decides: whether a small job of Ada's is started and ends."""
         job_id = self.submit("ada", "nothing.py", {}, fixed=True, max_restarts=0)
         return self.becomes(lambda: self.ada.job(job_id).job.ended, timeout_s=30.0)
+
+
+def said_in(lines: list[str]) -> dict[str, str]:
+    """Return what a script of `inside` printed that each of its probes has seen."""
+    seen = {}
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError):
+            said = json.loads(line)
+            seen[str(said["probe"])] = str(said["seen"])
+    return seen
 
 
 def children_of(pid: int) -> list[int]:

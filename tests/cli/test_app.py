@@ -482,6 +482,13 @@ def test_jobs_are_completed_by_the_shell(shown: Played, monkeypatch: pytest.Monk
     assert offered("pliant why job-", monkeypatch) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "choices"), [("submit --on-stall ", ["warn", "replace", "end"]), ("rerun 1 --mode f", ["fast"])]
+)
+def test_what_an_option_can_be_is_completed(words: str, choices: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered(f"pliant {words}", monkeypatch) == choices
+
+
 def test_arrays_are_completed_where_they_may_be_named(pool: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"job": (None, b'{"script": "train.py", "array": {"lr": [1, 2]}}'), "code": ("c", packed({"train.py": ""}))}
     assert pool.http.post("/arrays", files=files).is_success

@@ -38,6 +38,19 @@ def test_a_table_has_few_rows_each_a_mean(run: Run, jobs: Played) -> None:
     assert lines[1][2] == f"{sum(1 / step for step in range(1, 26)) / 25:.4g}"
 
 
+def test_points_that_fit_a_table_stand_at_their_own_steps(run: Run, jobs: Played) -> None:
+    put(jobs, "job-2", "test_accuracy", 0.5, 0.75, every=23)
+    lines = [line.split() for line in run(jobs, "metrics", "2").out.splitlines()]
+    assert lines == [
+        ["STEP", "LOSS", "TEST_ACCURACY"],
+        ["20", "3", "–"],
+        ["23", "–", "0.5"],
+        ["40", "2", "–"],
+        ["46", "–", "0.75"],
+        ["60", "1", "–"],
+    ]
+
+
 def test_several_jobs_stand_side_by_side_at_the_same_steps(run: Run, jobs: Played) -> None:
     done = run(jobs, "metrics", "1", "2", "--name", "loss", "--rows", "5")
     lines = [line.split() for line in done.out.splitlines()]

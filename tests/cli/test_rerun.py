@@ -22,6 +22,8 @@ def test_a_job_is_run_again_as_it_was_submitted(run: Run, taking: Played, first:
         f"{new.id} (digits) is submitted; `pliant logs -f {new.id}` follows it\n"
     )
     assert new.spec == taking.job(first).spec
+    assert f"\nruns again       {first}\n" in run(taking, "show", new.id).out
+    assert "runs again" not in run(taking, "show", first).out
 
 
 def test_what_is_otherwise_is_said_as_it_was_typed(run: Run, taking: Played, first: str) -> None:
@@ -42,6 +44,23 @@ def test_what_is_otherwise_is_said_as_it_was_typed(run: Run, taking: Played, fir
     ]
     assert (new.spec.args, new.spec.max_tasks, new.spec.weights) == (("--lr", "0.01"), 4, str(weights))
     assert new.spec.env == {"A": "2", "MY_TOKEN": "neu"}
+
+
+def test_limits_names_and_paths_are_taken_away(run: Run, taking: Played) -> None:
+    limited = taking.add(name="limited", time_limit_s=60.0, memory_bytes=1 << 32, weights="job-1", stall_after_s=30.0)
+
+    limits = ["--time-limit", "off", "--memory", "OFF", "--stall-after", "off"]
+    done = run(taking, "rerun", limited, *limits, "--weights", "")
+
+    spec = taking.store.jobs(limit=1)[0].spec
+    assert (done.code, done.err) == (0, "")
+    assert (spec.time_limit_s, spec.memory_bytes, spec.weights, spec.stall_after_s) == (None, None, None, 0.0)
+    assert "  --time-limit: 60 → –\n" in done.out
+
+
+def test_a_limit_that_is_none_names_off(run: Run, taking: Played, first: str) -> None:
+    done = run(taking, "rerun", first, "--time-limit", "none")
+    assert done.err == "error: --time-limit: 'none' is no length of time; give one like 90s, 30m, 1h30m or 2d, or off\n"
 
 
 def test_json_has_the_differences(run: Run, taking: Played, first: str) -> None:

@@ -1,5 +1,8 @@
 """What is wrong with a command is said as the command is written, and what was meant if it is near."""
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.cli.conftest import Run
 from tests.server.played import Played
@@ -14,6 +17,8 @@ from pliant.core.errors import Problem
         ("sumbit x", "there is no command 'sumbit'; is 'submit' meant?"),
         ("queues ad x", "there is no command 'ad'; is 'add' meant?"),
         ("ps --al", "there is no option --al; is --all meant?"),
+        ("files 1 --only", "there is no option --only"),
+        ("env add x", "give exactly one of --requirements, --venv and --conda (got none)"),
         ("ps 3", "'3' is more than the command takes; leave it out"),
         ("plan", "--max is missing: The job grows up to this many tasks."),
         ("logs 1 -n -3", "--tail: '-3' is too small; give 0 or more"),
@@ -49,7 +54,14 @@ def test_what_the_server_refuses_is_said_in_the_commands_spelling(run: Run, pool
 
     said = {
         words: run(pool, *words.split()).err
-        for words in ("set 1 --queue nigth", "share 1 nobody", "data show x", "why digts", "queues add x --group y")
+        for words in (
+            "set 1 --queue nigth",
+            "share 1 nobody",
+            "data show x",
+            "why digts",
+            "queues add x --group y",
+            "ps --array 7",
+        )
     }
 
     assert said == {
@@ -58,7 +70,44 @@ def test_what_the_server_refuses_is_said_in_the_commands_spelling(run: Run, pool
         "data show x": "error: there is no data set 'x'; `pliant data list` lists those you may use\n",
         "why digts": "error: no job is called 'digts'; is 'digits' meant?\n",
         "queues add x --group y": "error: --group: there is no resource group 'y'; there are all\n",
+        "ps --array 7": "error: no array is named '7'; `pliant ps --all` says which array each job is of\n",
     }
+
+
+def test_of_a_job_that_has_ended_is_said_how_it_is_run_again(run: Run, pool: Played) -> None:
+    job_id = pool.add(name="ended")
+    assert run(pool, "stop", job_id, "--now").code == 0
+    pool.until_ended(job_id)
+
+    refused = pool.http.patch(f"/jobs/{job_id}", json={"priority": 7}).json()["detail"]
+
+    assert re.fullmatch(
+        rf"{job_id} has already been stopped at [-0-9]+ [:0-9]+ UTC; run it again if it is needed", refused
+    )
+    assert f"UTC; `pliant rerun {job_id}` runs it again" in run(pool, "set", job_id, "--priority", "7").err
+
+
+@pytest.mark.parametrize("number", ["0", "-3", "1000000"])
+@pytest.mark.parametrize("command", ["submit", "rerun"])
+def test_a_number_that_cannot_be_is_said_of_the_option_that_gave_it(
+    run: Run, pool: Played, tmp_path: Path, command: str, number: str
+) -> None:
+    (tmp_path / "train.py").write_text("import pliant.train\n")
+    what = str(tmp_path / "train.py") if command == "submit" else pool.add()
+
+    done = run(pool, command, what, f"--fixed={number}")
+
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"error: --fixed: {number} is too ")
+
+
+def test_a_path_that_is_not_there_is_told_with_what_lies_near(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import pliant.train\n")
+
+    near, far = (run(None, "submit", str(tmp_path / name)).err for name in ("trian.py", "folder/trian.py"))
+
+    assert f"is neither a folder nor a file; is '{tmp_path / 'train.py'}' meant?" in near.replace("\n", " ")
+    assert "is neither a folder nor a file; check the path" in far.replace("\n", " ")
 
 
 def test_fields_within_fields_are_those_of_an_option() -> None:

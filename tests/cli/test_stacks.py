@@ -1,6 +1,7 @@
 """`pliant stacks`: of a job that runs, and of one that has ended."""
 
 import json
+from pathlib import Path
 
 from tests.cli.conftest import Run
 from tests.server.played import Played
@@ -29,6 +30,14 @@ def test_a_job_of_which_nothing_was_recorded_says_so(run: Run, pool: Played) -> 
     done = run(pool, "stacks", "1")
     assert done.code == 3
     assert "job-1 has ended, and nobody asked where its threads were" in done.err
+
+
+def test_how_long_a_step_may_take_can_be_anything(run: Run, taking: Played, tmp_path: Path) -> None:
+    script = str(tmp_path / "train.py")
+    Path(script).write_text("import pliant.train\n")
+    for given, stall_after_s in (("90s", 90.0), ("off", 0.0), ("0", 0.0)):
+        done = run(taking, "submit", script, "--stall-after", given, "--json")
+        assert (done.code, json.loads(done.out)["spec"]["stall_after_s"]) == (0, stall_after_s), done.err
 
 
 def test_a_length_of_time_that_is_none_is_refused_with_the_option(run: Run, pool: Played) -> None:

@@ -1,6 +1,9 @@
 """The command line imports what a command needs, no more; and Ctrl-C never shows a traceback, whenever it comes."""
 
+import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,11 +13,12 @@ import pytest
 from tests.server.played import Played, set_scene
 
 from pliant.cli.commands import COMMANDS, Listed
-from pliant.entry.interrupt import INTERRUPTED
 
 COMMAND = [sys.executable, "-m", "pliant.cli.app"]
 MODULES = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
 HEAVY = {"httpx", "rich", "pliant.client", "pliant.api.jobs", "sqlalchemy", "fastapi"}
+INTERRUPTED = -signal.SIGINT
+"""Ended by the signal itself: a shell says 130, and ends the loop that the command stands in."""
 STOP = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)\n"
 """A module that is interrupted while it is imported; it ends by itself if Ctrl-C does nothing."""
 
@@ -48,6 +52,29 @@ def test_a_shell_completes_names_without_the_client(
 
     assert offered <= set(said.split())
     assert modules & HEAVY == set()
+
+
+def test_a_command_that_asks_a_server_imports_nothing_of_other_command_lines(clean: dict[str, str]) -> None:
+    program = f"{MODULES}; from pliant.cli.commands import COMMANDS, Listed; Listed('ps', COMMANDS['ps']).load()"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=clean, capture_output=True, text=True, timeout=50, check=True
+    )
+
+    modules = set(done.stderr.split())
+    assert "httpx" in modules
+    assert modules & {"click", "pygments", "rich.progress"} == set()
+
+
+def test_what_is_wrong_with_a_call_is_said_without_a_client(clean: dict[str, str]) -> None:
+    program = f"{MODULES}; from pliant.cli.commands import run; run(['sumbit'])"
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=clean, capture_output=True, text=True, timeout=50, check=True
+    )
+
+    assert "is 'submit' meant?" in done.stderr
+    assert set(done.stderr.split()) & {"httpx", "pliant.client"} == set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -118,6 +145,48 @@ def test_ctrl_c_leaves_the_job_alone_and_says_how_to_end_it(
     assert command.returncode == INTERRUPTED
     assert "job-1 goes on: `pliant logs -f job-1` follows it, `pliant stop job-1` ends it" in said
     assert "Traceback" not in said
+
+
+def test_ctrl_c_ends_the_loop_of_a_shell_that_the_command_stands_in(pool: Played, clean: dict[str, str]) -> None:
+    set_scene(pool)
+    env = clean | {"PLIANT_URL": pool.url, "PLIANT_TOKEN": pool.token}
+    loop = f"for i in 1 2; do {shlex.join([*COMMAND, 'logs', '1', '-f'])}; echo next; done"
+    with subprocess.Popen(
+        ["bash", "-c", loop], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    ) as shell:
+        assert shell.stdout is not None
+        first = shell.stdout.readline()
+        os.killpg(shell.pid, signal.SIGINT)  # as a terminal does
+        said = (first + shell.stdout.read()).decode()
+
+    assert shell.returncode == INTERRUPTED
+    assert "job-1 goes on" in said
+    assert "next" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("users", "add", "bob"),
+            "\nthe server had been asked already, and may have done it; look before you try again\n",
+        ),
+        (("users", "list"), ""),
+    ],
+)
+def test_ctrl_c_while_the_server_changes_something_says_that_it_may_have_done_so(
+    words: tuple[str, ...], said: str, clean: dict[str, str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env = clean | {"PLIANT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}", "PLIANT_TOKEN": "t"}
+        with subprocess.Popen([*COMMAND, *words], env=env, stderr=subprocess.PIPE, text=True) as command:
+            asked, _ = silent.accept()
+            with asked:
+                assert asked.recv(1)
+                command.send_signal(signal.SIGINT)
+                _, found = command.communicate(timeout=25)
+
+    assert (command.returncode, found) == (INTERRUPTED, said)
 
 
 def test_who_waits_from_a_pipe_reads_a_line_per_change_on_stderr(pool: Played, clean: dict[str, str]) -> None:

@@ -1,8 +1,10 @@
 """The client against the real server over a played cluster; what only a broken server does comes over `wires`."""
 
+import gc
 import io
 import math
 import socket
+import ssl
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -194,6 +196,18 @@ def test_a_training_that_diverged_can_still_be_shown(own: Client, pool: Played) 
 def test_a_job_id_cannot_lead_to_another_route(client: Client) -> None:
     with pytest.raises(NotFound):
         client.job("../cluster?x=")
+
+
+def test_the_certificates_that_this_machine_trusts_are_not_read_for_a_server_without_tls() -> None:
+    def holding() -> set[int]:
+        contexts = [found for found in gc.get_objects() if issubclass(type(found), ssl.SSLContext)]
+        return {id(context) for context in contexts if context.cert_store_stats()["x509"]}
+
+    before = holding()
+    with Client("http://127.0.0.1:1", "t"):
+        assert holding() <= before
+    with Client("https://127.0.0.1:1", "t"):
+        assert len(holding() - before) == 1
 
 
 def test_no_server_at_the_address_is_told_with_what_to_do() -> None:

@@ -31,7 +31,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=50)
-    parser.add_argument("--evaluate", type=int, default=10, help="epochs between evaluations")
+    parser.add_argument("--evaluate", type=int, default=5, help="epochs between evaluations")
     parser.add_argument("--virtual-workers", type=int)
     parser.add_argument("--width", type=int, default=24)
     parser.add_argument("--pace", type=Path)

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 from tests.e2e.pool import Pool
+from tests.plain_http import NO_TLS
 
 COUNTED = Path(__file__).with_name("counted.py")
 _PAUSE_S = 0.1
@@ -72,7 +73,8 @@ class Load:
     def _http(self) -> httpx.Client:
         url = json.loads((self._pool.home / "server.json").read_text())["url"]
         token = (self._pool.home / "token").read_text()
-        return httpx.Client(base_url=f"{url}/v1", headers={"Authorization": f"Bearer {token}"}, timeout=10)
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=f"{url}/v1", headers=headers, timeout=10, verify=NO_TLS)
 
     def _submit(self, chance: random.Random) -> None:
         mine: list[str] = []

@@ -18,11 +18,10 @@ threading.Event().wait()
 WAITS = "import threading\nthreading.Event().wait()\n"
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Pool]:
-    """A server on which a job may have 50 MiB of the disk."""
-    server = Pool(tmp_path / "pool" / "home", slots=3, options=("--max-disk", "50MiB"))
-    server.home.parent.mkdir()
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """A server on which a job may have 50 MiB of the disk, for both tests of this file, which end their jobs."""
+    server = Pool(tmp_path_factory.mktemp("small") / "home", slots=3, options=("--max-disk", "50MiB"))
     server.up()
     yield server
     server.close()
@@ -53,4 +52,4 @@ def test_a_job_that_fills_the_disk_fails_with_the_reason_and_no_other_does(
     assert "more than the 50.0 MiB" in " ".join(small.cli("show", fills).split())
     assert len(list((small.home / "jobs" / fills / "result").glob("part-*"))) > 50, "its files stay"
     assert small.json("show", neighbour)["job"]["state"] == "running"
-    small.cli("stop", neighbour)
+    small.cli("stop", neighbour, "--wait")

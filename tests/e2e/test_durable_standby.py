@@ -18,6 +18,8 @@ from tests.databases import cut_all, execute, new_database, server_url
 from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 from tests.e2e.test_durable import pids_of, progress, with_password
+from tests.e2e.test_shell import command, on_terminal, piped
+from tests.plain_http import NO_TLS
 
 from pliant.api.trust import Trust
 
@@ -89,15 +91,22 @@ def assert_no_gap(pool: Pool, job_id: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_stopped_leader_is_replaced_and_then_a_killed_one(tmp_path: Path, database: str, pace: Pace) -> None:
+def test_a_stopped_leader_is_replaced_and_then_a_killed_one_by_whom_others_trust(
+    tmp_path: Path, database: str, pace: Pace
+) -> None:
     database = with_password(database)
     first = leader_of(tmp_path, database)
     second, third = standby_of(first.home, database), standby_of(tmp_path / "elsewhere", database)
+    for pool in (first, second, third):
+        pool.options += ("--tls",)
     try:
         first.up()
         job_id, pids = begin_training(first, pace)
+        pinned = tmp_path / "server.pem"
+        pinned.write_bytes((first.home / "address/server.pem").read_bytes())
+        trust = Trust(certificate=pinned).context()
         second.up()
-        answer = httpx.get(f"{second.url()}/v1/healthz", timeout=HANG_S)
+        answer = httpx.get(f"{second.url()}/v1/healthz", verify=trust, timeout=HANG_S)
         assert answer.status_code == 503
         leading = json.loads((first.home / "server.json").read_text())["url"]
         assert f"stands by while another one leads; ask {leading}" in answer.json()["detail"]
@@ -109,6 +118,9 @@ def test_a_stopped_leader_is_replaced_and_then_a_killed_one(tmp_path: Path, data
         third.up()
         second.signal(signal.SIGKILL)
         until_leading(third, job_id, pids)
+        url = json.loads((third.home / "server.json").read_text())["url"]
+        answer = httpx.get(f"{url}/v1/healthz", verify=trust, timeout=HANG_S)
+        assert answer.status_code == 200, "a standby of another folder shows the certificate of the pool"
         assert_no_gap(third, job_id)
         third.cli("stop", job_id)
     finally:
@@ -116,31 +128,6 @@ def test_a_stopped_leader_is_replaced_and_then_a_killed_one(tmp_path: Path, data
             if pool.process is not None and not pool.process_ended():
                 pool.process.send_signal(signal.SIGCONT)
                 pool.close()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(240)
-def test_a_standby_of_another_folder_shows_the_certificate_that_others_trust(
-    tmp_path: Path, database: str, pace: Pace
-) -> None:
-    first, second = leader_of(tmp_path, database), standby_of(tmp_path / "elsewhere", database)
-    for pool in (first, second):
-        pool.options += ("--tls",)
-    try:
-        first.up()
-        job_id, pids = begin_training(first, pace)
-        pinned = tmp_path / "server.pem"
-        pinned.write_bytes((first.home / "address/server.pem").read_bytes())
-        second.up()
-        first.signal(signal.SIGKILL)
-        until_leading(second, job_id, pids)
-        url = json.loads((second.home / "server.json").read_text())["url"]
-        trust = Trust(certificate=pinned).context()
-        assert httpx.get(f"{url}/v1/healthz", verify=trust, timeout=HANG_S).status_code == 200
-        second.cli("stop", job_id)
-    finally:
-        for pool in (first, second):
-            pool.close()
 
 
 @pytest.mark.slow
@@ -154,8 +141,15 @@ def test_a_second_server_on_a_folder_takes_over_when_the_first_is_killed(tmp_pat
         waiting = [first.submit(HERE / "paced.py", how, job_id, args=("--pace", str(pace))) for how in WAYS]
         second.up()
         assert httpx.get(f"{second.url()}/v1/jobs", timeout=HANG_S).status_code == 503
-        first.signal(signal.SIGKILL)
+        with on_terminal(command(first, job_id, "--task", "1")) as terminal:
+            terminal.until(f"{job_id}.1:")
+            first.signal(signal.SIGKILL)
+            assert terminal.process.wait(HANG_S) == 4
+            terminal.until("the shell was ended: the connection to the server was lost")
+            assert not terminal.is_raw()
         until_leading(second, job_id, pids)
+        there = piped(second, job_id, "--task", "1", "--", "sh", "-c", "cat; pgrep -c bash", given=b"back\n")
+        assert there.stdout == b"back\n0\n", "beside a task that was adopted, and alone"
         assert_no_gap(second, job_id)
         with second.client() as client:
             whys = [client.job(one).job.why for one in waiting]
@@ -204,7 +198,7 @@ def status(pool: Pool, job_id: str) -> int:
     record = json.loads((pool.home / "server.json").read_text())
     token = (pool.home / "token").read_text()
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.get(f"{record['url']}/v1/jobs/{job_id}", headers=headers, timeout=HANG_S).status_code
+    return httpx.get(f"{record['url']}/v1/jobs/{job_id}", headers=headers, timeout=HANG_S, verify=NO_TLS).status_code
 
 
 def allow(database: str, connections: bool) -> None:

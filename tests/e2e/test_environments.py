@@ -38,7 +38,7 @@ def project(folder: Path, requirements: str) -> Path:
 def test_a_job_brings_its_requirements(offline_pool: Pool, tmp_path: Path) -> None:
     pool = offline_pool
     code = project(tmp_path / "project", "tinything >= 1.0\n")
-    training = ("--max", "2", "--requirements", "requirements.txt", "--script", "train.py")
+    training = ("--max", "1", "--requirements", "requirements.txt", "--script", "train.py")
     args = ("--pace", str(code / "pace"), "--epochs", "2")
     with pool.client() as client:
         first = pool.submit(code, *training, args=args)

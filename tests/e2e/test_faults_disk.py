@@ -101,7 +101,7 @@ def test_a_disk_without_any_room_costs_logs_and_no_steps(pool: Pool, client: Cli
     job.hurt(Fault(id="full", place=Place.STEP, act=Act.FULL, value=0, times=3))
     full = job.until_claimed("full")[0]
     job.until(lambda: job.events("checkpoint.failed"), "a checkpoint cannot be written")
-    step = job.until_step((full.step or 0) + 5 * STEPS_PER_EPOCH)
+    step = job.until_step((full.step or 0) + 3 * STEPS_PER_EPOCH)
     job.hurt(Fault(id="room", place=Place.STEP, act=Act.FULL, value=-1, times=3, step=step))
     job.until(lambda: any(step_of(path) > step for path in job.checkpoints()), "there is room again")
     done = job.end(samples=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
-from tests.e2e.trial import BACK_AFTER_HANG_S, STEPS_PER_EPOCH, Trial
+from tests.e2e.trial import BACK_AFTER_HANG_S, PACE_S, STEPS_PER_EPOCH, Trial
 
 from pliant.client import Client
 
@@ -33,7 +33,7 @@ def test_a_leader_that_hangs(pool: Pool, client: Client, tmp_path: Path, place: 
 def test_two_workers_that_hang_at_once(pool: Pool, client: Client, tmp_path: Path) -> None:
     job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=4)
     job.until_size(4)
-    step = job.beats()[-1].step + 6 * STEPS_PER_EPOCH  # both see the plan before it
+    step = job.beats()[-1].step + 3 * STEPS_PER_EPOCH  # both see the plan before it
     ids = ("first", "second")
     job.hurt(*(Fault(id=ids[r], place=Place.STEP, act=Act.STOP, rank=r, step=step) for r in (0, 1)))
     _, second = job.until_claimed(*ids)
@@ -100,7 +100,7 @@ def test_a_leaver_that_hangs_holds_up_nobody(pool: Pool, client: Client, tmp_pat
 
 
 def test_a_worker_that_hangs_while_the_server_is_away(pool: Pool, client: Client, tmp_path: Path) -> None:
-    job = Trial.begin(pool, client, tmp_path / "trial")
+    job = Trial.begin(pool, client, tmp_path / "trial", pace=2 * PACE_S)  # not over before the next server starts tasks
     tasks = job.until_size(3)
     pool.signal(signal.SIGKILL)
     job.stop(tasks[1])

@@ -80,7 +80,8 @@ def test_a_link_cut_while_a_generation_forms(pool: Pool, client: Client, tmp_pat
 def test_workers_killed_while_the_server_is_away_are_replaced_by_the_next_one(
     pool: Pool, client: Client, tmp_path: Path, victims: str
 ) -> None:
-    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=int(victims == "all"))
+    slow = 2 * PACE_S  # it is not over before the next server can start tasks
+    job = Trial.begin(pool, client, tmp_path / "trial", checkpoint_freq=int(victims == "all"), pace=slow)
     tasks, leader = job.until_size(3), job.leader()
     others = [task for task in tasks if task.id != leader.id]
     if victims == "all":
@@ -110,7 +111,7 @@ def ended(task: Task) -> bool:
 def test_a_server_killed_while_members_change_is_taken_over_from(
     pool: Pool, client: Client, tmp_path: Path, place: Place
 ) -> None:
-    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=2, pace=7 * PACE_S)
+    job = Trial.begin(pool, client, tmp_path / "trial", max_tasks=2, pace=4 * PACE_S)
     job.until_size(2)
     job.hurt(Fault(id="pause", place=place, act=Act.PAUSE, value=1.0))
     job.resize(3)

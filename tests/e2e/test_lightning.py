@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
+from tests.warm import run_script
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -19,10 +18,7 @@ def alone(folder: Path, pace: Pace) -> str:
     """Return the digest of the model that the script alone comes to."""
     folder.mkdir()
     environment = {**os.environ, "RESULT_DIR": str(folder), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(SCRIPT), str(pace)]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = run_script(SCRIPT, str(pace), folder=folder, env=environment)
     assert done.returncode == 0, done.stderr
     assert "stopped after epoch 10, step 40" in done.stdout
     return (folder / "model/digest").read_text()

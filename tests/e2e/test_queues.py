@@ -84,7 +84,7 @@ def open_python() -> Iterator[Path]:
     base = Path(sys.base_prefix)
     (folder / "bin").mkdir()
     shutil.copy2(base / "bin" / version, folder / "bin" / version)
-    unwanted = shutil.ignore_patterns("__pycache__", "test", "site-packages", "config-*", "idlelib")
+    unwanted = shutil.ignore_patterns("test", "site-packages", "config-*", "idlelib")
     shutil.copytree(base / "lib" / version, folder / "lib" / version, ignore=unwanted)
     (folder / "lib" / version / "site-packages").mkdir()
     yield folder / "bin" / version

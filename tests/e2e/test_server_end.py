@@ -14,22 +14,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 20, 10, 500
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_signal_saves_at_a_step_boundary_and_the_next_server_goes_on(
-    tmp_path: Path, pace: Pace, number: signal.Signals
-) -> None:
+def test_a_signal_saves_at_a_step_boundary_and_the_next_server_goes_on(tmp_path: Path, pace: Pace) -> None:
     pool = Pool(tmp_path / "home", slots=3)
     pool.up()
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
     job_id = pool.submit(HERE / "paced.py", "--max", "3", "--audit", "--checkpoint-freq", "0", args=args)
-    with pool.client() as client:
-        pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
-        tasks = [task.pid for task in client.job(job_id).tasks]
-    assert pool.signal(number) == 0, pool.log()
-    assert not [pid for pid in tasks if pid is not None and Path(f"/proc/{pid}/comm").exists()]
-
+    for number in (signal.SIGINT, signal.SIGTERM):
+        end_by(pool, number, job_id)
+        pool.up()
     pace.set(0)
-    pool.up()
     with pool.client() as client:
         job = client.wait(job_id, timeout_s=90)
         events = client.events(job_id=job_id, limit=10_000).events
@@ -39,11 +32,21 @@ def test_a_signal_saves_at_a_step_boundary_and_the_next_server_goes_on(
     pool.close()
     assert not memory.exists()
     assert (job.state, job.reason) == ("completed", job.reason)
-    assert "paused" in [event.data["to"] for event in events if event.kind == "job.state"]
+    assert [event.data["to"] for event in events if event.kind == "job.state"].count("paused") == 2
     saved = [event.data["step"] for event in events if event.kind == "checkpoint.saved"]
     resumed = [e.data["step"] for e in events if e.kind == "generation.switched" and e.data["from_size"] == 0]
+    assert len(saved) == 2
     assert resumed == [0, *saved]
     epochs, steps = samples_by_epoch(tmp_path / "fetched")
     assert steps == set(range(EPOCHS * STEPS_PER_EPOCH))
     assert all(sorted(epochs[epoch]) == list(range(NUM_SAMPLES)) for epoch in range(EPOCHS))
     assert job.num_redone_steps == 0
+
+
+def end_by(pool: Pool, number: signal.Signals, job_id: str) -> None:
+    """End the server by a signal while three tasks train; see that they are gone with it."""
+    with pool.client() as client:
+        pool.until(lambda: len(pool.training(client, job_id)) == 3, "three tasks train")
+        tasks = [task.pid for task in client.job(job_id).tasks if not task.ended]
+    assert pool.signal(number) == 0, pool.log()
+    assert not [pid for pid in tasks if pid is not None and Path(f"/proc/{pid}/comm").exists()]

@@ -141,8 +141,8 @@ def test_on_a_terminal_it_is_a_terminal_with_its_size_and_its_keys(pool: Pool, j
 
 
 def _size(terminal: Terminal) -> str:
-    terminal.run("echo si''ze $(stty size) .", " .\r\n")
-    return str(re.findall(r"size (\d+ \d+) \.", terminal.seen.decode())[-1])
+    terminal.run("echo si''ze $(stty size) th''ere", " there\r\n")
+    return str(re.findall(r"size (\d+ \d+) there", terminal.seen.decode())[-1])
 
 
 def test_on_pipes_bytes_arrive_as_they_are_and_stderr_apart_and_the_code_is_passed_on(pool: Pool, job_id: str) -> None:

@@ -1,6 +1,7 @@
 """An elastic training over TLS from end to end: control links, client, and a server that is killed meanwhile."""
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import httpx
 import pytest
 from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
+from tests.e2e.test_shell import command, on_terminal, piped
 from tests.train.test_elastic import samples_by_epoch
 
 from pliant.api.jobs import JobPatch
@@ -19,6 +21,19 @@ from pliant.core.errors import Unavailable
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES = 20, 10, 500
+
+
+def assert_shells_open(pool: Pool, task_id: str) -> None:
+    """See that a terminal and pipes reach a task whose walls, and whose server, are those of TLS."""
+    job_id, _, number = task_id.rpartition(".")
+    with on_terminal(command(pool, job_id, "--task", number)) as terminal:
+        terminal.until(f"{task_id}:")
+        terminal.run("echo he''re $PLIANT_TASK_ID", f"here {task_id}")
+        terminal.type("exit 7\r")
+        assert terminal.process.wait(30) == 7
+    data = os.urandom(1 << 20)
+    back = piped(pool, job_id, "--task", number, "--", "cat", given=data)
+    assert (back.returncode, back.stdout) == (0, data), back.stderr
 
 
 def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Path, pace: Pace) -> None:
@@ -49,6 +64,7 @@ def test_an_elastic_training_runs_over_tls_and_outlives_the_server(tmp_path: Pat
         assert {task.id: task.pid for task in pool.training(client, job_id)} == before
         client.change(job_id, JobPatch(max_tasks=2))
         pool.until(lambda: len(pool.training(client, job_id)) == 2, "and resizes them over their links")
+        assert_shells_open(pool, pool.training(client, job_id)[0].id)
         pace.set(0)
         job = client.wait(job_id, timeout_s=90)
     assert (job.state, job.reason) == ("completed", job.reason)

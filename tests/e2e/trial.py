@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from tests.contracts.faults import Claim, Fault, add, claims
 from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool, clean_env
 from tests.train.test_elastic import samples_by_epoch
+from tests.warm import run_script
 
 from pliant.api.jobs import JobPatch, JobRequest
 from pliant.client import Client
@@ -26,15 +25,17 @@ from pliant.core.event import Event
 from pliant.core.job import Job, Task
 
 SCRIPT = HERE / "faulty.py"
-EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES, WIDTH = 30, 10, 500, 24
-PACE_S = 0.03
+EPOCHS, STEPS_PER_EPOCH, NUM_SAMPLES, WIDTH = 20, 10, 500, 24
+PACE_S = 0.06
 VIRTUAL_WORKERS = 5
 """As many as a trial may have tasks."""
-ALONE = (sys.executable, str(SCRIPT), "--virtual-workers", str(VIRTUAL_WORKERS))
+ALONE = ("--virtual-workers", str(VIRTUAL_WORKERS))
 BACK_AFTER_KILL_S = 1.0
 LEASE_S = 2.0
 BACK_AFTER_HANG_S = LEASE_S + 1.0
 _STEPS_AFTER = 5
+_STEPS_ALLOWED = 6
+"""What this machine's other work may cost, in the longest steps of an ordinary second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,15 +279,15 @@ class Trial:
         return max(waited_s) + max(0.0, self.pool.starved_s() - self._server_starved_s)
 
     def assert_back_within(self, limit_s: float, at: float) -> None:
-        """Training goes on within the limit, and what this machine's other work costs: ten of its longest steps."""
+        """Training goes on within the limit, and what this machine's other work costs."""
         pause_s = self.pause_s(at)
-        allowed_s = limit_s + 10 * self.usual_gap_s(at) + self.starved_since_s(at)
+        allowed_s = limit_s + _STEPS_ALLOWED * self.usual_gap_s(at) + self.starved_since_s(at)
         assert pause_s < allowed_s, f"it stood still for {pause_s:.2f} s, allowed {allowed_s:.2f} s\n{self.story()}"
 
     def assert_trains_within(self, limit_s: float, at: float) -> None:
         """Training, which stands still for want of the server, goes on so long after it could at the latest."""
         waited_s = self.until_trains_after(at).at - at
-        allowed_s = limit_s + 10 * self.usual_gap_s(at) + self.starved_since_s(at)
+        allowed_s = limit_s + _STEPS_ALLOWED * self.usual_gap_s(at) + self.starved_since_s(at)
         assert waited_s < allowed_s, f"it trained {waited_s:.2f} s later, allowed {allowed_s:.2f} s\n{self.story()}"
 
     def story(self) -> str:
@@ -339,13 +340,16 @@ class Undisturbed:
 def undisturbed(epochs: int, width: int = WIDTH) -> Undisturbed:
     """Train alone."""
     with TemporaryDirectory() as folder:
-        said = subprocess.run(
-            [*ALONE, "--epochs", str(epochs), "--width", str(width)],
+        done = run_script(
+            SCRIPT,
+            *ALONE,
+            "--epochs",
+            str(epochs),
+            "--width",
+            str(width),
+            folder=Path(folder),
             env={**clean_env(), "RESULT_DIR": folder, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=300,
-        ).stdout
+        )
+        assert done.returncode == 0, done.stderr
         model = torch.load(Path(folder) / "model" / "model.pt", weights_only=True)
-    return Undisturbed(model=model, digest=said.split()[-1])
+    return Undisturbed(model=model, digest=done.stdout.split()[-1])

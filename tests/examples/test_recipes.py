@@ -3,13 +3,13 @@
 import os
 import re
 import runpy
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.train.crew import run_in
+from tests.warm import run_script
 
 from pliant.train.context import TRAIN_CONTEXT
 
@@ -51,15 +51,8 @@ def test_a_recipe_learns_and_comes_to_the_same_bits_alone_and_with_two_workers(
     name: str, tmp_path: Path, by_two: dict[str, str]
 ) -> None:
     env = {key: value for key, value in os.environ.items() if not key.startswith("PLIANT_")}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(RECIPES / f"{name}.py")],
-        cwd=tmp_path,
-        env={**env, "RESULT_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    env |= {"RESULT_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    done = run_script(RECIPES / f"{name}.py", folder=tmp_path, env=env, warnings_fail=True)
 
     assert (done.returncode, done.stderr) == (0, ""), "and no loss looks like what it is not said to be"
     pattern, best = BEST[name]

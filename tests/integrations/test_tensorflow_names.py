@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import run_script
 
 from pliant.integrations.tensorflow_names import TensorFlowNames, offer
 
@@ -13,20 +14,18 @@ pytestmark = pytest.mark.timeout(LIMIT_S + 10)
 OFFER = "from pliant.integrations.tensorflow_names import offer\noffer()\n"
 
 
-def run(folder: Path, text: str, *, before: str = OFFER) -> str:
-    """Run a script of its own; return the last lines of what it printed, errors included."""
-    (folder / "script.py").write_text(before + text)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "script.py"],
-        cwd=folder,
-        env={"PATH": "", "OMP_NUM_THREADS": "1", "HOME": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    return done.stdout
+def run(folder: Path, text: str, *, before: str = OFFER, cold: bool = False) -> str:
+    """Run a script of its own, which finds torch imported unless it is cold; return what it printed, errors last."""
+    script, env = folder / "script.py", {"PATH": "", "OMP_NUM_THREADS": "1", "HOME": str(folder)}
+    script.write_text(before + text)
+    if cold:
+        command = [sys.executable, "-W", "error", script.name]
+        done = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    else:
+        done = run_script(script, folder=folder, env=env, warnings_fail=True)
+    return done.stdout + done.stderr
 
 
 USED = """
@@ -81,7 +80,7 @@ for line in {lines!r}:
 
 
 def test_what_keras_scripts_use_has_its_exact_meaning(tmp_path: Path) -> None:
-    assert run(tmp_path, USED) == ""
+    assert run(tmp_path, USED, cold=True) == ""
 
 
 def test_what_only_tensorflow_has_is_refused_by_its_name_and_with_advice(tmp_path: Path) -> None:
@@ -119,11 +118,11 @@ def test_a_tensorflow_that_is_there_is_found_and_nothing_shadows_it(tmp_path: Pa
 def test_without_keras_the_extra_is_named(tmp_path: Path) -> None:
     hidden = OFFER + "import sys\nsys.path[:] = [path for path in sys.path if 'site-packages' not in path]\n"
 
-    assert run(tmp_path, "import tensorflow", before=hidden).splitlines()[-1] == (
+    assert run(tmp_path, "import tensorflow", before=hidden, cold=True).splitlines()[-1] == (
         "ImportError: tensorflow stands for Keras on PyTorch here. Keras is not installed here; install it with: "
         "pip install 'pliant[keras]'"
     )
-    told = run(tmp_path, "import pliant.integrations.keras", before=hidden).splitlines()
+    told = run(tmp_path, "import pliant.integrations.keras", before=hidden, cold=True).splitlines()
     assert told[-1] == "ImportError: Keras is not installed here; install it with: pip install 'pliant[keras]'"
 
 

@@ -65,6 +65,11 @@ def pin_thread():
     if number:
         raise OSError(number, "")
 
+def keep_policy_of_thread():
+    number = libc.pthread_setschedparam(ctypes.c_ulong(threading.get_ident()), os.SCHED_OTHER, bytes(4))
+    if number:
+        raise OSError(number, "")
+
 def in_a_thread(act):
     found = []
     thread = threading.Thread(target=lambda: found.append(tried(act)))
@@ -89,6 +94,7 @@ print(json.dumps({
     "priority of its group": tried(lambda: os.setpriority(os.PRIO_PGRP, os.getpgid(victim), 1)),
     "its turns at the disk": tried(lambda: call(ioprio_set, 1, victim, idle)),
     "its scheduler": tried(lambda: os.sched_setscheduler(victim, os.SCHED_BATCH, scheduler)),
+    "its scheduler, the usual one": tried(lambda: os.sched_setscheduler(victim, os.SCHED_OTHER, scheduler)),
     "its parameters": tried(lambda: os.sched_setparam(victim, scheduler)),
     "its attributes": tried(lambda: call(sched_setattr, victim, attributes, 0)),
     "its limits": tried(lambda: resource.prlimit(victim, core, (0, 0))),
@@ -109,6 +115,7 @@ print(json.dumps({
     "own limits, by number": tried(lambda: resource.prlimit(own, core, limits)),
     "own processors": tried(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))),
     "processors of a thread": in_a_thread(pin_thread),
+    "policy of a thread": in_a_thread(keep_policy_of_thread),
 }))
 """
 STRANGERS: Final = (
@@ -122,6 +129,7 @@ UNKNOWN: Final = (
 OWN_CALLS: Final = (
     *("limits that are read", "own priority", "own priority, by number", "own group", "own turns at the disk"),
     *("own scheduler", "own limits", "own limits, by number", "own processors", "processors of a thread"),
+    "policy of a thread",
 )
 
 needs_filter = pytest.mark.skipif(architecture() is None, reason="the filter has no numbers for this processor")
@@ -147,10 +155,13 @@ def tries(victim: int, *how: str) -> dict[str, str]:
 
 @needs_filter
 def test_calls_about_others_are_refused_and_those_about_itself_are_not(victim: int) -> None:
+    os.sched_setscheduler(victim, os.SCHED_BATCH, os.sched_param(0))
     found = tries(victim, "filtered", "leads")
 
     assert {name: found[name] for name in STRANGERS} == dict.fromkeys(STRANGERS, "EPERM")
     assert {name: found[name] for name in OWN_CALLS} == dict.fromkeys(OWN_CALLS, "done")
+    assert found["its scheduler, the usual one"] == "done"
+    assert os.sched_getscheduler(victim) == os.SCHED_BATCH, "and nothing has happened"
     assert found["its processors"] == "without effect" or len(os.sched_getaffinity(victim)) == 1
     assert {name: found[name] for name in UNKNOWN} == dict.fromkeys(UNKNOWN, "ENOSYS")
 

@@ -19,6 +19,7 @@ import pytest
 import uvicorn
 from tests.databases import new_sqlite
 from tests.link_proofs import new_proof
+from tests.plain_http import NO_TLS
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.catalog.datasets.imports import ImportSettings
@@ -167,7 +168,6 @@ class Served:
         self.app = make_app(context, IBM)
         config = Listener(sock=self._listener, tls=None).config(
             self.app,
-            ws="websockets-sansio",
             ws_max_size=MAX_FRAME_BYTES,
             timeout_graceful_shutdown=5,
         )
@@ -178,7 +178,10 @@ class Served:
         self._thread.start()
         wait_for(lambda: self._server.started)
         self.http = httpx.Client(
-            base_url=f"http://{self.address}/v1", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30
+            base_url=f"http://{self.address}/v1",
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            timeout=30,
+            verify=NO_TLS,
         )
 
     def add_user(self, name: str, role: Role = Role.USER) -> None:
@@ -187,7 +190,7 @@ class Served:
 
     def client(self, headers: Mapping[str, str] | None = None) -> httpx.Client:
         """Return a client that shows what is in these headers only."""
-        return httpx.Client(base_url=f"http://{self.address}/v1", headers=headers, timeout=30)
+        return httpx.Client(base_url=f"http://{self.address}/v1", headers=headers, timeout=30, verify=NO_TLS)
 
     def client_of(self, name: str, role: Role = Role.USER) -> httpx.Client:
         """Return a client of a user, who is made if need be, with a personal token of theirs."""

@@ -85,7 +85,8 @@ class World:
     def fill(self) -> None:
         """Make again what requests have removed."""
         for make in self.makes:
-            make.send(self.http)
+            if self.http.get(make.one).status_code != 200:
+                make.send(self.http)
         if not self.server.http.get("/jobs").json()["jobs"]:
             self.server.submit()
         execs = f"{self.url}{DEEP_LEARNING}/execs"

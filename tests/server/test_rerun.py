@@ -74,6 +74,8 @@ def test_a_job_is_run_again_as_it_was_submitted(pool: Played) -> None:
     assert pool.job(again["id"]).spec.env["WANDB_API_KEY"] == "geheim"
     assert again["spec"]["env"]["WANDB_API_KEY"] == "(hidden)"
     assert pool.code(again["id"]) == FILES
+    shown = pool.http.get(f"/jobs/{again['id']}").json()["job"]
+    assert (shown["rerun_of"], pool.job(first).rerun_of) == (first, None)
     events = pool.http.get("/events", params={"job_id": again["id"]}).json()["events"]
     assert f"was submitted by admin to run {first} again: " in events[0]["message"]
 

@@ -109,6 +109,22 @@ def test_what_the_ignore_file_named_at_submission_counts_and_is_said_then(server
     assert listed(server) == RESULTS | {"work/.pliantignore": 5}
 
 
+def test_a_log_without_its_middle_has_the_length_that_people_read(server: Served, job: Path) -> None:
+    log = job / "result/log/job-1.1.local/stdout"
+    with log.open("ab") as file:
+        file.truncate(64 << 30)
+        file.seek(64 << 30)
+        file.write(b"the end\n")
+    found = listed(server)
+    assert found["log/job-1.1.local/stdout"] < 1 << 20
+    assert found == packed(server)
+    assert server.http.get("/jobs/job-1/files").json()["left_out"] == []
+    with tarfile.open(fileobj=io.BytesIO(server.http.get("/jobs/job-1/result").content)) as tar:
+        text = tar.extractfile("log/job-1.1.local/stdout").read()  # type: ignore[union-attr]
+    assert text.startswith(b"printed")
+    assert text.endswith(b"are left out here: the log is too long]\nthe end\n")
+
+
 def test_a_folder_of_the_script_s_own_that_is_called_work_is_no_trouble(server: Served, job: Path) -> None:
     (job / "result" / "work").mkdir()
     (job / "result" / "work" / "best.pt").write_text("mine")

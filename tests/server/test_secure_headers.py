@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.types import Message
+from tests.plain_http import NO_TLS
 from tests.server.conftest import PASSWORD
 from tests.server.played import Played, set_scene
 from websockets.exceptions import InvalidStatus
@@ -59,7 +60,7 @@ def lacking(answer: httpx.Response, expected: dict[str, str] = EXPECTED) -> dict
 
 @pytest.mark.parametrize(("status", "method", "path"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_an_answer_carries_them(pool: Played, status: int, method: str, path: str) -> None:
-    answer = httpx.request(method, pool.url + path, headers={"X-Auth-Token": pool.token}, timeout=30)
+    answer = httpx.request(method, pool.url + path, headers={"X-Auth-Token": pool.token}, timeout=30, verify=NO_TLS)
     assert answer.status_code == status, answer.text
     assert lacking(answer) == {}
     assert "camera=()" in answer.headers["permissions-policy"]
@@ -69,7 +70,7 @@ def test_an_answer_carries_them(pool: Played, status: int, method: str, path: st
 
 def test_who_is_refused_gets_them_too(pool: Played) -> None:
     for path in ("/v1/jobs", f"{IBM}/execs", "/v1/backup"):
-        answer = httpx.get(pool.url + path, timeout=30)
+        answer = httpx.get(pool.url + path, timeout=30, verify=NO_TLS)
         assert answer.status_code == 401
         assert lacking(answer) == {}
     with pytest.raises(InvalidStatus) as refused, connect(f"ws://{pool.address}/v1/link?task=job-1.1"):
@@ -84,7 +85,7 @@ def test_files_of_people_are_handed_out_as_files(pool: Played) -> None:
 
 
 def test_the_page_of_the_routes_has_its_own_style_and_runs_nothing(pool: Played) -> None:
-    answer = httpx.get(f"{pool.url}/docs", timeout=30)
+    answer = httpx.get(f"{pool.url}/docs", timeout=30, verify=NO_TLS)
     policy = answer.headers["content-security-policy"]
     (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -100,7 +101,7 @@ def test_a_log_off_clears_what_a_browser_keeps(pool: Played, path: str) -> None:
     if pool.people.accounts.find("ada") is None:
         pool.add_user("ada")
     token = pool.http.post("/logon", json={"name": "ada", "password": PASSWORD}).json()["token"]
-    answer = httpx.post(pool.url + path, headers={"X-Auth-Token": token}, timeout=30)
+    answer = httpx.post(pool.url + path, headers={"X-Auth-Token": token}, timeout=30, verify=NO_TLS)
     assert answer.is_success, answer.text
     assert answer.headers["clear-site-data"] == '"cache", "cookies", "storage"'
 

@@ -1,6 +1,8 @@
 """Tunnels at the server, with real WebSockets at both ends, beside tasks of a simulated cluster."""
 
 import secrets
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -16,9 +18,10 @@ from pliant.core.access import Role
 from pliant.core.event import EventKind
 from pliant.core.job import TaskId
 from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof
+from pliant.core.notebook import SCRIPT, SCRIPT_TEXT
 from pliant.core.ports import EventFilter, StartOrder
 from pliant.core.tunnel import MAX_FRAME_BYTES, SidecarSettings
-from pliant.server.tunnels import MAX_PER_JOB
+from pliant.server.tunnels import MAX_PER_JOB, MAX_PER_PERSON
 
 Served = Any
 ClientOf = Callable[..., httpx.Client]
@@ -114,7 +117,9 @@ def _end_of(end: ClientConnection) -> tuple[int, str]:
     return closed.value.rcvd.code, closed.value.rcvd.reason
 
 
-def test_a_ticket_and_a_key_open_one_end_each_once_and_nothing_else_does(module_server: Served, job_id: str) -> None:
+def test_a_ticket_and_a_key_open_one_end_each_once_and_nothing_else_does(
+    module_server: Served, job_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
     made, other = make(module_server, job_id), make(module_server, job_id)
 
     wrong: list[Callable[[], ClientConnection]] = [
@@ -132,6 +137,7 @@ def test_a_ticket_and_a_key_open_one_end_each_once_and_nothing_else_does(module_
         ),
     ]
     assert [status_of(one) for one in wrong] == [401] * len(wrong)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == [], "strangers fill no log"
     with made.outside(), made.inside():
         assert status_of(made.outside) == status_of(made.inside) == 401
     with other.outside():
@@ -169,6 +175,27 @@ def test_only_who_may_change_a_job_opens_one_and_its_owner_learns_who_did(
     assert ("ada", f"POST /v1/jobs/{theirs}/shells", 201) in audited
     assert ("eve", f"POST /v1/jobs/{theirs}/shells", 403) in audited
     module_server.control.requests.stop(theirs, now=True)
+
+
+def test_a_tunnel_to_a_notebook_is_for_those_who_may_change_its_job_and_for_jobs_that_run_one(
+    module_server: Served, job_id: str, client_of: ClientOf
+) -> None:
+    answer = module_server.http.post(f"/jobs/{job_id}/notebook")
+    assert (answer.status_code, answer.json()["problems"][0]["field"]) == (422, "job")
+    assert "runs train.py and no notebook; open a shell beside it instead" in answer.text
+
+    made = module_server.submit({SCRIPT: SCRIPT_TEXT}, fixed=True, script=SCRIPT).json()["id"]
+    module_server.tick(1.0)
+    assert client_of("eve").post(f"/jobs/{made}/notebook").status_code == 404
+    assert client_of("vera", Role.VIEWER).post(f"/jobs/{made}/notebook").status_code == 403
+    view = module_server.http.post(f"/jobs/{made}/notebook").json()
+    order, beside, _ = module_server.cluster.sidecars[TaskId(f"{view['task_id']}-{view['id']}")]
+    told = SidecarSettings.from_env(order.env)
+    assert (beside, told.notebook, told.command, told.terminal) == (view["task_id"], True, None, None)
+    (event,) = module_server.store.events(EventFilter(job_id=made, kinds=(EventKind.TASK_ENTERED,)))
+    assert event.message == f"admin opened the notebook of {made}.1"
+    module_server.control.requests.stop(made, now=True)
+    module_server.tick(1.0)
 
 
 def test_a_sidecar_is_not_taken_for_the_task_and_knows_no_token_of_its_job(module_server: Served, job_id: str) -> None:
@@ -243,11 +270,78 @@ def test_a_client_that_is_gone_ends_its_sidecar(module_server: Served, job_id: s
         with pytest.raises(ConnectionClosed):
             inside.recv(timeout=30)
 
-    def is_ended() -> bool:
-        module_server.tick()
-        return made.order.task_id not in module_server.cluster.sidecars
+    eventually(lambda: _is_ended(module_server, made))
 
-    eventually(is_ended)
+
+@pytest.mark.parametrize("num_sent", [0, 3])
+@pytest.mark.parametrize("is_polite", [True, False])
+def test_a_client_that_goes_away_while_the_sidecar_starts_ends_it_at_once(
+    module_server: Served, job_id: str, eventually: Eventually, num_sent: int, is_polite: bool
+) -> None:
+    made = make(module_server, job_id)
+    with made.outside() as outside:
+        for _ in range(num_sent):
+            outside.send(b"d" + bytes(MAX_FRAME_BYTES - 1))
+        outside.close() if is_polite else outside.close_socket()
+
+    eventually(lambda: _is_ended(module_server, made))
+    assert status_of(made.inside) == 401, "nobody waits for it any more"
+
+
+def _is_ended(server: Served, made: Made) -> bool:
+    server.tick()
+    return made.order.task_id not in server.cluster.sidecars
+
+
+def test_what_a_client_sends_before_the_sidecar_is_there_comes_first_and_in_order(
+    module_server: Served, job_id: str
+) -> None:
+    made = make(module_server, job_id)
+    frames = [number.to_bytes(4, "big") * (1 << 12) for number in range(100)]  # more than the server keeps
+    with made.outside() as outside:
+        sender = threading.Thread(target=lambda: deque(map(outside.send, frames), maxlen=0))
+        sender.start()
+        with made.inside() as inside:
+            assert [inside.recv(timeout=30) for _ in frames] == frames
+        sender.join(30)
+
+
+def test_what_a_sidecar_has_sent_before_it_ended_waits_for_the_client(module_server: Served, job_id: str) -> None:
+    made = make(module_server, job_id)
+    with made.inside() as inside:
+        inside.send(b"the last")
+        closing = threading.Thread(target=inside.close)
+        closing.start()
+        with made.outside() as outside:
+            assert outside.recv(timeout=30) == b"the last"
+            assert _end_of(outside) == (1000, "")
+        closing.join(30)
+
+
+def test_a_person_has_so_many_at_most_and_others_have_theirs(
+    module_server: Served, job_id: str, client_of: ClientOf
+) -> None:
+    owner = client_of("greta")
+    theirs = [
+        owner.post(
+            "/jobs",
+            files={"job": (None, '{"script": "a.py", "fixed": true}'), "code": ("c.tar.gz", packed({"a.py": ""}))},
+        ).json()["id"]
+        for _ in range(3)
+    ]
+    module_server.tick(1.0)
+    for number in range(MAX_PER_PERSON):
+        assert ask(module_server, theirs[number % 2], owner).status_code == 201
+    full = ask(module_server, theirs[2], owner)
+    assert (full.status_code, full.json()["detail"]) == (
+        409,
+        "greta has as many shells and notebooks as a person may have open; end one of them first",
+    )
+    assert ask(module_server, theirs[2]).status_code == 201, "an administrator's own"
+    assert ask(module_server, job_id).status_code == 201
+    for one in theirs:
+        module_server.control.requests.stop(one, now=True)
+    module_server.tick(1.0)
 
 
 def test_a_job_has_so_many_at_most_and_what_is_wrong_is_told(module_server: Served, job_id: str) -> None:
@@ -258,7 +352,7 @@ def test_a_job_has_so_many_at_most_and_what_is_wrong_is_told(module_server: Serv
     full = ask(module_server, other)
     assert (full.status_code, full.json()["detail"]) == (
         409,
-        f"{other} has as many shells as it may have; end one of them first",
+        f"{other} has as many shells and notebooks as it may have open; end one of them first",
     )
     assert ask(module_server, job_id).status_code == 201
     module_server.control.requests.stop(other, now=True)

@@ -1,5 +1,7 @@
 """Retention over REST: rules, dry runs, and what a clean-up leaves alone."""
 
+import io
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +35,12 @@ def ended(server: Served, number: int, *, days_ago: float, state: JobState = Job
 
 def names(result: Path) -> set[str]:
     return {path.relative_to(result).as_posix() for path in result.rglob("*") if path.is_file()}
+
+
+def fetched(server: Served, **params: str) -> dict[str, bytes]:
+    answer = server.http.get("/jobs/job-1/result", params=params)
+    with tarfile.open(fileobj=io.BytesIO(answer.content)) as tar:
+        return {member.name: file.read() for member in tar if (file := tar.extractfile(member)) is not None}
 
 
 def test_without_rules_nothing_is_removed(server: Served) -> None:
@@ -77,6 +85,12 @@ def test_logs_that_were_removed_say_so(server: Served) -> None:
     assert answer.status_code == 404
     assert answer.json()["detail"].startswith("the logs of job-1 were removed at ")
     assert answer.json()["detail"].endswith(" by the clean-up: its job ended 10.0 days ago; logs are kept for 7 days")
+    (line,) = server.http.get("/jobs/job-1/files").json()["left_out"]
+    assert line == f"log: removed at {answer.json()['detail'].partition(' removed at ')[2]}"
+    assert fetched(server)["left-out.txt"] == f"{line}\n".encode()
+    assert fetched(server, only="*.pt").keys() == {"model/model.pt"}
+    (event,) = [e for e in server.store.events(EventFilter()) if e.kind == "cleaned_up"]
+    assert event.message.startswith("the clean-up removed 1 thing of 1 ended job, ")
 
 
 def test_what_cannot_be_removed_is_told_without_its_place(server: Served) -> None:

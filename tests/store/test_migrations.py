@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import JSON, Column, Connection, Engine, Float, Integer, MetaData, String, Table, func, select
+from sqlalchemy import JSON, Boolean, Column, Connection, Engine, Float, Integer, MetaData, String, Table, func, select
 from tests.contracts.store import a_job, an_event
 
 from pliant.core.job import JobId, JobSpec
@@ -90,6 +90,8 @@ def value_of(table: Table, column: Column[Any], number: int) -> Any:
         return {"nested": [number, None, "☃"]}
     if isinstance(column.type, Float):
         return (1.5e308, -0.1, 5e-324)[number % 3]
+    if isinstance(column.type, Boolean):
+        return number % 2 == 0
     if isinstance(column.type, Integer):
         return number if column.primary_key or column.name == "ordinal" else (2**31 - 1, 0, 7)[number % 3]
     assert isinstance(column.type, String), column.type

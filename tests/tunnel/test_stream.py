@@ -1,36 +1,24 @@
 """Frames over a real WebSocket: none is faster than it is dealt with, and who does not keep to the rules is left."""
 
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from websockets.sync.client import connect
-from websockets.sync.server import ServerConnection, serve
+from tests.tunnel.ends import both_connections, eventually
 
 from pliant.core.tunnel import CHUNK_BYTES, WINDOW_BYTES, Frame, FrameKind, TunnelExit, WindowSize, unpack
-from pliant.tunnel.stream import TunnelClosed, TunnelStream
+from pliant.tunnel.stream import TunnelStream
+from pliant.tunnel.window import TunnelClosed
 
 DATA = Frame(FrameKind.DATA, b"x" * CHUNK_BYTES)
 
 
 @contextmanager
 def both_ends() -> Iterator[tuple[TunnelStream, TunnelStream]]:
-    accepted: list[ServerConnection] = []
-    there, over = threading.Event(), threading.Event()
-
-    def hold(connection: ServerConnection) -> None:
-        accepted.append(connection)
-        there.set()
-        over.wait(30)
-
-    with serve(hold, "127.0.0.1", 0, compression=None) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with connect(f"ws://127.0.0.1:{server.socket.getsockname()[1]}", compression=None) as connection:
-            assert there.wait(30)
-            yield TunnelStream(connection), TunnelStream(accepted[0])
-            over.set()
-        server.shutdown()
+    with both_connections() as (one, other):
+        yield TunnelStream(one), TunnelStream(other)
 
 
 def test_no_more_than_a_window_is_sent_before_it_is_dealt_with() -> None:
@@ -66,10 +54,17 @@ def test_no_more_than_a_window_is_sent_before_it_is_dealt_with() -> None:
 
 def test_more_than_was_granted_is_not_taken() -> None:
     with both_ends() as (writer, reader):
-        writer._may_send = 2 * WINDOW_BYTES
+        writer._window._may_send = 2 * WINDOW_BYTES
         for _ in range(WINDOW_BYTES // CHUNK_BYTES + 1):
             writer.send(DATA)
         with pytest.raises(ValueError, match="more comes"):
+            list(reader.frames())
+
+
+def test_data_that_hold_nothing_are_not_taken_since_no_window_holds_them_back() -> None:
+    with both_ends() as (writer, reader):
+        writer.send(Frame(FrameKind.DATA))
+        with pytest.raises(ValueError, match="holds none"):
             list(reader.frames())
 
 
@@ -78,6 +73,28 @@ def test_frames_say_what_they_said() -> None:
         rows=3, columns=0xFFFF
     )
     assert TunnelExit.of(unpack(TunnelExit(code=-7, error="ü").frame().pack())) == TunnelExit(code=-7, error="ü")
+
+
+@pytest.fixture
+def _raising() -> Iterator[None]:
+    """Let Ctrl-C raise, whatever a training in this process has made of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_raising")
+def test_a_signal_that_another_thread_is_given_ends_a_wait_in_which_nothing_comes() -> None:
+    def interrupt() -> None:
+        eventually(lambda: reader._connection.recv_messages.get_in_progress)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # as one just before the wait, it wakes up nobody
+
+    with both_ends() as (reader, _):
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            list(reader.frames())
+        thread.join(30)
 
 
 @pytest.mark.parametrize("message", [b"", b"?", "d", b"d" * (CHUNK_BYTES + 2)])

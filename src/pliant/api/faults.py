@@ -102,6 +102,8 @@ def sentence_of(found: Mapping[str, Any], place: Sequence[str] = ()) -> str:
         return str(context["error"]).removesuffix(".")
     value = "it" if any("password" in part.lower() for part in place) else _show(found.get("input"))
     sentence = _SENTENCES.get(kind)
+    if isinstance(found.get("input"), bytes):  # a body that FastAPI has not read as JSON
+        return "it is not sent as JSON; send an object, with the header Content-Type: application/json"
     if kind == NO_MATCH:
         return f"{value} cannot be taken; give {found['msg']}"
     if sentence is None:

@@ -14,7 +14,7 @@ from pliant.api.request import Changes
 from pliant.core.array import words_of
 from pliant.core.errors import InvalidInput
 from pliant.core.input import values_of
-from pliant.core.job import Job, JobId, JobSettings, JobSpec
+from pliant.core.job import Job, JobSettings, JobSpec
 from pliant.core.notice import NoticeSettings
 from pliant.core.secret_names import hide_secrets
 
@@ -48,7 +48,6 @@ class Difference:
 class RerunJob(NotedJob):
     """A new job that runs another one again."""
 
-    rerun_of: JobId
     differences: tuple[Difference, ...]
 
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from pliant.entry.interrupt import INTERRUPTED, ignore_more, leaving_at_once
+from pliant.entry.interrupt import INTERRUPTED, exit_with, leaving_at_once
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -22,8 +22,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         code = run(argv)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    if code == INTERRUPTED and argv is None:
-        ignore_more()
+    if argv is None:
+        exit_with(code)
     sys.exit(code)
 
 

@@ -4,12 +4,13 @@ A command's file is imported when the command is called, and not before: its nam
 pages and shells show, stand in a table here. So `pliant version` and a shell that completes a name wait for no client.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -67,6 +68,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "why": CommandPlace("jobs.jobs:why", "Tell why a job has the slots it has."),
         "stacks": CommandPlace("jobs.stacks:stacks", "Show in which line of Python every thread of a job is."),
         "shell": CommandPlace("jobs.shell:shell", "Open a shell beside a task of a job, within its walls."),
+        "notebook": CommandPlace("jobs.notebook:notebook", "Run Jupyter on slots of the pool, and open it here."),
         "events": CommandPlace("jobs.events:events", "Print what happened, with every decision."),
         "set": CommandPlace("jobs.jobs:set_job", "Change priority, minimum, maximum, queue or tags of a job."),
         "stop": CommandPlace("jobs.jobs:stop", "End a job at its next step boundary, with its state saved."),
@@ -110,6 +112,7 @@ class Listed(TyperCommand):
     def load(self) -> Any:
         """Return the command itself."""
         file, _, name = self._place.path.partition(":")
+        sys.modules.setdefault("httpx._main", cast(Any, None))  # its own command line, which httpx imports if it can
         with leaving_at_once():
             found = getattr(import_module(f"pliant.cli.{file}"), name)
         around = typer.Typer(rich_markup_mode=None)
@@ -134,6 +137,15 @@ class Commands(TyperGroup):
         """Return the command that is called, imported now, and what follows it."""
         name, found, rest = super().resolve_command(ctx, args)
         return name, found.load() if isinstance(found, Listed) else found, rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is called; at Ctrl-C say what else there is to know of it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            for note in getattr(interrupt, "__notes__", ()):
+                typer.echo(f"\n{note}", err=True)
+            raise
 
 
 app = typer.Typer(

@@ -4,7 +4,7 @@ The client is imported when something is asked, so that pages of help and other 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -97,6 +97,15 @@ def complete_states(incomplete: str) -> list[tuple[str, str]]:
 def complete_field(field: str) -> Complete | None:
     """Return what completes the value of a noun's field; None if it names nothing that a server knows."""
     return complete(_KIND_OF[field]) if field in _KIND_OF else None
+
+
+def complete_choice(choices: Sequence[str]) -> Callable[[str], list[str]]:
+    """Return what completes one of these words."""
+
+    def words(incomplete: str) -> list[str]:
+        return [word for word in choices if word.startswith(incomplete)]
+
+    return words
 
 
 def _settings(context: typer.Context) -> Settings:

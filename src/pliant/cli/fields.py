@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from pliant.api.derive import Settable, settable
-from pliant.cli.completion import complete_field
+from pliant.cli.completion import complete_choice, complete_field
 
 Given = dict[str, Any]
 """What was given on the command line, by the names of the fields."""
@@ -157,7 +157,7 @@ def _option(name: str, wording: Wording, field: Settable | None, *, defaults: bo
         *names,
         help=wording.help or (field.doc.partition(". ")[0] if field is not None else ""),
         metavar=None if named_by_type else wording.metavar or metavar,
-        autocompletion=complete_field(name),
+        autocompletion=complete_choice(metavar.split("|")) if "|" in metavar else complete_field(name),
         envvar=wording.variable or None,
     )
     typed: Any = kind if default is not None else kind | None

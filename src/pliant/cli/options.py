@@ -1,7 +1,7 @@
 """Options and arguments that several commands share, so that they read alike everywhere; what those of a job say."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -33,7 +33,7 @@ JobOrArrayArgument = Annotated[
 OptionalJobArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[JOB]", help="Only this job: id, number or name.", autocompletion=complete("job"), show_default=False
+        metavar="JOB", help="Only this job: id, number or name.", autocompletion=complete("job"), show_default=False
     ),
 ]
 AfterOption = Annotated[
@@ -183,8 +183,26 @@ def given_tags(given: Sequence[str]) -> dict[str, str]:
     return tags
 
 
+def _limit(text: str, *, read: Callable[[str, str], float], option: str, off: float | None) -> float | None:
+    """Return the limit that a text says.
+
+    Raises:
+        InvalidInput: it says none.
+    """
+    if text.strip().lower() == "off":
+        return off
+    try:
+        return read(text, option)
+    except InvalidInput as error:
+        raise InvalidInput.at(option, f"{error.problems[0].message}, or off") from error
+
+
 def _ask_time(text: str, option: str) -> Wording:
     return ask(text, option, metavar="TIME", type=str, read=partial(seconds_of, field=option))
+
+
+def _ask_limit(text: str, option: str, metavar: str, read: Any, *, off: float | None = None) -> Wording:
+    return ask(text, option, metavar=metavar, type=str, read=partial(_limit, read=read, option=option, off=off))
 
 
 JOB: Final[Table] = {
@@ -227,16 +245,16 @@ JOB: Final[Table] = {
     ),
     "fixed": ask("A torchrun-style script of N processes; never resized.", metavar="N", type=int),
     "max_restarts": ask("With --fixed: start again so often after a failure; default: 3.", metavar="N", type=int),
-    "memory_bytes": ask(
-        "End a task that uses more memory, such as 4GB.",
-        "--memory",
-        metavar="SIZE",
-        type=str,
-        read=partial(num_bytes_of, field="--memory"),
+    "memory_bytes": _ask_limit(
+        "End a task that uses more memory, such as 4GB; or off.", "--memory", "SIZE", num_bytes_of
     ),
-    "time_limit_s": _ask_time("Stop it when it has held slots for so long, such as 8h.", "--time-limit"),
+    "time_limit_s": _ask_limit(
+        "Stop it when it has held slots for so long, such as 8h; or off.", "--time-limit", "TIME", seconds_of
+    ),
     "start_timeout_s": _ask_time("Fail if it has not built its Run after so long; default: 10m.", "--start-timeout"),
-    "stall_after_s": _ask_time("Without a step for so long it is stuck; 0: never.", "--stall-after"),
+    "stall_after_s": _ask_limit(
+        "Without a step for so long it is stuck; off: never.", "--stall-after", "TIME", seconds_of, off=0.0
+    ),
     "on_stall": ask("What becomes of it then: say so; replace what is stuck; or end."),
     "metrics_every": ask("Record every N-th step as it is; default: means, four times a second.", metavar="N"),
     "tracking": ask(

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import TypeAdapter
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -173,10 +172,16 @@ def say_notes(notes: Iterable[str]) -> None:
 
 def print_json(noun: Any) -> None:
     """Print one JSON document."""
-    sys.stdout.write(TypeAdapter(type(noun)).dump_json(noun, indent=2, by_alias=True).decode() + "\n")
+    sys.stdout.write(_adapter_of(noun).dump_json(noun, indent=2).decode() + "\n")
 
 
 def print_json_line(noun: Any) -> None:
     """Print one JSON object on a line of its own, at once."""
-    sys.stdout.write(TypeAdapter(type(noun)).dump_json(noun).decode() + "\n")
+    sys.stdout.write(_adapter_of(noun).dump_json(noun).decode() + "\n")
     sys.stdout.flush()
+
+
+def _adapter_of(noun: Any) -> Any:
+    from pliant.client.http.lazy_adapter import LazyAdapter  # what is shown as text, and errors, need no client
+
+    return LazyAdapter(type(noun))

@@ -38,7 +38,14 @@ _LISTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Where people see which things there are; a server that is asked by REST says only that they can be listed."""
 _LIST_THEM: Final = re.compile(rf"(?s)(no ({'|'.join(_LISTS)})\b[^;]*); list them to see which (there are|you may use)")
-_ONE_OF: Final = re.compile(r"(?<=: give one of )[a-z_, ]+")
+_MORE_WORDS: Final = (
+    (
+        re.compile(r"(?s)^(job-\d+) (has already .*); run it again if it is needed"),
+        r"\1 \2; `pliant rerun \1` runs it again",
+    ),
+    (re.compile(r"list jobs to see which array each is of"), "`pliant ps --all` says which array each job is of"),
+)
+_ONE_OF: Final = re.compile(r"(?:(?<=: give one of )|(?<=give exactly one of ))[a-z_, ]+")
 
 
 class SpelledInput(InvalidInput):
@@ -62,14 +69,18 @@ def spelling(parameter: Any) -> str:
 def respell(problem: Problem, names: Mapping[str, str]) -> Problem:
     """Return a problem whose field, and the fields that its message names, are written as options."""
     long = "|".join(sorted((name for name in names if "_" in name), key=len, reverse=True))
-    message = _ONE_OF.sub(lambda found: ", ".join(names.get(one, one) for one in found[0].split(", ")), problem.message)
+    message = _ONE_OF.sub(
+        lambda found: re.sub("[a-z_]+", lambda one: names.get(one[0], one[0]), found[0]), problem.message
+    )
     if long:
         message = re.sub(rf"\b({long})\b", lambda found: names[found[0]], message)
     return Problem(field=_field(problem.field, {**_ELSEWHERE, **names}), message=message)
 
 
 def in_commands(text: str) -> str:
-    """Return what a server says, with commands where it leaves open how things are listed."""
+    """Return what a server says, with commands where it leaves open how something is done."""
+    for found, said in _MORE_WORDS:
+        text = found.sub(said, text)
     return _LIST_THEM.sub(lambda found: f"{found[1]}; `{_LISTS[found[2]]}` lists those you may use", text)
 
 

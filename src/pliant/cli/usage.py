@@ -57,7 +57,8 @@ def _without_parameter(said: str, context: Any) -> str:
 
 def _unknown_option(name: str, context: Any) -> str:
     said = f"there is no option {name}"
-    near = near_name(name, [*_options(context)]) if context is not None else None
+    names = {} if context is None else {one.removeprefix("--"): one for one in _options(context)}
+    near = names.get(near_name(name.lstrip("-"), [*names]) or "")
     if near is not None:
         return f"{said}; is {near} meant?"
     if context is not None and any(one.name == _FOR_A_SCRIPT for one in context.command.params):

@@ -22,12 +22,12 @@ def wait_for_end(client: Client, job_id: str) -> Job:
 
 
 @contextmanager
-def leaving_alone(job_id: str) -> Iterator[None]:
-    """Say at Ctrl-C that the job goes on without us, and how to end it."""
+def leaving_alone(job_id: str, back: str = "`pliant logs -f {}` follows it") -> Iterator[None]:
+    """Say at Ctrl-C that the job goes on without us, how to come back to it, and how to end it."""
     try:
         yield
     except KeyboardInterrupt:
-        say(f"\n{job_id} goes on: `pliant logs -f {job_id}` follows it, `pliant stop {job_id}` ends it", stderr=True)
+        say(f"\n{job_id} goes on: {back.format(job_id)}, `pliant stop {job_id}` ends it", stderr=True)
         raise
 
 

@@ -47,7 +47,8 @@ Awaited = Annotated[tuple[JobOrArray, ...], Input(MaxLen(MAX_AWAITED))]
 """Ids of jobs, and of arrays, each of which stands for all of its jobs."""
 
 
-def _refuse_notebook(script: str) -> None:
+def refuse_notebook(script: str) -> None:
+    """Raise InvalidInput if a script is a notebook, with what makes a script of it."""
     if script.endswith(".ipynb"):
         made = f"{script.removesuffix('.ipynb')}.py"
         message = (
@@ -71,7 +72,7 @@ class JobSettings:
         | None
     ) = None
     """For people; the script's name if left out."""
-    script: Annotated[str, Input(Len(1, 400), ONE_LINE, Check(_refuse_notebook))]
+    script: Annotated[str, Input(Len(1, 400), ONE_LINE, Check(refuse_notebook))]
     """The Python file to run, relative to the code folder."""
     args: Annotated[tuple[str, ...], Input(MaxLen(1000))] = ()
     """Passed to the script as they are."""
@@ -232,6 +233,8 @@ class Job:
     """A fixed job: how many times it was started again because a process of it failed or was lost."""
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     """Hyperparameters: what the script's arguments say, and what it reports with `run.log_params`."""
+    rerun_of: JobId | None = None
+    """The job that it runs again, which may have been deleted since; None if it runs none."""
     revision: int = 0
     """Grows by one with every change, for clients that compare."""
 

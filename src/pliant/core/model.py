@@ -8,8 +8,16 @@ from annotated_types import Len, MaxLen
 
 from pliant.core.access import SharedWith
 from pliant.core.hyperparameters import ENGINES, Engine, Hyperparameters
-from pliant.core.input import NO_NUL, ONE_LINE, Input, Pattern
-from pliant.core.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NumTasks, Priority, QueueName, SlotsPerTask
+from pliant.core.input import NO_NUL, ONE_LINE, Check, Input, Pattern
+from pliant.core.job import (
+    DEFAULT_PRIORITY,
+    DEFAULT_QUEUE,
+    NumTasks,
+    Priority,
+    QueueName,
+    SlotsPerTask,
+    refuse_notebook,
+)
 from pliant.core.parameter import MAX_PARAMETERS, Parameter, ParameterName, Text, Value
 
 ModelName = Annotated[
@@ -35,10 +43,10 @@ class TemplateSettings:
     name: ModelName
     framework: Annotated[str, Input(Len(1, 60), ONE_LINE)] = "PyTorch"
     """For people, and for programs that list frameworks."""
-    main_file: Annotated[str, Input(Len(1, 400), ONE_LINE)] = "main.py"
+    main_file: Annotated[str, Input(Len(1, 400), ONE_LINE, Check(refuse_notebook))] = "main.py"
     """The Python file to run, relative to the folder."""
     elastic_file: Annotated[
-        Annotated[str, Input(Len(1, 400), ONE_LINE)] | None,
+        Annotated[str, Input(Len(1, 400), ONE_LINE, Check(refuse_notebook))] | None,
         Input(none="`null`: `elastic-main.py` if the folder has that, else the main file."),
     ] = None
     """The file to run with the engine `elastic`."""

@@ -60,6 +60,11 @@ class Variables:
         return cls(**values)
 
     @classmethod
+    def variables(cls) -> tuple[str, ...]:
+        """Return the names of all its variables."""
+        return tuple(name for _, _, variable in _declared(cls) if variable is not None for name in variable.names)
+
+    @classmethod
     def is_said(cls, env: Mapping[str, str]) -> bool:
         """Tell whether its first variable is there."""
         return next(variable for _, _, variable in _declared(cls) if variable is not None).names[0] in env

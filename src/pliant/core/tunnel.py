@@ -11,6 +11,9 @@ a job is a stranger's.
 
 So no port is opened, nobody reaches into the walls of a task from outside, and the task may be on another machine.
 This module holds values only: what a sidecar is told, and the frames that the two ends exchange.
+
+The tunnel of a shell is one flow of frames. That of a notebook has *channels*, one for every connection of a browser:
+each message is the number of a channel, and a frame of it; channel 0 is the tunnel itself.
 """
 
 import struct
@@ -24,9 +27,14 @@ CHUNK_BYTES: Final = 32 << 10
 """So much is sent in one frame at most."""
 WINDOW_BYTES: Final = 256 << 10
 """So much one end sends before the other has said that it has dealt with some of it."""
-MAX_FRAME_BYTES: Final = CHUNK_BYTES + 1
+MAX_FRAME_BYTES: Final = CHUNK_BYTES + 5
+"""The kind of a frame and the number of its channel come before its content."""
 MAX_REASON: Final = 120
 """Bytes of the reason that a WebSocket is closed with."""
+MAX_CHANNELS: Final = 256
+"""In one tunnel; a browser has some ten."""
+WHOLE_TUNNEL: Final = 0
+"""The number of no channel: what such a frame says concerns the tunnel."""
 
 _U32: Final = struct.Struct(">I")
 _SIZE: Final = struct.Struct(">HH")
@@ -48,6 +56,12 @@ class FrameKind(bytes, Enum):
     """To the task: rows and columns of the terminal, two bytes each."""
     EXIT = b"x"
     """From the task: the exit code, four bytes; then, in words, why there is none. The last frame."""
+    OPEN = b"o"
+    """To the task: there is a channel of this number now."""
+    RESET = b"r"
+    """This channel is over in both directions, and what is under way is lost."""
+    READY = b"y"
+    """From the task: what is to be reached answers. The content is its token."""
 
 
 DATA_KINDS: Final = frozenset({FrameKind.DATA, FrameKind.ERRORS})
@@ -72,9 +86,25 @@ def unpack(message: bytes | str) -> Frame:
     Raises:
         ValueError: it holds none.
     """
-    if isinstance(message, str) or not message or len(message) > MAX_FRAME_BYTES:
+    if isinstance(message, str) or not message or len(message) > 1 + CHUNK_BYTES:
         raise ValueError("what comes through the tunnel is no frame")
     return Frame(FrameKind(message[:1]), message[1:])
+
+
+def pack_for(number: int, frame: Frame) -> bytes:
+    """Return the message that holds a frame of a channel."""
+    return _U32.pack(number) + frame.pack()
+
+
+def unpack_channel(message: bytes | str) -> tuple[int, Frame]:
+    """Return the number of a channel and the frame of it that a message holds.
+
+    Raises:
+        ValueError: it holds none.
+    """
+    if isinstance(message, str) or not message:
+        raise ValueError("what comes through the tunnel is no frame of a channel")
+    return _number(_U32, message[: _U32.size]), unpack(message[_U32.size :])
 
 
 def grant(num_bytes: int) -> Frame:
@@ -166,3 +196,5 @@ class SidecarSettings(Variables):
     """What TERM is to say; absent: no terminal, but pipes."""
     rows: Annotated[int, Variable("PLIANT_TUNNEL_ROWS")] = 24
     columns: Annotated[int, Variable("PLIANT_TUNNEL_COLUMNS")] = 80
+    notebook: Annotated[bool, Variable("PLIANT_TUNNEL_NOTEBOOK")] = False
+    """It starts nothing: it connects to the notebook server of its task, a connection for every channel."""

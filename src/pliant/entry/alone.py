@@ -3,6 +3,7 @@
 That ends the script with code 130 and without a traceback, whatever it does: importing PyTorch alone takes seconds.
 """
 
+import atexit
 import runpy
 import signal
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from pliant.entry.interrupt import INTERRUPTED
+from pliant.entry.interrupt import INTERRUPTED, die_interrupted
 from pliant.integrations.tensorflow_names import offer
 
 
@@ -40,4 +41,7 @@ def _from_the_script(trace: TracebackType | None, script: str) -> TracebackType 
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    codes: list[int] = []
+    atexit.register(lambda: die_interrupted() if codes == [INTERRUPTED] else None)  # after what the script registers
+    codes.append(main(sys.argv[1:]))
+    sys.exit(codes[0])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pliant.core.errors import PliantError
-from pliant.entry.interrupt import INTERRUPTED, leaving_at_once
+from pliant.entry.interrupt import INTERRUPTED, exit_with, leaving_at_once
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,4 +35,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    exit_with(main(sys.argv[1:]))

@@ -18,7 +18,9 @@ from websockets.sync.client import ClientConnection, connect
 from pliant.api.trust import Trust, websocket_url
 from pliant.api.tunnel import inside_path
 from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof
+from pliant.core.notebook import folder_of
 from pliant.core.tunnel import MAX_FRAME_BYTES, SidecarSettings, WindowSize
+from pliant.tunnel.notebook import serve_notebook
 from pliant.tunnel.program import serve
 from pliant.tunnel.stream import TunnelStream
 
@@ -37,6 +39,10 @@ def main(argv: Sequence[str]) -> int:  # noqa: ARG001 - every program has argume
         connection = _connect(settings)
     except (OSError, TimeoutError, WebSocketException):
         return 1  # the server is gone, or somebody else listens there
+    if settings.notebook:
+        with connection:
+            serve_notebook(connection, Path(folder_of(os.environ)))
+        return 0
     size = None if settings.terminal is None else WindowSize(rows=settings.rows, columns=settings.columns)
     with connection:
         serve(TunnelStream(connection), _command(settings), _environment(settings), size)

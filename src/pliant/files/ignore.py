@@ -11,7 +11,7 @@ from fnmatch import translate
 from typing import Final
 
 IGNORE_FILE: Final = ".pliantignore"
-ALWAYS_IGNORED: Final = (".git", "__pycache__", ".venv", "node_modules", "*.pyc")
+ALWAYS_IGNORED: Final = (".git", "__pycache__", ".venv", "node_modules", ".ipynb_checkpoints", "*.pyc")
 MAX_PATTERNS: Final = 500
 """A server reads so many; it does not choose them."""
 

@@ -19,8 +19,10 @@ refuses):
 - Priorities, scheduling and limits (`setpriority`, `ioprio_set`, `sched_setscheduler`, `sched_setparam`,
   `sched_setattr`, `prlimit64`): a process may change its own, by its number or by 0, and nobody else's: EPERM. A filter
   sees numbers, not whose they are, so children and other threads are strangers too. They may change their own, by 0.
-- `sched_setaffinity` of another number: success, and nothing happens. Thread libraries (OMP_PROC_BIND, affinity of a
-  pthread) pin their own threads by the threads' numbers and give up if that fails; where a thread runs is a hint.
+- `sched_setaffinity` of another number, and `sched_setscheduler` of one to the usual SCHED_OTHER: success, and nothing
+  happens. Thread libraries pin their own threads by the threads' numbers (OMP_PROC_BIND, affinity of a pthread) and
+  give up if that fails; where a thread runs is a hint. ZeroMQ, and Jupyter with it, gives each of its threads the
+  policy that it has, and aborts the process if that fails.
 
 Not here, since the kernel asks whether one may trace the other, which Landlock refuses in every version:
 `process_vm_readv`, `process_madvise`, `migrate_pages`, `move_pages`, `kcmp`, `pidfd_getfd`, core scheduling.
@@ -175,8 +177,10 @@ def _about_others(own: int, *, leads_session: bool) -> dict[str, list[_Instructi
     """Return what is done about each call; it always ends in an answer."""
     refused = _answer(errno.EPERM)
     blocks = {"sched_setaffinity": _only(own, 0, _answer(0))}
-    for call in ("sched_setscheduler", "sched_setparam", "sched_setattr"):
+    for call in ("sched_setparam", "sched_setattr"):
         blocks[call] = _only(own, 0, refused)
+    usual = [_load(_ARGUMENTS_AT + 8), _equal(os.SCHED_OTHER, otherwise=1), _answer(0)]
+    blocks["sched_setscheduler"] = _only(own, 0, *usual, refused)
     for call, alone, together in (("setpriority", _PROCESS, _GROUP), ("ioprio_set", _IO_PROCESS, _IO_GROUP)):
         kinds = [_equal(together, skip=2), _equal(alone, skip=1)] if leads_session else [_equal(alone, skip=1)]
         blocks[call] = [_load(_ARGUMENTS_AT), *kinds, refused, *_only(own, 1, refused)]
@@ -187,10 +191,11 @@ def _about_others(own: int, *, leads_session: bool) -> dict[str, list[_Instructi
     return blocks
 
 
-def _only(own: int, argument: int, otherwise: _Instruction) -> list[_Instruction]:
+def _only(own: int, argument: int, *otherwise: _Instruction) -> list[_Instruction]:
     """Return what allows a call about oneself, and answers one about another process."""
     about = _ARGUMENTS_AT + argument * 8  # the lower half: both architectures are little-endian
-    return [_load(about), _equal(0, skip=2), _equal(own, skip=1), otherwise, (_RETURN, 0, 0, _ALLOW)]
+    rest = len(otherwise)
+    return [_load(about), _equal(0, skip=rest + 1), _equal(own, skip=rest), *otherwise, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _load(at: int) -> _Instruction:

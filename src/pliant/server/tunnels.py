@@ -8,6 +8,7 @@ loop; only `note_end` and `close_all` may be called from other threads. Knows no
 import asyncio
 import hmac
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,11 +18,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from pliant.core.errors import Conflict, InternalError, Unauthorized, UserError
 from pliant.core.link_proof import PROOF_HEADER, LinkProof, read_authorization
-from pliant.core.tunnel import MAX_FRAME_BYTES, MAX_REASON
+from pliant.core.tunnel import MAX_FRAME_BYTES, MAX_REASON, WINDOW_BYTES
 from pliant.server.middleware.problems import problem_response
 
 MAX_TUNNELS: Final = 256
 MAX_PER_JOB: Final = 32
+MAX_PER_PERSON: Final = 64
+"""So that nobody takes all that a server has."""
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
 _CONNECT_S: Final = 60.0
@@ -29,6 +32,10 @@ _CONNECT_S: Final = 60.0
 _IDLE_S: Final = 12 * 3600.0
 _RECHECK_S: Final = 5.0
 _END_S: Final = 3.0
+_MAX_KEPT: Final = 2 * WINDOW_BYTES
+"""Bytes of what a client sends before the sidecar is there; then it is not read any more until that is."""
+_FRAME_COST: Final = 64
+"""Bytes that a frame takes besides what is in it."""
 _GONE: Final = "the other end is gone"
 _NORMAL, _GOING_AWAY, _REFUSED, _LOST = 1000, 1001, 1008, 4000
 
@@ -51,12 +58,16 @@ class TunnelSecrets:
 class _Tunnel:
     secrets: TunnelSecrets
     job_id: str
+    who: str
     recheck: Recheck
     end_sidecar: Callable[[], None] = lambda: None
     outside: WebSocket | None = None
     inside: WebSocket | None = None
+    kept: deque[bytes] = field(default_factory=deque)
+    """What the client has sent before the sidecar was there: who is read is noticed at once when it is gone."""
+    num_kept: int = 0
     is_complete: asyncio.Event = field(default_factory=asyncio.Event)
-    """Both ends are there, or it is over."""
+    """Both ends are there, and the sidecar has what was kept for it; or it is over."""
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     sidecar_ended: asyncio.Event = field(default_factory=asyncio.Event)
     why: str = ""
@@ -80,25 +91,38 @@ class TunnelHub:
     def __len__(self) -> int:
         return len(self._tunnels)
 
-    def open(self, job_id: str, recheck: Recheck) -> TunnelSecrets:
+    def open(self, job_id: str, who: str, recheck: Recheck) -> TunnelSecrets:
         """Make a tunnel into a job, which both ends have to connect to soon; called in the loop.
 
+        Args:
+            job_id: the job.
+            who: the name of whom asks for it.
+            recheck: called again and again while it is open.
+
         Raises:
-            Conflict: the job has too many, or the server.
+            Conflict: the job, the person or the server has too many.
         """
         loop = asyncio.get_running_loop()
-        num = sum(tunnel.job_id == job_id for tunnel in self._tunnels.values())
-        if num >= MAX_PER_JOB or len(self._tunnels) >= MAX_TUNNELS:
-            whose = f"{job_id} has" if num >= MAX_PER_JOB else "this server has"
-            raise Conflict(f"{whose} as many shells as it may have; end one of them first")
+        self._refuse_more(job_id, who)
         made = TunnelSecrets(
             id=secrets.token_hex(_ID_BYTES),
             ticket=secrets.token_urlsafe(_SECRET_BYTES),
             key=secrets.token_urlsafe(_SECRET_BYTES),
         )
-        self._tunnels[made.id] = _Tunnel(secrets=made, job_id=job_id, recheck=recheck, used_at=loop.time())
+        self._tunnels[made.id] = _Tunnel(secrets=made, job_id=job_id, who=who, recheck=recheck, used_at=loop.time())
         loop.call_later(_CONNECT_S, self._drop_if_unused, made.id)
         return made
+
+    def _refuse_more(self, job_id: str, who: str) -> None:
+        in_job = sum(one.job_id == job_id for one in self._tunnels.values())
+        of_person = sum(one.who == who for one in self._tunnels.values())
+        for whose, num, most in (
+            (f"{job_id} has as many shells and notebooks as it", in_job, MAX_PER_JOB),
+            (f"{who} has as many shells and notebooks as a person", of_person, MAX_PER_PERSON),
+            ("this server has as many shells and notebooks as it", len(self._tunnels), MAX_TUNNELS),
+        ):
+            if num >= most:
+                raise Conflict(f"{whose} may have open; end one of them first")
 
     def attend(self, tunnel_id: str, end_sidecar: Callable[[], None]) -> None:
         """Say how the sidecar of a tunnel is ended; it is when the tunnel is over, at once if it is already."""
@@ -130,7 +154,6 @@ class TunnelHub:
             await _refuse(websocket, "this ticket opens no tunnel; ask for another one")
             return
         tunnel.outside = websocket
-        await websocket.accept()
         await self._serve(tunnel, websocket, lambda: tunnel.inside)
 
     async def serve_inside(self, websocket: WebSocket, tunnel_id: str) -> None:
@@ -143,13 +166,22 @@ class TunnelHub:
             await _refuse(websocket, "this is no sidecar of a tunnel that waits for one")
             return
         tunnel.inside = websocket
-        await websocket.accept(headers=[(PROOF_HEADER.lower().encode(), proved.of("open", key).encode())])
-        await self._serve(tunnel, websocket, lambda: tunnel.outside)
+        header = (PROOF_HEADER.lower().encode(), proved.of("open", key).encode())
+        await self._serve(tunnel, websocket, lambda: tunnel.outside, header)
 
-    async def _serve(self, tunnel: _Tunnel, source: WebSocket, target: Callable[[], WebSocket | None]) -> None:
+    async def _serve(
+        self,
+        tunnel: _Tunnel,
+        source: WebSocket,
+        target: Callable[[], WebSocket | None],
+        *headers: tuple[bytes, bytes],
+    ) -> None:
         """Pass on what comes from one end, until the tunnel is over; then close that end."""
-        if tunnel.outside is not None and tunnel.inside is not None:
-            tunnel.is_complete.set()
+        try:
+            await source.accept(headers=headers)
+        except (WebSocketDisconnect, RuntimeError):  # it is gone already
+            self._end(tunnel, _LOST, _GONE)
+            return
         tasks = [asyncio.create_task(self._pass_on(tunnel, source, target)), asyncio.create_task(tunnel.is_over.wait())]
         if source is tunnel.outside:
             tasks.append(asyncio.create_task(self._watch(tunnel)))
@@ -164,7 +196,10 @@ class TunnelHub:
 
     async def _pass_on(self, tunnel: _Tunnel, source: WebSocket, target: Callable[[], WebSocket | None]) -> None:
         try:
-            await tunnel.is_complete.wait()
+            if target() is not None:
+                await self._complete(tunnel)
+            if source is tunnel.inside:  # what it has sent last waits for a client that comes later
+                await tunnel.is_complete.wait()
             while True:
                 message = await source.receive()
                 if message["type"] == "websocket.disconnect":
@@ -175,10 +210,21 @@ class TunnelHub:
                     self._end(tunnel, _REFUSED, "an end does not keep to the rules of tunnels")
                     return
                 tunnel.used_at = asyncio.get_running_loop().time()
+                if not tunnel.is_complete.is_set() and tunnel.num_kept < _MAX_KEPT:
+                    tunnel.kept.append(frame)
+                    tunnel.num_kept += len(frame) + _FRAME_COST
+                    continue
+                await tunnel.is_complete.wait()
                 if (other := target()) is not None:
                     await other.send_bytes(frame)
         except (WebSocketDisconnect, RuntimeError):  # the other end was closed while it was sent something
             self._end(tunnel, _LOST, _GONE)
+
+    async def _complete(self, tunnel: _Tunnel) -> None:
+        """Send the sidecar what was kept for it; from then on nothing is."""
+        while tunnel.kept and tunnel.inside is not None:
+            await tunnel.inside.send_bytes(tunnel.kept.popleft())
+        tunnel.is_complete.set()
 
     async def _take_end(self, tunnel: _Tunnel, source: WebSocket, code: int | None) -> None:
         """End a tunnel of which one end was closed; if that was the sidecar's, say what became of it."""
@@ -246,5 +292,8 @@ async def _refuse(websocket: WebSocket, why: str) -> None:
 
 async def _shut(websocket: WebSocket, code: int, reason: str) -> None:
     states = (websocket.application_state, websocket.client_state)
-    if all(state is WebSocketState.CONNECTED for state in states):
-        await websocket.close(code, reason.encode()[:MAX_REASON].decode(errors="ignore"))
+    if not all(state is WebSocketState.CONNECTED for state in states):
+        return
+    with suppress(WebSocketDisconnect, RuntimeError, TimeoutError):  # it is gone, or reads nothing
+        async with asyncio.timeout(_END_S):
+            await websocket.close(code, reason.encode()[:MAX_REASON].decode(errors="ignore"))

@@ -49,6 +49,7 @@ JOBS: Final = Table(
     Column("revision", Integer, nullable=False),
     Column("spec", JSON, nullable=False),
     Column("params", JSON(none_as_null=True)),
+    Column("rerun_of", String(64)),
     Column("tags", JSON(none_as_null=True)),
     Column("progress", JSON(none_as_null=True)),
     Column("after", JSON(none_as_null=True)),

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pliant.core.tunnel import Frame, FrameKind, TunnelExit, WindowSize
-from pliant.tunnel.stream import Inlet, Outlet, TunnelClosed, TunnelStream, write_all
+from pliant.tunnel.stream import Inlet, Outlet, TunnelStream, write_all
+from pliant.tunnel.window import TunnelClosed
 
 HANG_UP_S: Final = 1.0
 _QUIET_S: Final = 0.3
@@ -129,7 +130,7 @@ def _take(frame: Frame, program: ProgramFiles, outlet: Outlet) -> None:
         case FrameKind.DATA:
             outlet.put(frame.content)
         case FrameKind.END:
-            outlet.finish()
+            outlet.end()
         case FrameKind.SIZE if program.is_terminal:
             resize(program.stdout, WindowSize.of(frame))
         case _:

@@ -14,18 +14,29 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 from websockets.sync.connection import Connection
 
-from pliant.core.tunnel import CHUNK_BYTES, DATA_KINDS, WINDOW_BYTES, Frame, FrameKind, grant, granted, unpack
+from pliant.core.tunnel import CHUNK_BYTES, DATA_KINDS, Frame, FrameKind, grant, granted, unpack
+from pliant.tunnel.window import TunnelClosed, Window
 
-_GRANT_BYTES: Final = WINDOW_BYTES // 4
+_LOOK_UP_S: Final = 1.0
 
 
-class TunnelClosed(ConnectionError):
-    """The tunnel is closed; the other end is gone."""
+class DataEnd(Protocol):
+    """Where data go, and what is told of those that were dealt with: a tunnel, or one of its channels."""
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame; data wait until the other end has dealt with what came before.
+
+        Raises:
+            TunnelClosed: it is closed.
+        """
+
+    def deal(self, num_bytes: int) -> None:
+        """Note that so many bytes of data have been dealt with, so that as many more may come."""
 
 
 class TunnelStream:
@@ -33,11 +44,7 @@ class TunnelStream:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._changed = threading.Condition()
-        self._may_send = WINDOW_BYTES
-        self._may_come = WINDOW_BYTES
-        self._ungranted = 0
-        self._is_closed = False
+        self._window = Window()
 
     def send(self, frame: Frame) -> None:
         """Send a frame; data wait until the other end has dealt with what came before.
@@ -46,15 +53,8 @@ class TunnelStream:
             TunnelClosed: the tunnel is closed.
         """
         if frame.kind in DATA_KINDS:
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_closed or self._may_send >= len(frame.content))
-                self._may_send -= len(frame.content)
-        if self._is_closed:
-            raise TunnelClosed("the tunnel is closed")
-        try:
-            self._connection.send(frame.pack())
-        except (ConnectionClosed, OSError) as error:
-            raise TunnelClosed("the tunnel is closed") from error
+            self._window.take(len(frame.content))
+        send_message(self._connection, frame.pack())
 
     def frames(self) -> Iterator[Frame]:
         """Yield what comes until the tunnel is closed; whoever deals with data says so with `deal`.
@@ -63,29 +63,22 @@ class TunnelStream:
             ValueError: the other end does not keep to the rules.
         """
         try:
-            for message in self._connection:
+            for message in messages_of(self._connection):
                 frame = unpack(message)
                 if frame.kind is FrameKind.GRANT:
-                    self._take_grant(granted(frame))
+                    self._window.take_grant(granted(frame))
                     continue
                 if frame.kind in DATA_KINDS:
-                    self._note_coming(len(frame.content))
+                    self._window.note_coming(len(frame.content))
                 yield frame
         except (ConnectionClosed, OSError):
             return
         finally:
-            with self._changed:
-                self._is_closed = True
-                self._changed.notify_all()
+            self._window.close()
 
     def deal(self, num_bytes: int) -> None:
         """Note that so many bytes of data have been dealt with, so that as many more may come."""
-        with self._changed:
-            self._may_come += num_bytes
-            self._ungranted += num_bytes
-            given = self._ungranted if self._ungranted >= _GRANT_BYTES else 0
-            self._ungranted -= given
-        if given:
+        if given := self._window.deal(num_bytes):
             with suppress(TunnelClosed):
                 self.send(grant(given))
 
@@ -98,16 +91,36 @@ class TunnelStream:
         """Why the other side has closed it, in words; empty if it did not say."""
         return self._connection.close_reason or ""
 
-    def _take_grant(self, num_bytes: int) -> None:
-        with self._changed:
-            self._may_send = min(WINDOW_BYTES, self._may_send + num_bytes)
-            self._changed.notify_all()
 
-    def _note_coming(self, num_bytes: int) -> None:
-        with self._changed:
-            self._may_come -= num_bytes
-            if self._may_come < 0:
-                raise ValueError("more comes through the tunnel than was granted")
+def messages_of(connection: Connection) -> Iterator[bytes | str]:
+    """Yield what comes until the connection is closed.
+
+    Python acts on a signal between two instructions. One that comes just before a wait is noticed at its end, so no
+    wait here is long: Ctrl-C ends a command though nothing comes.
+
+    Raises:
+        ConnectionClosed: not as it should be.
+    """
+    while True:
+        try:
+            message = connection.recv(timeout=_LOOK_UP_S)
+        except TimeoutError:
+            continue
+        except ConnectionClosedOK:
+            return
+        yield message
+
+
+def send_message(connection: Connection, message: bytes) -> None:
+    """Send a message.
+
+    Raises:
+        TunnelClosed: the tunnel is closed.
+    """
+    try:
+        connection.send(message)
+    except (ConnectionClosed, OSError) as error:
+        raise TunnelClosed("the tunnel is closed") from error
 
 
 class Outlet:
@@ -122,7 +135,7 @@ class Outlet:
 
     def __init__(
         self,
-        stream: TunnelStream,
+        stream: DataEnd,
         write: Callable[[bytes], None],
         end: Callable[[], None],
         broken: Callable[[], None] = lambda: None,
@@ -139,10 +152,14 @@ class Outlet:
         """Have data written; there are never more than a window of them."""
         self._waiting.put(data)
 
-    def finish(self, timeout_s: float | None = 0.0) -> None:
-        """Have the end noted after what was put, and wait so long for that (None: for ever)."""
+    def end(self) -> None:
+        """Have the end noted after what was put."""
         self._waiting.put(None)
-        self._thread.join(timeout_s)
+
+    def finish(self) -> None:
+        """Have the end noted after what was put, and wait for that."""
+        self.end()
+        self._thread.join()
 
     def _run(self) -> None:
         is_open = True
@@ -169,7 +186,7 @@ class Inlet:
     """
 
     def __init__(
-        self, stream: TunnelStream, kind: FrameKind, read: Callable[[int], bytes], ended: Callable[[], None]
+        self, stream: DataEnd, kind: FrameKind, read: Callable[[int], bytes], ended: Callable[[], None]
     ) -> None:
         self._stream = stream
         self._kind = kind

@@ -143,7 +143,9 @@ def test_too_many_restarts_fail_it_with_the_end_of_stderr(world: World) -> None:
         world.settle(3)
     job = world.job(job_id)
     assert job.state is JobState.FAILED
-    assert job.reason.startswith("job-1.6 ended with exit code 1 after 2 restarts (max_restarts); the end of its std")
+    assert job.reason.startswith(
+        "job-1.6 ended with exit code 1 after 2 restarts, and no restart is left; the end of its std"
+    )
     assert job.reason.endswith("RuntimeError: attempt 2")
     assert (job.num_restarts, len(world.store.tasks(job_id)), job.num_slots) == (2, 6, 0)
 
@@ -159,7 +161,9 @@ def test_of_two_that_raise_the_reason_quotes_the_first_though_the_other_ended_be
     world.exit(ended, 1)
     world.settle()
     reason = world.job(job_id).reason
-    assert reason.startswith(f"{ended} ended with exit code 1 (max_restarts); {cause} had raised before it; the end of")
+    assert reason.startswith(
+        f"{ended} ended with exit code 1, and no restart is left; {cause} had raised before it; the end of"
+    )
     assert reason.endswith("RuntimeError: the cause")
 
 
@@ -178,7 +182,7 @@ def test_a_failure_outlives_a_server_that_dies_before_the_others_have_ended(worl
     world.settle(world.control.settings.timeouts.messages_s)
     assert (world.job(job_id).state, world.job(job_id).reason) == (
         JobState.FAILED,
-        f"{failed} ended with exit code 1 (max_restarts)",
+        f"{failed} ended with exit code 1, and no restart is left",
     )
     assert (world.job(job_id).num_restarts, len(world.store.tasks(job_id))) == (0, 3), "nothing was started again"
     assert not world.cluster.observe().tasks
@@ -249,7 +253,7 @@ def test_without_restarts_the_first_failure_is_the_last(world: World) -> None:
     world.exit(world.tasks(job_id)[0].id, 3)
     world.settle()
     assert world.job(job_id).state is JobState.FAILED
-    assert "ended with exit code 3 (max_restarts)" in world.job(job_id).reason
+    assert "ended with exit code 3, and no restart is left" in world.job(job_id).reason
 
 
 def test_a_process_that_cannot_be_started_fails_it(world: World) -> None:

@@ -92,7 +92,20 @@ def test_it_has_a_length_as_people_read_it(log: Path, where: UntrustedPath) -> N
             parts.append(part)
             offset += len(part)
         assert b"".join(parts) == text
+        assert read.read_at(7, 2 * len(text)) == text[7:], "as a packer reads it: over the gap"
         assert (read.facts.st_mode, read.facts.st_mtime) == (file.facts.st_mode, file.facts.st_mtime)
+
+
+def test_a_middle_that_goes_while_it_is_read_is_no_text_of_zeros(log: Path, where: UntrustedPath) -> None:
+    with open_file(where) as file:
+        cut_middle(where, KEPT)
+        found, offset = [], KEPT // 4 - 50_000
+        while offset < file.num_bytes - KEPT // 4:
+            read = read_piece(file, offset, 100_000)
+            found.append(read.text)
+            offset = read.next
+    assert b"\0" not in b"".join(found)
+    assert [b"are left out here" in text for text in found[:3]] == [False, True, False]
 
 
 def test_reading_may_begin_within_the_gap(log: Path, where: UntrustedPath) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.ibm.modules import scripts
+from tests.warm import run_script
 
 import pliant.ibm.modules
 
@@ -17,8 +18,11 @@ LIMIT_S = 110
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(LIMIT_S + 10)]
 
 
-def run(folder: Path, script: str, **environment: str) -> str:
-    """Run a script in a folder of its own with the environment of a task; return what it printed."""
+def run(folder: Path, script: str, *, cold: bool = False, **environment: str) -> str:
+    """Run a script in a folder of its own with the environment of a task; return what it printed.
+
+    A cold one is run by an interpreter, as where a job names one, the others by a process that has imported torch.
+    """
     for name in ("code", "result", "log"):
         (folder / name).mkdir(exist_ok=True)
     (folder / "code" / "main.py").write_text(script)
@@ -32,21 +36,18 @@ def run(folder: Path, script: str, **environment: str) -> str:
         "TRAINING_ID": "job-3",
         "OMP_NUM_THREADS": "1",
     }
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "main.py"],
-        cwd=folder / "code",
-        env={**os.environ, **of_a_task, **environment},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    code, env = folder / "code", {**os.environ, **of_a_task, **environment}
+    if cold:
+        command = [sys.executable, "-W", "error", "main.py"]
+        done = subprocess.run(command, cwd=code, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    else:
+        done = run_script(code / "main.py", folder=code, env=env, warnings_fail=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_a_batch_script_with_callbacks_of_its_own_runs(tmp_path: Path) -> None:
-    told = run(tmp_path, scripts.BATCH)
+    told = run(tmp_path, scripts.BATCH, cold=True)
 
     assert "> fabric loaded from " in told
     assert told.endswith("Job job-3 finishes with state FINISHED.\n")

@@ -276,7 +276,7 @@ def test_wrong_models_are_refused(site: Site, admin: DeepLearningImpactV1) -> No
         ({"templatename": "x", "accelerator": "Warp"}, "none of Single, Native, Elastic"),
         ({"templatename": "x", "type": "Inference"}, "not part of this server yet"),
         ({"templatename": "x", "sig": "nobody"}, "Instance group name nobody not found"),
-        ({"templatename": "x", "batchsize": -1}, "batch_size"),
+        ({"templatename": "x", "batchsize": -1}, "batchsize: -1 is too small"),
     ):
         with pytest.raises(ApiException, match=message) as error:
             admin.add_model("wrong", **kwargs)

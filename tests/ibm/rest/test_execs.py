@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ibm_cloud_sdk_core import ApiException
 from ibm_wmla.wmla_api_v1 import DeepLearningImpactV1
 from tests.ibm.rest.conftest import DEEP_LEARNING
 from tests.server.played import Played
 
+from pliant.core.job import TaskId
 from pliant.ibm.modules.elog import ELog
 from pliant.ibm.rest.logs import quote, train_lines
 
@@ -124,6 +126,32 @@ def test_why_an_exec_waits_names_others_by_their_ids(played: Played, client: Dee
     assert "job-" not in reason
 
 
+def test_who_asks_by_the_name_of_a_job_is_told_the_execs(played: Played, client: DeepLearningImpactV1) -> None:
+    start(played, client)
+    for path in ("execs/job-1", "scheduler/applications/job-1"):
+        told = played.http.get(f"{played.url}{DEEP_LEARNING}/{path}")
+        assert told.status_code == 404
+        assert told.text == "this is the name of a job, and here it is asked for by its exec's id, wmla-1"
+
+
+def test_a_plain_script_is_told_the_framework_for_it(played: Played, client: DeepLearningImpactV1) -> None:
+    made = start(played, client)
+    assert "submit a plain script with `--exec-start PyTorch`" in made["notes"]
+    path = f"scheduler/applications/{made['id']}/driver/logs/launcherlog"
+    launched = played.http.get(f"{played.url}{DEEP_LEARNING}/{path}").text
+    assert "`--exec-start PyTorch`" in launched
+    assert "--fixed" not in launched + made["notes"]
+
+
+@pytest.mark.parametrize("framework", ["edtPyTorch", "PyTorch", "distPyTorch"])
+def test_a_notebook_is_refused_with_what_makes_a_script_of_it(
+    played: Played, client: DeepLearningImpactV1, framework: str
+) -> None:
+    with pytest.raises(ApiException, match=r"--model-main: 'day\.ipynb' is a notebook; `jupyter nbconvert") as error:
+        start(played, client, f"--exec-start {framework} --model-main day.ipynb")
+    assert error.value.status_code == 400
+
+
 def test_an_exec_that_has_ended_is_deleted_with_its_job(played: Played, client: DeepLearningImpactV1) -> None:
     done = start(played, client)["id"]
     played.complete("job-1")
@@ -150,3 +178,23 @@ def test_all_execs_of_somebody_are_deleted(played: Played, client: DeepLearningI
     assert client.delete_exec().get_result()["deleted"] == 2
     assert client.list_execs().get_result() == []
     assert played.http.get("/jobs/job-2").status_code == 404
+
+
+def test_a_shell_opens_beside_the_tasks_of_an_exec_as_beside_those_of_any_job(
+    played: Played, client: DeepLearningImpactV1
+) -> None:
+    elastic = start(played, client, f"{ELASTIC} --msd-env A=b --msd-env API_KEY=s3cr3t")
+    fixed = start(played, client, "--exec-start PyTorch --model-main train.py")
+    for made, num_tasks in ((elastic, 2), (fixed, 1)):
+        job_id = made["id"].replace("wmla-", "job-")
+        answer = played.http.post(f"/jobs/{job_id}/shells", json={"task": num_tasks})
+        assert answer.status_code == 201, answer.text
+        view = answer.json()
+        order, beside, _ = played.cluster.sidecars[TaskId(f"{view['task_id']}-{view['id']}")]
+        (task,) = [one for one in played.cluster.orders if one.task_id == beside]
+        assert beside == f"{job_id}.{num_tasks}"
+        assert (order.cwd, order.confinement) == (task.cwd, task.confinement)
+        of_task = {(name, value) for name, value in order.env.items() if not name.startswith("PLIANT_TUNNEL")}
+        assert of_task <= task.env.items(), "what IBM's options set is there, too"
+        assert not {"RANK", "PLIANT_TASK_TOKEN"} & order.env.keys()
+        assert (order.env.get("A"), order.env.get("API_KEY")) == (("b", "s3cr3t") if made is elastic else (None, None))

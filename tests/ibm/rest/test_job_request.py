@@ -148,6 +148,13 @@ def test_kinds_of_frameworks() -> None:
     }
 
 
+@pytest.mark.parametrize("framework", ["edtPyTorch", "edtTensorflow", "edtKeras"])
+def test_every_elastic_framework_of_ibms_is_an_elastic_job(framework: str) -> None:
+    request, _ = wanted("--numWorker 3", framework)
+    assert (request.fixed, request.min_tasks, request.max_tasks) == (False, 1, 3)
+    assert request.env["FRAME_WORK"] == framework
+
+
 @pytest.mark.parametrize(
     ("text", "program"),
     [

@@ -80,7 +80,7 @@ def cleanup(
             TableColumn(title="WHY", wrap=True),
         )
         show(table(columns, map(_row, done.removals)))
-    verb = "would be" if dry_run else "were"
+    verb = "would be" if dry_run else "was" if len(done.removals) == 1 else "were"
     say(f"{formatting.count_of(len(done.removals), 'thing')} {verb} removed, {formatting.size(done.num_bytes)}")
     for trouble in done.failed:
         say(trouble, style="red")

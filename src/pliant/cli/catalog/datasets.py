@@ -107,7 +107,7 @@ def add(
     context: typer.Context,
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="[PATH]", help="A folder, an archive (tar, tar.gz, zip) or a CSV.", show_default=False),
+        typer.Argument(metavar="PATH", help="A folder, an archive (tar, tar.gz, zip) or a CSV.", show_default=False),
     ] = None,
     *,
     given: Given,

@@ -9,7 +9,7 @@ from pliant.cli.options import JobArgument, JsonOption, name_argument
 from pliant.cli.screen import print_outcome
 from pliant.cli.session import job_id_of, open_client
 
-NamesArgument = Annotated[list[str] | None, name_argument("user", "Users; * is everybody.", metavar="[USER]...")]
+NamesArgument = Annotated[list[str] | None, name_argument("user", "Users; * is everybody.", metavar="USER")]
 RemoveOption = Annotated[bool, typer.Option("--remove", help="Take it back from them.")]
 
 

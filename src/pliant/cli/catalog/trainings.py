@@ -75,7 +75,7 @@ def trainings(
     context: typer.Context,
     model: ModelArgument,
     training: Annotated[
-        str | None, typer.Argument(metavar="[TRAINING]", help="Show this one.", show_default=False)
+        str | None, typer.Argument(metavar="TRAINING", help="Show this one.", show_default=False)
     ] = None,
     weights: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Fetch its weights into this file.", show_default=False)

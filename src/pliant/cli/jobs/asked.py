@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from pliant.cli.fields import FieldOption, Given, options_of
 from pliant.cli.follow import follow_to_end, print_end
 from pliant.cli.jobs.arrays import names_of
 from pliant.cli.options import JOB, NOTICE, names_file, whole_path
+from pliant.cli.problems import M, validate
 from pliant.cli.screen import print_json, say_notes
 from pliant.cli.session import job_id_of
 from pliant.client import Client
@@ -67,6 +69,20 @@ def size_of(given: Given) -> dict[str, object]:
         message = f"a fixed job has {fixed} processes, no more and no fewer; leave --min and --max out"
         raise InvalidInput.at("--fixed", message)
     return {"fixed": True, "min_tasks": fixed, "max_tasks": fixed}
+
+
+def validate_job(kind: type[M], given: Mapping[str, object]) -> M:
+    """Return a request of these fields.
+
+    Raises:
+        InvalidInput: with everything that is wrong with them; of a size that `--fixed` sets as that.
+    """
+    try:
+        return validate(kind, given)
+    except InvalidInput as error:
+        of_size = ("min_tasks", "max_tasks") if given.get("fixed") else ()
+        problems = (replace(one, field="fixed") if one.field in of_size else one for one in error.problems)
+        raise InvalidInput(*dict.fromkeys(problems)) from error
 
 
 def secret_of(given: Given) -> dict[str, object]:

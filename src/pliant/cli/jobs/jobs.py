@@ -302,6 +302,8 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
         yield "why", job.why
     if remark:
         yield "now", remark
+    if job.rerun_of is not None:
+        yield "runs again", job.rerun_of
     yield from _relations_of(spec)
     yield (
         "slots",

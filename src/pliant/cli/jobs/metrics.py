@@ -35,7 +35,10 @@ def metrics(
         typer.Option("--name", "-m", metavar="NAME", help="Only this series; repeatable.", show_default=False),
     ] = None,
     num_rows: Annotated[
-        int, typer.Option("--rows", "-n", min=0, metavar="N", help="Of the table; each is a mean. 0: all points.")
+        int,
+        typer.Option(
+            "--rows", "-n", min=0, metavar="N", help="Of the table, means if there are more points. 0: all points."
+        ),
     ] = _NUM_ROWS,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all points, comma separated.")] = False,
     as_json: JsonLinesOption = False,
@@ -85,20 +88,26 @@ def _print_points(
         writer.writerow(["step", *titles])
         writer.writerows([step, *(by_step[step].get(column, "") for column in columns)] for step in sorted(by_step))
     else:
-        _print_table(titles, ([str(step), *_cells(columns, by_step[step])] for step in sorted(by_step)))
+        _print_table(titles, _rows(columns, by_step))
 
 
 def _print_means(client: Client, job_ids: Sequence[str], names: Sequence[str], num_rows: int) -> None:
-    """Print means over as many ranges of steps, the same ones for all jobs."""
+    """Print means over as many ranges of steps, the same ones for all jobs; points as they are if they need no more."""
     columns = [(job_id, found) for job_id in job_ids for found in _names(client, job_id, names)]
     last = max((_last_step(client, job_id) for job_id in job_ids), default=0)
     width = max(1, -(-last // num_rows))
+    points: dict[int, dict[Column, float]] = {}
     rows: dict[int, dict[Column, tuple[float, int]]] = {}
     for job_id, name in columns:
         for point in client.series(job_id, name):
+            if point.step in points or len(points) <= num_rows:
+                points.setdefault(point.step, {})[job_id, name] = point.value
             row = rows.setdefault(max(0, point.step - 1) // width, {})
             total, count = row.get((job_id, name), (0.0, 0))
             row[job_id, name] = (total + point.value, count + 1)
+    if len(points) <= num_rows:
+        _print_table(_titles(client, columns), _rows(columns, points))
+        return
     shown = (
         [
             str(min(last, (number + 1) * width)),
@@ -129,6 +138,11 @@ def _titles(client: Client, columns: Sequence[Column]) -> list[str]:
         return [name for _, name in columns]
     labels = {job_id: label_of(client.job(job_id).job) for job_id in job_ids}
     return [f"{labels[job_id]} {name}" for job_id, name in columns]
+
+
+def _rows(columns: Sequence[Column], by_step: Mapping[int, Mapping[Column, float]]) -> Iterator[list[str]]:
+    for step in sorted(by_step):
+        yield [str(step), *_cells(columns, by_step[step])]
 
 
 def _cells(columns: Sequence[Column], row: Mapping[Column, float]) -> Iterator[str]:

@@ -8,10 +8,9 @@ import typer
 from pliant.api.rerun import RerunRequest
 from pliant.cli import formatting
 from pliant.cli.catalog.environments import environment_of
-from pliant.cli.fields import Given, takes
-from pliant.cli.jobs.asked import CHANGES, find_jobs, report_job, secret_of, size_of, take_jobs
+from pliant.cli.fields import Given, read_typed, takes
+from pliant.cli.jobs.asked import CHANGES, find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
 from pliant.cli.options import FollowOption, JobArgument, JsonOption, WaitOption, leave_out_none
-from pliant.cli.problems import validate
 from pliant.cli.screen import say
 from pliant.cli.session import job_id_of, open_client
 from pliant.cli.spelling import respell
@@ -21,7 +20,7 @@ from pliant.core.errors import Problem
 _NAMES: Final = {name: option.name for name, option in CHANGES.items()} | {"args": "ARGS", "array": "--array"}
 
 
-@takes(CHANGES)
+@takes(CHANGES, as_typed=True)
 def rerun(
     context: typer.Context,
     job: JobArgument,
@@ -40,18 +39,22 @@ def rerun(
     """Submit a job again: its code and settings, as it was submitted.
 
     The code is what was sent then, whatever is in the folder today. Options
-    say what is to be otherwise; --env adds variables to those of the job. Of
-    somebody else's job that is shared with you, secrets are left out.
+    say what is to be otherwise; --env adds variables to those of the job. A name
+    or path is taken away by '', a limit by off. Of somebody else's job that is
+    shared with you, secrets are left out.
 
     \b
     pliant rerun 3
     pliant rerun digits --max 4 --follow
     pliant rerun 3 --priority 9000 -- --lr 0.01
+    pliant rerun 3 --time-limit off --dataset ''
     """
+    away = {name for name, typed in given.items() if typed == "" and name in RerunRequest.can_be_none}
+    given = read_typed(CHANGES, {name: typed for name, typed in given.items() if name not in away})
     named = take_jobs(given)
     environment = environment_of(Path.cwd(), given.pop("environment", None), None)
     own = {"args": args or None, "environment": environment, **size_of(given), **secret_of(given)}
-    request = validate(RerunRequest, leave_out_none(given | own))
+    request = validate_job(RerunRequest, given | leave_out_none(own) | dict.fromkeys(away))
     with open_client(context) as client:
         changes = request.model_dump(exclude_unset=True) | find_jobs(client, named)
         made = client.rerun(job_id_of(client, job), **changes)

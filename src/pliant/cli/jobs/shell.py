@@ -20,7 +20,8 @@ from pliant.cli.terminal import KeyFilter, has_terminal, raw, window_size
 from pliant.client import Client
 from pliant.core.errors import Unavailable
 from pliant.core.tunnel import Frame, FrameKind, TunnelExit
-from pliant.tunnel.stream import Inlet, Outlet, TunnelClosed, TunnelStream, write_all
+from pliant.tunnel.stream import Inlet, Outlet, TunnelStream, write_all
+from pliant.tunnel.window import TunnelClosed
 
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -31,7 +32,7 @@ def shell(
     job: JobArgument,
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND…]", help="Run this in place of a shell.", show_default=False),
+        typer.Argument(metavar="-- COMMAND", help="Run this in place of a shell.", show_default=False),
     ] = None,
     task: Annotated[
         int | None, typer.Option(metavar="N", help="Beside this task, such as 2 for job-1.2.", show_default=False)
@@ -103,7 +104,7 @@ class _Session:
                     elif frame.kind in outlets:
                         outlets[frame.kind].put(frame.content)
             for outlet in outlets.values():
-                outlet.finish(None)
+                outlet.finish()
         if ended is not None and ended.error:
             say(ended.error, stderr=True)
         return self._code(ended)

@@ -1,5 +1,6 @@
 """The command `submit`: finds the script, makes the request, sends the code; or reads and writes job files."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ from pliant.api.rerun import ALTERNATIVES
 from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, read_typed, takes
 from pliant.cli.jobs.arrays import report_array, values_of
-from pliant.cli.jobs.asked import OPTIONS, find_jobs, report_job, secret_of, size_of, take_jobs
+from pliant.cli.jobs.asked import OPTIONS, find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
 from pliant.cli.jobs.job_file import JobFile, is_job_file, read_job_file, write_job_file
 from pliant.cli.jobs.job_schema import print_schema
 from pliant.cli.jobs.plan import bad_division
@@ -26,6 +27,7 @@ from pliant.cli.session import open_client
 from pliant.client import Client
 from pliant.client.folders.script import find_script
 from pliant.core.errors import InvalidInput
+from pliant.core.near_name import near_name
 
 _IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 _INSTEAD: Final = (*ALTERNATIVES, ("python", "environment", "requirements"))
@@ -77,8 +79,8 @@ def submit(  # noqa: PLR0913 (one parameter per option)
 ) -> None:
     """Submit a training: pack code, send it, queue it.
 
-    A folder is packed without .git, __pycache__, .venv, node_modules, *.pyc and
-    what its .pliantignore names. A single file is packed alone. If a folder has
+    A folder is packed without .git, __pycache__, .venv, node_modules,
+    .ipynb_checkpoints, *.pyc and what its .pliantignore names. A single file is packed alone. If a folder has
     train.py, main.py or one Python file only, that is the script. A job file
     (.yaml, .yml, .json) says all this; options given beside it win over it.
 
@@ -130,7 +132,7 @@ def _read(typed: Given) -> _Asked:
     own = {"script": _script_of(code, given.get("script")), "args": typed.get("args") or [], "environment": environment}
     array = leave_out_none({name: typed.get(name) for name in ("array", "array_max")})
     kind = ArrayRequest if array else JobRequest
-    request = validate(kind, leave_out_none(given | own | size_of(given) | secret_of(given) | array))
+    request = validate_job(kind, leave_out_none(given | own | size_of(given) | secret_of(given) | array))
     return _Asked(code=code, request=request, jobs=jobs)
 
 
@@ -203,10 +205,19 @@ def _script_of(code: Path, given: str | None) -> str:
             )
         return code.name
     if not code.is_dir():
-        raise InvalidInput.at("PATH", f"{str(code)!r} is neither a folder nor a file; check the path")
+        near = near_name(code.name, _names_in(code.parent))
+        meant = "check the path" if near is None else f"is {str(code.with_name(near))!r} meant?"
+        raise InvalidInput.at("PATH", f"{str(code)!r} is neither a folder nor a file; {meant}")
     if given is not None:
         return given
     return find_script(code)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def _unclear(message: str) -> InvalidInput:

@@ -1,5 +1,8 @@
 """pydantic's TypeAdapter, made at its first use: a command reads two or three kinds of answers of forty."""
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -28,4 +31,22 @@ class LazyAdapter(Generic[T]):
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self._of)
+        with _holding_interrupts():
+            return TypeAdapter(self._of)
+
+
+@contextmanager
+def _holding_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block: where pydantic calls Python, it prints an exception and goes on."""
+    came: list[int] = []
+    try:
+        usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    except ValueError:  # only the main thread may, and only it is interrupted
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if came:
+            signal.raise_signal(signal.SIGINT)

@@ -1,22 +1,25 @@
 """The client's end of a tunnel: a WebSocket to the server that was just asked for it, known by the same certificate."""
 
+import logging
 from typing import Final
 from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidStatus, WebSocketException
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 from pliant.api.trust import websocket_url
 from pliant.api.tunnel import TunnelView, outside_path
 from pliant.client.http.connection import Connection
 from pliant.core.errors import Unavailable
 from pliant.core.tunnel import MAX_FRAME_BYTES
-from pliant.tunnel.stream import TunnelStream
 
 _OPEN_S: Final = 20.0
+_LOG: Final = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())
+"""What the library has to say of a connection that fails; a terminal is for what runs there, and is told by us."""
 
 
-def connect_tunnel(connection: Connection, made: TunnelView) -> TunnelStream:
+def connect_tunnel(connection: Connection, made: TunnelView) -> ClientConnection:
     """Connect with a tunnel that the server has made.
 
     Raises:
@@ -33,6 +36,7 @@ def connect_tunnel(connection: Connection, made: TunnelView) -> TunnelStream:
             close_timeout=2,
             proxy=None,
             compression=None,
+            logger=_LOG,
             ssl=trust.context() if is_encrypted else None,
             server_hostname=trust.server_name if is_encrypted else None,
         )
@@ -43,4 +47,4 @@ def connect_tunnel(connection: Connection, made: TunnelView) -> TunnelStream:
         ) from error
     except (OSError, TimeoutError, WebSocketException) as error:
         raise Unavailable(f"the connection to the server at {connection.url} was lost ({error}); try again") from error
-    return TunnelStream(opened.__enter__())  # its `close` closes it
+    return opened.__enter__()  # its `close` closes it

@@ -40,6 +40,9 @@ from pliant.client.nouns.submission import DELETE_TIMEOUT_S, UPLOAD_TIMEOUT_S, s
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, JobSpec, Metric
 from pliant.core.lifecycle import JobState
+from pliant.core.notebook import read_token
+from pliant.core.tunnel import Frame, FrameKind
+from pliant.tunnel.channels import TunnelChannels
 from pliant.tunnel.stream import TunnelStream
 
 _MAX_EVENTS: Final = 10_000
@@ -66,7 +69,13 @@ class JobClient:
         self._connection = connection
 
     def submit(
-        self, code: Path | str, request: JobRequest | None = None, *, limits: Limits | None = None, **options: Any
+        self,
+        code: Path | str,
+        request: JobRequest | None = None,
+        *,
+        limits: Limits | None = None,
+        also: Sequence[Path] = (),
+        **options: Any,
     ) -> "JobHandle":
         """Pack a folder or a single file, upload it and submit a job that runs a script in it.
 
@@ -75,6 +84,7 @@ class JobClient:
                 what its .pliantignore names.
             request: all that is asked for; or leave it out and give its fields as keywords.
             limits: of what is sent; 64 MiB packed if left out, lest data are sent by mistake. A server takes 512.
+            also: files from elsewhere that are to lie beside the code.
             options: the fields of `JobRequest`, which the options of `pliant submit` are named after: `max_tasks=8`,
                 `args=["--lr", "0.1"]`, `env={"A": "b"}`, `dataset="flowers"`, `fixed=True`, `mail="ada@example.org"`,
                 `tags={"lr": 0.1, "baseline": ""}`.
@@ -92,7 +102,7 @@ class JobClient:
         if request is not None and options:
             raise TypeError("give a request or options, not both")
         asked = request or _request_of(folder, options)
-        response = send_code(self._connection, "/jobs", folder, asked, limits)
+        response = send_code(self._connection, "/jobs", folder, asked, limits, also=also)
         return JobHandle(self, parse(_NOTED_JOB, response))
 
     def rerun(self, job_id: str, **changes: Any) -> "JobHandle":
@@ -191,7 +201,27 @@ class JobClient:
             Unavailable: the server cannot be reached by WebSocket.
         """
         made = parse(_TUNNEL, self._connection.send("POST", f"{_path(job_id)}/shells", request))
-        return connect_tunnel(self._connection, made)
+        return TunnelStream(connect_tunnel(self._connection, made))
+
+    def open_notebook(self, job_id: str, ready: Callable[[str], None]) -> TunnelChannels:
+        """Open a tunnel to the notebook server that a job runs; its `serve` passes on what comes until it is closed.
+
+        Args:
+            job_id: which.
+            ready: called, by `serve`, with the token of the notebook server as soon as that answers.
+
+        Raises:
+            InvalidInput: it runs none.
+            Conflict: the job has ended, or has no process.
+            Unavailable: the server cannot be reached by WebSocket.
+        """
+
+        def take(frame: Frame) -> None:
+            if frame.kind is FrameKind.READY:
+                ready(read_token(frame.content))
+
+        made = parse(_TUNNEL, self._connection.call("POST", f"{_path(job_id)}/notebook"))
+        return TunnelChannels(connect_tunnel(self._connection, made), note=take)
 
     def recorded_stacks(self, job_id: str) -> tuple[TaskStacks, ...]:
         """Return the newest recorded stacks of every task of a job: it was stuck, or somebody asked."""
@@ -358,8 +388,8 @@ class JobHandle:
 
     @property
     def rerun_of(self) -> JobId | None:
-        """Which job it runs again; None if it runs none, or was not submitted through this handle."""
-        return self.job.rerun_of if isinstance(self.job, RerunJob) else None
+        """Which job it runs again; None if it runs none."""
+        return self.job.rerun_of
 
     @property
     def differences(self) -> tuple[Difference, ...]:

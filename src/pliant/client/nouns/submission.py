@@ -20,18 +20,25 @@ UPLOAD_TIMEOUT_S: Final = 300.0
 
 
 def send_code(
-    connection: Connection, route: str, code: Path, request: JobRequest, limits: Limits | None = None
+    connection: Connection,
+    route: str,
+    code: Path,
+    request: JobRequest,
+    limits: Limits | None = None,
+    *,
+    also: Sequence[Path] = (),
 ) -> httpx.Response:
     """Pack a folder or a single file, send it with a request, and return the answer.
 
     Args:
         limits: of what is sent; 64 MiB packed if left out.
+        also: files that are packed beside the code.
 
     Raises:
         InvalidInput: the script is not in it; or whatever the server finds wrong.
     """
     with tempfile.TemporaryFile() as archive:
-        names = pack(code, archive, limits, also=beside(code, request.environment))
+        names = pack(code, archive, limits, also=(*beside(code, request.environment), *also))
         if request.script not in names:
             raise InvalidInput(_no_script(request.script, code, names))
         archive.seek(0)

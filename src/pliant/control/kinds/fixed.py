@@ -157,7 +157,7 @@ class Fixed(Kind[FixedJob]):
         )
         if last:
             times = f" after {spec.max_restarts} restart{'s' * (spec.max_restarts != 1)}" if spec.max_restarts else ""
-            reason = f"{task.id} {how}{times} (max_restarts)"
+            reason = f"{task.id} {how}{times}, and no restart is left"
             fail_after_exits(draft, live, task, reason, facts=facts, first_raised=True)
             return
         live = draft.put(replace(live, job=replace(live.job, num_restarts=number), restarting=exit_code is not None))

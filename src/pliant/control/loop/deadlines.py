@@ -18,7 +18,7 @@ def pass_time(draft: Draft, kinds: Kinds, live: LiveJob) -> None:
             conclude(draft, live)
     elif live.limit_at is not None and live.limit_at <= draft.now:
         limit = duration(live.job.spec.time_limit_s or 0.0)
-        stop(draft, kind, live, f"it has held slots for {limit}, which is its limit (time_limit_s)")
+        stop(draft, kind, live, f"it has held slots for {limit}, which is its time limit")
     elif not live.job.ended:
         kind.pass_time(draft, live)
 

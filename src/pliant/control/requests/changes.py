@@ -168,6 +168,7 @@ def submit(draft: Draft, kinds: Kinds, new: NewJob, owner: str, notes: Sequence[
         after_any=new.after_any,
         submitted_at=draft.now,
         params=params_of_args(spec.args),
+        rerun_of=new.rerun_of,
     )
     if job.after or job.after_any:
         job = replace(job, why=why_waits(job))
@@ -293,6 +294,6 @@ def refuse_ended(job: Job) -> None:
         Conflict: it has.
     """
     if job.ended and job.ended_at is not None:
-        at = datetime.fromtimestamp(job.ended_at, UTC).isoformat(sep=" ", timespec="seconds")
+        at = f"{datetime.fromtimestamp(job.ended_at, UTC):%Y-%m-%d %H:%M:%S} UTC"
         words = {JobState.COMPLETED: "completed", JobState.FAILED: "failed", JobState.STOPPED: "been stopped"}
-        raise Conflict(f"{job.id} has already {words[job.state]} at {at}; submit it again to run it once more")
+        raise Conflict(f"{job.id} has already {words[job.state]} at {at}; run it again if it is needed")

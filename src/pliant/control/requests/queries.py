@@ -6,7 +6,6 @@ Reads only. File names from outside are matched against what is there, never joi
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -30,7 +29,7 @@ from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob
 from pliant.control.settings import ControlSettings
 from pliant.control.upkeep.event_files import EventFile
-from pliant.control.upkeep.results import list_results, pack_results
+from pliant.control.upkeep.results import list_results, pack_results, when_logs_were_removed
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
@@ -268,8 +267,7 @@ class Queries:
         return found
 
     def _refuse_removed(self, job_id: JobId) -> None:
-        with suppress(OSError):
-            words = self._settings.folders(job_id).logs_removed.read_text()
+        if words := when_logs_were_removed(self._settings.folders(job_id)):
             raise NotFound(f"the logs of {job_id} were removed at {words}")
 
     def log(self, job_id: str, task_id: str, stream: str, *, early: bool = False) -> UntrustedPath:

@@ -18,6 +18,7 @@ from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Unavailable
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, Task, TaskId
+from pliant.core.notebook import SCRIPT
 from pliant.core.ports import Cluster
 from pliant.core.tunnel import SidecarSettings
 
@@ -50,7 +51,7 @@ class SidecarRequests:
 
         Raises:
             NotFound: no such job, or no such task of it.
-            InvalidInput: several tasks run, and no number is given.
+            InvalidInput: several tasks run, and no number is given; or it runs no notebook, and one is meant.
             Conflict: the job has ended, or has no task that runs.
             Unavailable: the server is going down.
         """
@@ -61,6 +62,9 @@ class SidecarRequests:
             live = self._ledger.get(JobId(job_id))
             if live is None:
                 raise NotFound(f"no job is named {job_id!r}; list them to see which there are")
+            if sidecar.notebook and live.job.spec.script != SCRIPT:
+                said = f"{live.id} runs {live.job.spec.script} and no notebook; open a shell beside it instead"
+                raise InvalidInput.at("job", said)
             task = self._choose(live, number)
             user = self._queues.run_as(live)
             trust = self._settings.trust
@@ -77,7 +81,7 @@ class SidecarRequests:
             draft = self._ledger.draft()
             draft.say(
                 EventKind.TASK_ENTERED,
-                f"{who.name} opened a shell beside {task.id}",
+                f"{who.name} opened {'the notebook of' if sidecar.notebook else 'a shell beside'} {task.id}",
                 job_id=live.id,
                 task_id=task.id,
                 data={"who": who.name},

@@ -193,7 +193,7 @@ class Upkeep:
 
     def _report(self, done: Sweep) -> None:
         jobs = [removal.job_id for removal in done.removals if removal.job_id is not None]
-        what = [f"{len(jobs)} things of {len(set(jobs))} ended jobs"] if jobs else []
+        what = [f"{_count(len(jobs), 'thing')} of {_count(len(set(jobs)), 'ended job')}"] if jobs else []
         what += ["old entries of the audit log"] if len(jobs) < len(done.removals) else []
         message = f"the clean-up removed {' and '.join(what)}, {done.num_bytes:,} bytes"
         event = Event(
@@ -204,6 +204,10 @@ class Upkeep:
         )
         self._store.write(Writes(events=(event,)))
         self._notify()
+
+
+def _count(how_many: int, noun: str) -> str:
+    return f"{how_many} {noun}{'s' * (how_many != 1)}"
 
 
 def _work_bytes(folders: JobFolders) -> int:

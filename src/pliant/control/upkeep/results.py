@@ -22,6 +22,7 @@ from pliant.files.untrusted.written import Baseline, note_baseline, read_baselin
 
 WORK: Final = "work"
 TENSORBOARD: Final = "tensorboard"
+LOG: Final = "log"
 MAX_WORK_BYTES: Final = 10 << 30
 """Of all that a job wrote into its code folder; what goes beyond is left out, and said to be."""
 MAX_WORK_FILES: Final = 10_000
@@ -78,7 +79,8 @@ def pack_results(
         made: one more file, of the job's series.
     """
     with ExitStack() as stack:
-        yield from pack((*_sources(folders, only, but), *_make(folders, only, made, stack)))
+        missing = () if only and not Patterns(only).fit_way(LOG) else _removed(folders)
+        yield from pack((*_sources(folders, only, but), *_make(folders, only, made, stack)), missing)
 
 
 def list_results(
@@ -88,8 +90,22 @@ def list_results(
     with ExitStack() as stack:
         files = [(file.name, file.facts) for file in _make(folders, (), made, stack)]
     yield from files
+    for name, why in _removed(folders):
+        leave_out(name, why)
     for source in _sources(folders):
         yield from list_files(source, leave_out)
+
+
+def _removed(folders: JobFolders) -> tuple[tuple[str, str], ...]:
+    """Return what a clean-up has removed that would be a result, and when and why."""
+    return tuple((LOG, f"removed at {words}") for words in (when_logs_were_removed(folders),) if words)
+
+
+def when_logs_were_removed(folders: JobFolders) -> str:
+    """Return when a clean-up has removed a job's logs, and why; nothing if none has."""
+    with suppress(OSError):
+        return folders.logs_removed.read_text()
+    return ""
 
 
 def _make(folders: JobFolders, only: Sequence[str], made: EventFile | None, stack: ExitStack) -> tuple[MadeFile, ...]:

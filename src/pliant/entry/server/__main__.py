@@ -5,9 +5,9 @@ It takes a second to be imported. Ctrl-C in that time ends it on the spot, witho
 
 import sys
 
-from pliant.entry.interrupt import leaving_at_once
+from pliant.entry.interrupt import exit_with, leaving_at_once
 
 if __name__ == "__main__":
     with leaving_at_once():
         from pliant.entry.server.process import main
-    sys.exit(main(sys.argv[1:]))
+    exit_with(main(sys.argv[1:]))

@@ -20,6 +20,7 @@ from pliant.entry.server.http.connections import ConnectionCounts
 from pliant.entry.server.http.limits import HttpLimits, allow_open_files, limits_for
 from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.entry.server.http.sockets import CountingSocket
+from pliant.entry.server.http.websocket import BoundedWebSocket
 from pliant.entry.server.settings import DEFAULT_PORT, ServerSettings
 from pliant.entry.server.tls import Tls, prepare
 
@@ -84,6 +85,7 @@ class Listener:
             "server_header": False,
             "loop": "asyncio",
             "http": partial(BoundedProtocol, counts=counts),
+            "ws": BoundedWebSocket,
             "timeout_keep_alive": counts.limits.idle_s,
         }
         config = uvicorn.Config(app, **options)

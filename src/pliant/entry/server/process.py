@@ -88,7 +88,6 @@ def serve(settings: ServerSettings, home: Home, listener: Listener, store: SqlSt
         config = listener.config(
             make_app(composition.context, IBM),
             proxy_headers=False,
-            ws="websockets-sansio",
             ws_max_size=MAX_FRAME_BYTES,
             timeout_graceful_shutdown=CLOSE_S,
         )

@@ -83,9 +83,13 @@ def _punch(file: int, start: int, length: int) -> None:
 
 def pieces(file: OpenFile, start: int, end: int) -> Iterator[Piece]:
     """Yield a part of a file in pieces, in order: those with bytes, and the gaps between them."""
-    if not _has_holes(file.facts):
+    if not has_holes(file.facts):
         yield Piece(start=start, end=end)
-        return
+    else:
+        yield from _seek_pieces(file, start, end)
+
+
+def _seek_pieces(file: OpenFile, start: int, end: int) -> Iterator[Piece]:
     for _ in range(_MAX_GAPS):
         data = min(end, _seek(file, start, os.SEEK_DATA, end))
         if data > start:
@@ -99,7 +103,8 @@ def pieces(file: OpenFile, start: int, end: int) -> Iterator[Piece]:
     yield Piece(start=start, end=end)
 
 
-def _has_holes(facts: os.stat_result) -> bool:
+def has_holes(facts: os.stat_result) -> bool:
+    """Tell whether the disk holds less than all of a plain file."""
     return stat.S_ISREG(facts.st_mode) and facts.st_blocks * _BLOCK_BYTES < facts.st_size
 
 
@@ -130,6 +135,11 @@ def read_piece(file: OpenFile, offset: int, limit: int) -> Reading:
     if piece.is_gap:
         return Reading(piece.line, piece.end)
     text = file.read_at(offset, min(limit, piece.end - offset))
+    if b"\0" in text:  # its middle may have gone since the file was opened
+        piece = next(_seek_pieces(file, offset, end))
+        if piece.is_gap:
+            return Reading(piece.line, piece.end)
+        text = text[: piece.end - offset]
     return Reading(text, offset + len(text))
 
 
@@ -159,7 +169,14 @@ class WithoutGaps:
         return any(piece.is_gap for _, piece in self._pieces)
 
     def read_at(self, offset: int, limit: int) -> bytes:
-        """Return at most `limit` bytes at an offset into the text; empty at its end."""
+        """Return `limit` bytes at an offset into the text, over its gaps; fewer only where it ends."""
+        read = b""
+        while len(read) < limit and (more := self._read_within(offset + len(read), limit - len(read))):
+            read += more
+        return read
+
+    def _read_within(self, offset: int, limit: int) -> bytes:
+        """Return what one piece has."""
         begin, piece = max((one for one in self._pieces if one[0] <= offset), key=lambda one: one[0])
         inside = offset - begin
         if piece.is_gap:

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from pliant.files.members import too_long
 from pliant.files.pack import TarGzip
-from pliant.files.untrusted.gaps import WithoutGaps
+from pliant.files.untrusted.gaps import WithoutGaps, has_holes
 from pliant.files.untrusted.names import escape, shown
 from pliant.files.untrusted.opening import OpenFile, hollowness, open_below, open_folder, refusal
 from pliant.files.untrusted.path import UntrustedPath
@@ -95,9 +95,16 @@ class MadeFile:
         return self.content.read(limit)
 
 
-def pack(sources: Iterable[PackedFolder | MadeFile]) -> Iterator[bytes]:
-    """Yield a tar.gz of what is in some folders, never more of a file than it had, and of files of ours."""
+def pack(sources: Iterable[PackedFolder | MadeFile], missing: Iterable[tuple[str, str]] = ()) -> Iterator[bytes]:
+    """Yield a tar.gz of what is in some folders, never more of a file than it had, and of files of ours.
+
+    Args:
+        sources: the folders and files.
+        missing: names of what is not there any more, each with the reason; the archive says so.
+    """
     archive, left_out = TarGzip(), LeftOut()
+    for name, why in missing:
+        left_out(name, why)
     for source in sources:
         if isinstance(source, MadeFile):
             yield from archive.add(source.name, source.facts, source.read_at)
@@ -109,11 +116,13 @@ def pack(sources: Iterable[PackedFolder | MadeFile]) -> Iterator[bytes]:
 
 def list_files(source: PackedFolder, leave_out: LeaveOut) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the names of the files that would be packed of a folder, as they would be called, and what is known."""
-    for _, entry, owner in _found(source, leave_out):
-        if why := refusal(entry.facts, owner) or hollowness(entry.facts):
-            leave_out(source.prefix + entry.name, why)
+    for top, entry, owner in _found(source, leave_out):
+        name = source.prefix + entry.name
+        facts = _facts_of_log(top, entry, owner) if _is_log(name) else entry.facts
+        if why := refusal(facts, owner) or hollowness(facts):
+            leave_out(name, why)
         else:
-            yield escape(source.prefix + entry.name), entry.facts
+            yield escape(name), facts
 
 
 def add_folder(archive: TarGzip, source: PackedFolder, left_out: LeftOut) -> Iterator[bytes]:
@@ -169,10 +178,26 @@ def _add_entry(
 
 def _content(name: str, file: OpenFile) -> OpenFile | WithoutGaps:
     """Return what is packed of a file: of a log without its middle, what people read of it."""
-    if PurePosixPath(name).name not in _LOGS or "log/" not in name:
+    if not _is_log(name):
         return file
     log = WithoutGaps(file)
     return log if log.has_gaps else file
+
+
+def _is_log(name: str) -> bool:
+    return PurePosixPath(name).name in _LOGS and "log/" in name
+
+
+def _facts_of_log(top: int, entry: FoundEntry, owner: int | None) -> os.stat_result:
+    """Return what is known of a log as people read it; of what cannot be opened, what is known of the file."""
+    try:
+        file = open_below(top, entry.name, owner=owner)
+    except OSError:
+        return entry.facts
+    try:
+        return WithoutGaps(file).facts if has_holes(file.facts) else entry.facts
+    finally:
+        file.close()
 
 
 def _read_or_nothing(file: OpenFile | WithoutGaps, offset: int, limit: int) -> bytes:

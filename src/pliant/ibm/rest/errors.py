@@ -5,7 +5,9 @@ A wrong submission, or one thing done twice, is 400 there, where Pliant's own ro
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -55,6 +57,16 @@ _STATUS: Final[Sequence[tuple[type[PliantError], int]]] = (
     (Unavailable, 503),
 )
 _STATUS_OF_PROBLEM: Final = {409: 400, 412: 400, 422: 400}
+
+
+@contextmanager
+def name_fields(names: Mapping[str, str]) -> Iterator[None]:
+    """Say what is wrong with an input by IBM's names of its fields; one without a name keeps Pliant's."""
+    try:
+        yield
+    except InvalidInput as error:
+        problems = (replace(one, field=names.get(one.field, one.field)) for one in error.problems)
+        raise InvalidInput(*problems) from error
 
 
 def response_to(request: Request, error: PliantError) -> Response:

@@ -90,8 +90,9 @@ def find_application(context: Context, caller: Principal, name: str) -> Job:
     Raises:
         NotFound: they see none of this name.
     """
+    job_id = job_of_application(name)
     try:
-        job = context.control.queries.require_visible(job_of_application(name), context.sharing.visible_jobs(caller))
+        job = context.control.queries.require_visible(job_id, context.sharing.visible_jobs(caller))
     except NotFound:
         job = None
     if job is None or not is_named(job, name):

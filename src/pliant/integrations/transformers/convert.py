@@ -6,10 +6,12 @@ The class comes before the Trainer's own, so what that overrides (`compute_loss`
 import os
 from typing import Any, TypeVar
 
-from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import TrainOutput, rotate_checkpoints
 
 from pliant.integrations.transformers.loop import ElasticLoop
 from pliant.integrations.transformers.refusals import check_elastic
+from pliant.integrations.transformers.saving import checkpoint_folder, draft_in, put_in_place
 from pliant.train import TrainingError
 from pliant.train.context import find_context
 from transformers import Trainer
@@ -44,7 +46,7 @@ def elastic(trainer: AnyTrainer) -> AnyTrainer:
         given.args.output_dir = str(context.result_dir / given.args.output_dir)
     cls = type(given)
     given.__class__ = type(f"Elastic{cls.__name__}", (ElasticTrainer, cls), {"__module__": cls.__module__})
-    given._elastic_loop = None
+    given._elastic_loop = given._draft = None
     given._is_managed = not context.standalone
     return trainer
 
@@ -53,6 +55,8 @@ class ElasticTrainer(_Base):  # type: ignore[misc]  # what it overrides is of th
     """A Trainer whose loop is a Run's."""
 
     _elastic_loop: ElasticLoop | None
+    _draft: str | None
+    """Where a `checkpoint-N` is being written, until it is whole."""
     _is_managed: bool
     """A server may run more tasks beside this one."""
 
@@ -116,11 +120,37 @@ class ElasticTrainer(_Base):  # type: ignore[misc]  # what it overrides is of th
         return super().push_to_hub(*args, **kwargs) if self._leads else None
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        if self._leads:
-            super()._save_checkpoint(model, trial)
-        elif self.state.best_global_step:
-            folder = f"{PREFIX_CHECKPOINT_DIR}-{self.state.best_global_step}"
-            self.state.best_model_checkpoint = os.path.join(self.args.output_dir, folder)
+        """Note in every task which checkpoint is the best one; write it in the task that leads, whole or not at all."""
+        assert self._elastic_loop is not None
+        self._elastic_loop.note_saving()
+        state, output_dir = self.state, self.args.output_dir
+        place = checkpoint_folder(output_dir, state.global_step)
+        if state.best_global_step == state.global_step:
+            state.best_model_checkpoint = place
+        if not self._leads:
+            return
+        best = state.best_model_checkpoint
+        with draft_in(output_dir) as draft:
+            self._draft = draft
+            try:
+                super()._save_checkpoint(model, trial)
+            finally:
+                self._draft = None
+            state.best_model_checkpoint = best  # the Trainer has named the draft
+            made = checkpoint_folder(draft, state.global_step)
+            state.save_to_json(os.path.join(made, TRAINER_STATE_NAME))
+            put_in_place(made, place)
+        if self.args.push_to_hub:
+            self._push_from_checkpoint(place)
+        rotate_checkpoints(output_dir, self.args.save_total_limit, best, use_mtime=True)
+
+    def _get_output_dir(self, trial: Any) -> str:
+        found: str = super()._get_output_dir(trial) if self._draft is None else self._draft
+        return found
+
+    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
+        if self._draft is None:  # else it is pushed once it is in its place
+            super()._push_from_checkpoint(checkpoint_folder)
 
     def log(self, logs: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         """Log as `Trainer.log` does, and into the job's series."""

@@ -17,6 +17,7 @@ Callbacks and evaluations draw random numbers of their own, seeded by the step: 
 """
 
 import math
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from transformers.trainer_utils import TrainOutput
 
 from pliant.integrations.transformers.data import TrainData, read_train_data
 from pliant.integrations.transformers.progress import TrainerProgress, is_of_library
+from pliant.integrations.transformers.saving import checkpoint_folder, remove_drafts
 from pliant.train import Run, Saving, TrainingError
 from pliant.train.seeds import mix, seed_loading
 
@@ -156,10 +158,10 @@ class ElasticLoop:
     def _begin_step(self) -> None:
         """Call what belongs to the beginning of a step: once for every step in every task."""
         trainer, step = self._trainer, self._run.num_steps_done
+        self._note_lead()
         if self._progress.num_begun > step:
             return
         self._progress.num_begun = step + 1
-        self._note_lead()
         with _own_random(mix(trainer.args.seed, _BESIDE, step, 0)):
             if step == 0 and trainer.args.eval_on_start:
                 trainer._evaluate(None, self._ignore_keys, skip_scheduler=True)
@@ -274,7 +276,19 @@ class ElasticLoop:
                 handler.call_event("on_train_begin", trainer.args, trainer.state, replace(trainer.control))
             finally:
                 handler.callbacks = everyone
+            remove_drafts(trainer.args.output_dir)
+            self._save_again()
         self._led = leads
+
+    def note_saving(self) -> None:
+        """Take note that a checkpoint of the Trainer is due after the present step, in the task that leads."""
+        self._progress.saved_at = self._run.num_steps_done
+
+    def _save_again(self) -> None:
+        """Write the checkpoint of the present step if the one that led before was lost while it did."""
+        trainer, step = self._trainer, self._run.num_steps_done
+        if self._progress.saved_at == step and not os.path.isdir(checkpoint_folder(trainer.args.output_dir, step)):
+            trainer._save_checkpoint(self._model, None)
 
     # -- the end --------------------------------------------------------------------------------------------------
 
@@ -282,8 +296,11 @@ class ElasticLoop:
         """Log, load the best model if that is asked for, and call `on_train_end`; in the leader before it saves."""
         if self._output is None:
             trainer = self._trainer
+            self._note_lead()
             num_samples = self._run.plan.num_used(self._max_steps)
             self._output = trainer._finalize_training(None, num_samples, self._progress.began_at)
+            if self.leads:
+                remove_drafts(trainer.args.output_dir)
 
     def _save(self, saving: Saving) -> None:
         """Save the trained model as transformers does, beside Pliant's own."""

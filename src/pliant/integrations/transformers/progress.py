@@ -27,6 +27,8 @@ class TrainerProgress:
         """When the training began, seconds since the epoch."""
         self.num_begun = 0
         """Steps that callbacks know to have begun."""
+        self.saved_at: int | None = None
+        """Steps that were done when the Trainer's newest checkpoint was due."""
 
     def state_dict(self) -> dict[str, Any]:
         trainer = self._trainer
@@ -38,6 +40,8 @@ class TrainerProgress:
             "sums": [_plain(getattr(trainer, name), or_else=0) for name in _SUMS],
             "loss_sum": float(trainer._tr_loss),
             "num_begun": self.num_begun,
+            "saved_at": self.saved_at,
+            "output_dir": trainer.args.output_dir,
             "began_at": self.began_at,
         }
 
@@ -49,7 +53,16 @@ class TrainerProgress:
             setattr(trainer, name, value)
         trainer._tr_loss.fill_(state_dict["loss_sum"])
         self.num_begun, self.began_at = state_dict["num_begun"], state_dict["began_at"]
+        self.saved_at = state_dict["saved_at"]
+        if state_dict["output_dir"] != trainer.args.output_dir:
+            self._forget_best()
         self.load_callbacks(state_dict["callbacks"])
+
+    def _forget_best(self) -> None:
+        """Begin anew with what is best: the best checkpoint lies among the results of another job."""
+        self.saved_at, state = None, self._trainer.state
+        if state.best_model_checkpoint is not None:
+            state.best_metric = state.best_global_step = state.best_model_checkpoint = None
 
     def load_callbacks(self, exported: list[list[Any]]) -> None:
         """Give every callback its attributes; one that is new here, or was left out, keeps its own or is ignored."""

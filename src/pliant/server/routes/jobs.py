@@ -137,7 +137,7 @@ def rerun(
         raise Conflict(f"{job.id} trains a model, which keeps its result; train the model again instead")
     again = rerun_of(job, changes, caller.name)
     made = context.control.requests.rerun(job, again.spec, caller.name, visible, again.notes, again.request.notices())
-    shown = fill(RerunJob, made, rerun_of=job.id, differences=again.differences)
+    shown = fill(RerunJob, made, differences=again.differences)
     return with_etag(without_secrets(shown), response)
 
 

@@ -57,7 +57,7 @@ def test_a_training_without_a_step_is_said_to_be_stalled_and_shows_no_speed(worl
     world.settle(25.0)
     (stalled,) = world.events(EventKind.JOB_STALLED)
     assert stalled.data["step"] == 10
-    assert "has done no step for 30 s, and one usually comes every 1.0 s" in stalled.message
+    assert "has done no step for 30 s, and usually reports new ones every 1.0 s" in stalled.message
     assert sorted(world.asked()) == sorted(task.id for task in world.tasks(job_id))
 
 
@@ -277,6 +277,10 @@ def test_a_job_that_is_stopping_already_can_be_stopped_at_once(world: Quiet) -> 
     world.control.requests.stop(job_id, "ada")
     world.settle(5.0)
     assert world.job(job_id).state is JobState.STOPPING
+    assert world.control.queries.why(job_id).remark == (
+        f"Its next step boundary is awaited; what is still there in 55 s is killed. `pliant stop {job_id} --now` does "
+        f"not wait."
+    )
     world.control.requests.stop(job_id, "ada", now=True)
     world.settle(0.2)
     assert world.job(job_id).state is JobState.STOPPED
@@ -298,4 +302,4 @@ def test_a_job_is_stopped_when_it_has_held_slots_for_its_time(make_world: Callab
     world.settle(20.0)
     job = world.job(job_id)
     assert job.state is JobState.STOPPED
-    assert job.reason == "it has held slots for 1 min 40 s, which is its limit (time_limit_s)"
+    assert job.reason == "it has held slots for 1 min 40 s, which is its time limit"

@@ -29,6 +29,7 @@ PATIENT = HttpLimits()
 HASTY = HttpLimits(head_s=0.3, body_window_s=0.3, body_bytes_per_s=100, idle_s=0.3, stalled_write_s=0.5)
 """Times that a test can wait for; whoever keeps to them must not have to be quicker than the machine under load."""
 BIG = 64 << 20
+WS_MAX_SIZE = 1 << 20
 OK = b"HTTP/1.1 200 OK"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -74,7 +75,7 @@ def served(home: Path, limits: HttpLimits, *args: str) -> Iterator[Listener]:
     settings = read_settings(["--home", str(home), "--port", "0", *args], {})
     home.mkdir(exist_ok=True)
     listener = open_listener(settings, now=time.time(), limits=limits)
-    server = uvicorn.Server(listener.config(app, lifespan="off", ws="websockets-sansio", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(listener.config(app, lifespan="off", ws_max_size=WS_MAX_SIZE, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener.sock])), daemon=True)
     thread.start()
     try:
@@ -339,3 +340,62 @@ def test_a_server_lets_itself_open_as_many_files_as_the_system_does(soft: int, a
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == [str(allowed), str(allowed)]
+
+
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+CUT_OFF = r"reset|Broken pipe"
+PART, TEXT, PING = 0x00, 0x01, 0x09
+
+
+def frame(kind: int, data: bytes = b"", *, is_last: bool = True) -> bytes:
+    """Return a frame of at most 125 bytes as a client sends it, masked with zeros."""
+    return bytes((kind | (0x80 if is_last else 0), 0x80 | len(data))) + bytes(4) + data
+
+
+def upgraded(listener: Listener) -> socket.socket:
+    sock = opened(listener)
+    sock.sendall(UPGRADE)
+    assert sock.recv(1 << 16).startswith(b"HTTP/1.1 101")
+    return sock
+
+
+def flood(sock: socket.socket, data: bytes, num_bytes: int = BIG) -> None:
+    """Send it again and again, so many bytes in all."""
+    for _ in range(num_bytes // len(data)):
+        sock.sendall(data)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "num_bytes"),
+    [
+        pytest.param(b"", frame(PING, bytes(125)) * 500, BIG, id="pings whose answers nobody reads"),
+        pytest.param(
+            frame(TEXT, is_last=False), frame(PART, is_last=False) * 10_000, 8 << 20, id="parts of one message"
+        ),
+    ],
+)
+def test_a_websocket_that_would_fill_the_memory_is_cut_off(
+    patient: Listener, first: bytes, then: bytes, num_bytes: int
+) -> None:
+    with upgraded(patient) as sock:
+        sock.sendall(first)
+        with pytest.raises(OSError, match=CUT_OFF):
+            flood(sock, then, num_bytes)
+
+
+def test_a_websocket_that_is_read_is_not_cut_off_however_much_comes(patient: Listener) -> None:
+    host, port = patient.sock.getsockname()[:2]
+    with connect(f"ws://{host}:{port}", compression=None) as link:
+        pongs = [link.ping() for _ in range(2000)]
+        assert all(pong.wait(20) for pong in pongs)
+        link.send("x" for _ in range(1000))
+        assert link.recv(timeout=20) == "x" * 1000
+
+
+def test_a_websocket_whose_client_reads_nothing_is_ended(hasty: Listener) -> None:
+    with upgraded(hasty) as sock, pytest.raises(OSError, match=CUT_OFF):
+        flood(sock, frame(TEXT, b"x" * 125) * 500)
+    wait_for(lambda: len(hasty.sock.counts) == 0)

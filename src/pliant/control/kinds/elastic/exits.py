@@ -275,9 +275,9 @@ def fail_unstarted(draft: Draft, live: ElasticJob, task: Task) -> None:
     """Let a job fail whose script did not begin to train in time."""
     limit = live.job.spec.start_timeout_s
     reason = (
-        f"{live.job.spec.script} never started to train: {task.id} ran {limit:g} s (start_timeout_s) without building "
-        f"a pliant.train.Run or FabricModel; mend the script, submit a plain one with `--fixed 1`, or raise "
-        f"start_timeout_s"
+        f"{live.job.spec.script} never started to train: {task.id} ran {limit:g} s, its start timeout, without "
+        f"building a pliant.train.Run or FabricModel; mend the script, submit a plain one with `--fixed 1`, or "
+        f"raise the start timeout"
     )
     fail_after_exits(draft, live, task, reason, facts=None)
 

@@ -43,7 +43,7 @@ class Elastic(Kind[ElasticJob]):
         whole = "each task runs all of it" if spec.min_tasks > 1 else "one task runs all of it"
         return (
             f"{spec.script} cannot train elastically: no code of it imports pliant.train, fabric_model or pyedt. So "
-            f"{whole}, from the beginning after every pause, and for {spec.start_timeout_s:g} s (start_timeout_s) at "
+            f"{whole}, from the beginning after every pause, and for {spec.start_timeout_s:g} s, its start timeout, at "
             f"most; submit a plain script with `--fixed 1`",
         )
 

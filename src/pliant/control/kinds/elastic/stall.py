@@ -18,7 +18,7 @@ from pliant.control.kinds.elastic.job import ElasticJob, Stall, TaskLine
 from pliant.core.duration import duration
 from pliant.core.event import EventKind
 from pliant.core.job import Job, Progress, Task, TaskId
-from pliant.core.lifecycle import TaskState
+from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.link import ShowStacks, Stacks
 from pliant.policy.elastic.stall import StallLimits, StepWatch, look, next_look, note_sign, note_step
 
@@ -123,7 +123,7 @@ def _idle(live: ElasticJob, now: float) -> str:
         return f"has done no step for {idle} since it was ready"
     if live.watch.usual_s is None:
         return f"has done nothing for {idle} since step {live.watch.step}"
-    return f"has done no step for {idle}, and one usually comes every {_short(live.watch.usual_s)}"
+    return f"has done no step for {idle}, and usually reports new ones every {_short(live.watch.usual_s)}"
 
 
 def _short(seconds: float) -> str:
@@ -205,6 +205,8 @@ def _where(stall: Stall, task: Task) -> str:
 
 def remark(live: ElasticJob, now: float) -> str:
     """Return what people are to know of how it goes: what is awaited, and for how long yet; empty if nothing is."""
+    if live.job.state is JobState.STOPPING:
+        return _remark_on_stop(live, now)
     if not live.competes:
         return ""
     if live.watch.phase == "stalled":
@@ -222,6 +224,16 @@ def remark(live: ElasticJob, now: float) -> str:
         idle = duration(live.watch.idle_s(now))
         return f"Its first step is awaited for {idle}; it counts as stalled after {duration(limit_s)}."
     return ""
+
+
+def _remark_on_stop(live: ElasticJob, now: float) -> str:
+    left_s = min((at - now for task_id, at in live.kill_at.items() if task_id in live.tasks), default=0.0)
+    if left_s <= 0.0:
+        return ""
+    return (
+        f"Its next step boundary is awaited; what is still there in {duration(left_s)} is killed. "
+        f"`pliant stop {live.id} --now` does not wait."
+    )
 
 
 def _telling(stall: Stall | None) -> list[tuple[TaskId, TaskLine]]:

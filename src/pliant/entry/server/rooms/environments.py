@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def _find_uv() -> str:
         return "uv"
 
 
+@cache
 def base_environment() -> BaseEnvironment:
     """Return what this interpreter lends to every environment that the server builds."""
     folders = _folders()

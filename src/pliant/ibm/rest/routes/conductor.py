@@ -1,7 +1,6 @@
 """The Conductor's part of IBM's first generation: instance groups, which are queues here, and their applications."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from fastapi import Request
@@ -13,7 +12,7 @@ from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.job import Job
 from pliant.ibm.rest import logs
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.errors import CONDUCTOR
+from pliant.ibm.rest.errors import CONDUCTOR, name_fields
 from pliant.ibm.rest.groups import add_group, change_group, deploy_group, find_group, list_groups, remove_group
 from pliant.ibm.rest.lookup import find_application
 from pliant.ibm.rest.routes.models import validate_body
@@ -63,11 +62,8 @@ def instance(context: InContext, caller: Caller, sig_id: str) -> dict[str, Any]:
 def add(context: InContext, caller: Caller, body: InstanceGroupBody) -> str:
     """Make an instance group: a queue that takes no jobs before it is started; return its id."""
     asked = {"name": body.conductorinstancename, "open": False, **_queue_fields(context, body)}
-    try:
+    with name_fields({"name": NAME}):
         request = validate_body(QueueRequest, asked)
-    except InvalidInput as error:
-        problems = (replace(one, field={"name": NAME}.get(one.field, one.field)) for one in error.problems)
-        raise InvalidInput(*problems) from error
     return add_group(context, caller, request)
 
 

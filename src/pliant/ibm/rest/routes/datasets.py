@@ -16,7 +16,7 @@ from pliant.core.dataset import SPLITS, Dataset, DatasetState, Split
 from pliant.core.errors import Conflict, InvalidInput
 from pliant.files.pack import walk
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.errors import DEEP_LEARNING, name_fields
 from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
@@ -51,6 +51,14 @@ PARTS: Final[dict[str, Split]] = {
     "validation": "validation",
 }
 _RESIZING: Final = {"crop": "crop", "fill": "fill", "halfcrophalffill": "crop", "squash": "squash"}
+_NAMES: Final = {
+    "source.path": "trainpath",
+    "images.width": "imagedetail.width",
+    "images.height": "imagedetail.height",
+    "split.validation_percent": "imagedetail.valpercentage",
+    "split.test_percent": "imagedetail.testpercentage",
+}
+"""Pliant's fields, by IBM's names."""
 MAX_ROWS: Final = 10_000
 
 Start = Annotated[int, Query(ge=0)]
@@ -134,7 +142,8 @@ def add(context: InContext, caller: Caller, body: DatasetBody) -> dict[str, Any]
     percents = {"validation_percent": detail.valpercentage, "test_percent": detail.testpercentage}
     if kind != "any" and any(value is not None for value in percents.values()):
         asked["split"] = {name: value for name, value in percents.items() if value is not None}
-    dataset = context.datasets.add(validate_body(DatasetRequest, asked).noun(caller.name), caller)
+    with name_fields(_NAMES):
+        dataset = context.datasets.add(validate_body(DatasetRequest, asked).noun(caller.name), caller)
     return dataset_json(dataset, context.clock.now()) | {"notes": notes_text(_notes(body))}
 
 

@@ -17,11 +17,11 @@ from pliant.core.errors import InvalidInput
 from pliant.core.registry import Kept
 from pliant.ibm.rest.code_files import archive_of, names_in, read_text, split_name
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.errors import DEEP_LEARNING, name_fields
 from pliant.ibm.rest.groups import queue_names
 from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routing import ibm_routes
-from pliant.ibm.rest.translate.hyper import from_ibm_names, to_ibm_names
+from pliant.ibm.rest.translate.hyper import NAMES, from_ibm_names, to_ibm_names
 from pliant.ibm.rest.translate.job_request import find_queue
 from pliant.ibm.rest.translate.shapes import notes_text
 from pliant.ibm.rest.weight_files import WeightFiles
@@ -32,6 +32,14 @@ from pliant.server.upload import UploadForm, receive_form
 routes = ibm_routes(DEEP_LEARNING)
 
 ENGINES: Final = {"single": "single", "native": "distributed", "elastic": "elastic"}
+_NAMES: Final = {
+    "template": "templatename",
+    "engine": "accelerator",
+    "queue": "sig",
+    "hyperparameters.batch_size": "batchsize",
+    **{f"hyperparameters.{ours}": f"hyperparameter.{theirs}" for theirs, ours in reversed([*NAMES.items()])},
+}
+"""Pliant's fields, by IBM's names."""
 ACCELERATORS: Final = {engine: name.capitalize() for name, engine in ENGINES.items()}
 WEIGHTS: Final = UploadForm(file="file", fields=(), required=("file",), max_bytes=16 << 30)
 
@@ -121,10 +129,10 @@ def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[s
 def add(context: InContext, caller: Caller, body: ModelBody) -> dict[str, Any]:
     """Make a model of a template."""
     given, notes = _settings(context, body)
-    asked = validate_body(ModelRequest, {"name": body.name, "template": body.templatename, **given})
-    return model_json(context, context.models.models.add(caller, asked.template, asked.noun())) | {
-        "notes": notes_text(notes)
-    }
+    with name_fields(_NAMES):
+        asked = validate_body(ModelRequest, {"name": body.name, "template": body.templatename, **given})
+        made = context.models.models.add(caller, asked.template, asked.noun())
+    return model_json(context, made) | {"notes": notes_text(notes)}
 
 
 @routes.post("/models/weightfile", Permission.MODELS_WRITE)
@@ -160,8 +168,9 @@ def change(context: InContext, caller: Caller, model: str, body: ModelBody) -> d
         _change_file(context, caller, model, body.tfmainpath, text)
     kept = context.models.models.get(caller, model)
     if given or text is not None:
-        changes = validate_body(ModelPatch, given).changes() if given else {}
-        kept = context.models.models.change(caller, model, changes, newest_template=text is not None)
+        with name_fields(_NAMES):
+            changes = validate_body(ModelPatch, given).changes() if given else {}
+            kept = context.models.models.change(caller, model, changes, newest_template=text is not None)
     return model_json(context, kept) | {"notes": notes_text(notes)}
 
 

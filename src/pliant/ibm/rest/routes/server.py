@@ -82,14 +82,14 @@ def _describe(framework: Framework) -> dict[str, Any]:
         "frameworkCmdGenerator": framework.generator.name if framework.generator else "",
         "backend": framework.backend,
         "numPs": 0,
-        "frameworkVersion": "" if framework.plugged_in else _torch_version(),
+        "frameworkVersion": "" if framework.plugged_in else _version_of(framework),
     }
 
 
-def _torch_version() -> str:
-    """Return the version of torch on the server's machine; empty if it is not installed there."""
+def _version_of(framework: Framework) -> str:
+    """Return the version of torch or Keras on the server's machine; empty if it is not installed there."""
     try:
-        return version("torch")
+        return version("torch" if framework.backend == "PyTorch" else "keras")
     except PackageNotFoundError:
         return ""
 

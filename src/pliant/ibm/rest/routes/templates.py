@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import PlainTextResponse
@@ -18,13 +18,16 @@ from pliant.core.model import TemplateSettings
 from pliant.core.registry import Kept
 from pliant.ibm.rest.code_files import archive_of, names_in, read_text, split_name
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.errors import DEEP_LEARNING, name_fields
 from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.server.context import Context, InContext
 
 routes = ibm_routes(DEEP_LEARNING)
+
+_NAMES: Final = {"main_file": "tfmainpath", "elastic_file": "tfmainpath"}
+"""Pliant's fields, by IBM's names."""
 
 
 class TemplateBody(BaseModel):
@@ -86,7 +89,7 @@ def add(context: InContext, caller: Caller, body: TemplateBody) -> dict[str, Any
     asked = TemplateSettings(**_changes(body, {"main_file": body.tfmainpath}))
     if body.tfmainpath is None and not (folder / asked.main_file).is_file() and find_elastic_file(folder, None):
         asked = replace(asked, engines=("elastic",))
-    with archive_of(folder, context.uploads) as archive:
+    with archive_of(folder, context.uploads) as archive, name_fields(_NAMES):
         return _describe(context, caller, context.models.templates.add(caller, asked, archive))
 
 
@@ -97,7 +100,8 @@ def _changes(body: TemplateBody, files: Mapping[str, str | None]) -> Mapping[str
         InvalidInput: with everything that is wrong with it.
     """
     said = {"name": body.name, "framework": body.framework, "description": body.description, **files}
-    read: TemplateChanges = validate_body(TemplateChanges, said)
+    with name_fields(_NAMES):
+        read: TemplateChanges = validate_body(TemplateChanges, said)
     return read.changes()
 
 
@@ -145,7 +149,7 @@ def change(context: InContext, caller: Caller, template: str, body: TemplateBody
     main, field = body.tfmainpath or _main_of(noun), "elastic_file" if noun.engines[0] == "elastic" else "main_file"
     changes = {} if body.tfmainContent is None else {main: body.tfmainContent}
     asked = replace(noun, **_changes(body, {field: body.tfmainpath}))
-    with archive_of(folder, context.uploads, changes) as archive:
+    with archive_of(folder, context.uploads, changes) as archive, name_fields(_NAMES):
         return _describe(context, caller, context.models.templates.replace(caller, template, asked, archive, None))
 
 

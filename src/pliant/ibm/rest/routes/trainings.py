@@ -16,7 +16,7 @@ from pliant.core.registry import Kept
 from pliant.files.untrusted.names import escape
 from pliant.files.untrusted.walking import files_below
 from pliant.ibm.rest.credentials import Caller
-from pliant.ibm.rest.errors import DEEP_LEARNING
+from pliant.ibm.rest.errors import DEEP_LEARNING, name_fields
 from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routes.models import validate_body, weight_files
 from pliant.ibm.rest.routing import ibm_routes
@@ -29,6 +29,14 @@ routes = ibm_routes(DEEP_LEARNING)
 
 _JOB: Final = re.compile(r"job-[0-9]+")
 _WEIGHTS: Final = (".pt", ".pth", ".onnx")
+_NAMES: Final = {
+    "name": "trainName",
+    "max_workers": "clusterSize",
+    "slots_per_worker": "gpuRatio",
+    "engine": "dlFramework",
+    "weights": "wfinit",
+}
+"""Pliant's fields, by IBM's names."""
 _ENGINES: Final = (("elastic", ("elastic", "edt")), ("distributed", ("dist",)))
 """What the name of a framework says of its engine."""
 
@@ -118,10 +126,11 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
         "engine": _engine(body),
         "weights": weights,
     }
-    read = validate_body(TrainingRequest, asked)
-    kept = context.models.trainings.start(
-        caller, model, read.changes(), name=read.name, weights=read.source(), uploaded=uploaded
-    )
+    with name_fields(_NAMES):
+        read = validate_body(TrainingRequest, asked)
+        kept = context.models.trainings.start(
+            caller, model, read.changes(), name=read.name, weights=read.source(), uploaded=uploaded
+        )
     return training_json(context, kept) | {"notes": notes_text(_notes(body))}
 
 

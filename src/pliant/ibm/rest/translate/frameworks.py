@@ -1,4 +1,4 @@
-"""Frameworks: how a program is run. Three are built in; a file `NAME.conf` in the folder of frameworks adds one.
+"""Frameworks: how a program is run. Five are built in; a file `NAME.conf` in the folder of frameworks adds one.
 
 A plug-in's file is one JSON object with IBM's fields; keys that end in ` Desc` and unknown ones are left alone. Its
 program runs as a fixed job, one process per worker. The command that it runs is the program that was sent, or what the
@@ -78,6 +78,26 @@ BUILT_IN: Final = (
             "--exec-start edtPyTorch --numWorker N --model-main PROGRAM [options]",
         ),
         app_name="ElasticPyTorchTrain",
+    ),
+    Framework(
+        name="edtTensorflow",
+        kind=FrameworkKind.ELASTIC,
+        desc=(
+            "Elastic distributed training of tensorflow.keras models with FabricModel, on Keras 3 and PyTorch.",
+            "--exec-start edtTensorflow --numWorker N --model-main PROGRAM [options]",
+        ),
+        app_name="ElasticTensorflowTrain",
+        backend="TensorFlow",
+    ),
+    Framework(
+        name="edtKeras",
+        kind=FrameworkKind.ELASTIC,
+        desc=(
+            "Elastic distributed training of Keras models with FabricModel, on Keras 3 and PyTorch.",
+            "--exec-start edtKeras --numWorker N --model-main PROGRAM [options]",
+        ),
+        app_name="ElasticKerasTrain",
+        backend="Keras",
     ),
 )
 

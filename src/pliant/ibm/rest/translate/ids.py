@@ -14,6 +14,7 @@ from pliant.core.job import Job, JobId, Task
 
 _SPACE = UUID("6f1d2d1e-7d0f-5b57-9a56-5d1c0f1a2b3c")
 _EXEC = re.compile(r"wmla-([1-9][0-9]{0,17})")
+_JOB = re.compile(r"job-([1-9][0-9]{0,17})")
 _APPLICATION = re.compile(r"(?:app|driver)-[0-9]{14}-0*([1-9][0-9]{0,17})(?:-[0-9a-f-]{36})?")
 _EXECUTOR = re.compile(r"([1-9][0-9]{0,17})(?:-[0-9a-f-]{36})?")
 
@@ -36,7 +37,7 @@ def job_of_exec(name: str) -> JobId:
     """
     found = _EXEC.fullmatch(name)
     if found is None:
-        raise NotFound(f"{name!r} is no exec; their ids are wmla-1, wmla-2, …")
+        raise NotFound(_hint(name) or f"{name!r} is no exec; their ids are wmla-1, wmla-2, …")
     return JobId(f"job-{found[1]}")
 
 
@@ -63,8 +64,15 @@ def job_of_application(name: str) -> JobId:
     """
     found = _APPLICATION.fullmatch(name) or _EXEC.fullmatch(name)
     if found is None:
-        raise NotFound(f"there is no application {name!r}; list the applications to see which there are")
+        message = f"there is no application {name!r}; list the applications to see which there are"
+        raise NotFound(_hint(name) or message)
     return JobId(f"job-{found[1]}")
+
+
+def _hint(name: str) -> str:
+    """Return what to ask for instead of a job by the name that `pliant` shows; empty if it is none."""
+    found = _JOB.fullmatch(name)
+    return f"this is the name of a job, and here it is asked for by its exec's id, wmla-{found[1]}" if found else ""
 
 
 def is_named(job: Job, name: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from pliant.core.errors import InvalidInput
+from pliant.core.job import refuse_notebook
 from pliant.ibm.rest.translate.arguments import Arguments
 
 RUNNER: Final = "_pliant_command.py"
@@ -76,6 +77,10 @@ def program_of(arguments: Arguments) -> Program:
     if main is None and folder is None:
         raise _wrong("--model-main", "nothing is named to run; give --model-main, --model-dir or --user-cmd")
     name = _relative(main or DEFAULT_MAIN, folder)
+    try:
+        refuse_notebook(name)
+    except InvalidInput as error:
+        raise InvalidInput(*(replace(one, field="--model-main") for one in error.problems)) from error
     if PurePosixPath(name).suffix == ".py":
         return Program(main=name, args=arguments.program, file=name)
     return Program(file=name, words=(f"./{name}", *arguments.program))

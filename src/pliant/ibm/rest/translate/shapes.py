@@ -39,7 +39,7 @@ def consumer_of(job: Job) -> str:
 
 def notes_text(notes: Sequence[str]) -> str:
     """Return what had no effect as one text, a note a line: notebooks make tables of records that hold no lists."""
-    return "\n".join(notes)
+    return reword("\n".join(notes))
 
 
 def exec_json(execution: Execution, job: Job, server: ServerInfo) -> dict[str, Any]:
