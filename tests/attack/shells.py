@@ -42,7 +42,7 @@ BESIDE: Final = ("task", "sidecar", "shell")
 HUNG_UP: Final = "hung up, at work"
 _WAIT_S: Final = 30.0
 _GROWTH: Final = 64 << 20
-_NONSENSE: Final = (b"", b"?", b"\xff" * 4096, b"g", b"g\xff\xff\xff\xff\xff", "text")
+_NONSENSE: Final[tuple[bytes | str, ...]] = (b"", b"?", b"\xff" * 4096, b"g", b"g\xff\xff\xff\xff\xff", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ def _hung_up(outside: ClientConnection, frames: Iterator[bytes | str]) -> str:
 
 def _each_nonsense(target: Target) -> str:
     """Send one frame of each kind that there is not, each through a tunnel of its own; return what came of them."""
-    seen = {_sends(lambda frame=frame: iter([frame]))(target) for frame in _NONSENSE}  # type: ignore[misc]
+    seen = {_sends([frame].__iter__)(target) for frame in _NONSENSE}
     return seen.pop() if len(seen) == 1 else "; ".join(sorted(seen))
 
 

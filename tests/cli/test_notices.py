@@ -37,3 +37,15 @@ def test_what_would_not_be_sent_is_said_by_its_option(run: Run, taking: Played, 
     assert done.code == 2
     assert "--mail: this server sends no e-mail: its administrator has named no mail server" in done.err
     assert "--webhook: http://192.168.0.1 leads to an address of a private network" in done.err
+
+
+def test_a_secret_that_is_none_is_said_by_the_variable_that_gave_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "train.py").write_text("import pliant.train\n")
+    monkeypatch.setenv("PLIANT_WEBHOOK_SECRET", "short")
+    done = run(None, "submit", str(tmp_path), "--webhook", "https://hooks.example.org/x")
+    assert (done.code, done.err) == (
+        2,
+        "error: PLIANT_WEBHOOK_SECRET: it has 8 to 200 letters and signs of ASCII, and no spaces\n",
+    )

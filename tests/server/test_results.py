@@ -120,7 +120,9 @@ def test_a_log_without_its_middle_has_the_length_that_people_read(server: Served
     assert found == packed(server)
     assert server.http.get("/jobs/job-1/files").json()["left_out"] == []
     with tarfile.open(fileobj=io.BytesIO(server.http.get("/jobs/job-1/result").content)) as tar:
-        text = tar.extractfile("log/job-1.1.local/stdout").read()  # type: ignore[union-attr]
+        packed_log = tar.extractfile("log/job-1.1.local/stdout")
+        assert packed_log is not None
+        text = packed_log.read()
     assert text.startswith(b"printed")
     assert text.endswith(b"are left out here: the log is too long]\nthe end\n")
 

@@ -19,10 +19,11 @@ _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
         "shared_with": "USER",
         "source.path": "--root",
         "url": "--url",
+        "webhook_secret": "PLIANT_WEBHOOK_SECRET",
         "width": "--size",
     }
 )
-"""Fields of requests that have no option of their own."""
+"""Fields of requests that have no option of their own; one stands in a variable alone."""
 _WITH_DOTS: Final = frozenset({"tags"})
 """Fields that hold values by names in which a dot may stand."""
 _LISTS: Final[Mapping[str, str]] = MappingProxyType(

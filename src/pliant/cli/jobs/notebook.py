@@ -106,7 +106,7 @@ def notebook(
 
     It waits for its slots as any job, is within the walls of one, and holds
     the slots until you shut it down or stop it, or nobody has used it for a
-    while: no cell runs, nothing computes in a terminal, nobody opens a page
+    while: no cell runs, nothing that was started computes, nobody opens a page
     or saves. What you save in its folder is a result of the job.
 
     The address holds a token, and works on this machine alone, while this
