@@ -11,6 +11,7 @@ from pliant.core.errors import InvalidInput
 from pliant.core.input import FINITE, ONE_LINE, Check, Input, Pattern
 from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
+from pliant.core.serving_profile import EndpointPart
 from pliant.core.tag import GivenTags
 
 JobId = NewType("JobId", str)
@@ -154,6 +155,8 @@ class JobSpec(JobSettings):
     """Where the parts `train`, `validation` and `test` of the data set lie, those that there are."""
     array: JobArray | None = None
     """Which job of an array it is; None if it is of none."""
+    endpoint: EndpointPart | None = None
+    """What it serves; None: it trains."""
 
 
 def default_virtual_workers(max_tasks: int) -> int:

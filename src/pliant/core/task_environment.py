@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, MIN_DEFAULT_VIRTUAL_WORKERS, JobId, Mode, TaskId
+from pliant.core.serving_profile import Runner
 
 STACKS_SIGNAL: Final = 47
 """A real-time signal that libraries do not use: a task without a control link writes its stacks to its stderr then."""
@@ -226,6 +227,30 @@ class FixedTask(Variables):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServingTask(Variables):
+    """What a kernel is told: a task that answers requests for an endpoint. Three of the names are IBM's."""
+
+    runner: Annotated[Runner, Variable("PLIANT_RUNNER")]
+    """What runs the model: `redhare`, `python`, `torch`, `onnx` or `job`."""
+    file: Annotated[str, Variable("PLIANT_MODEL_FILE")]
+    """What is run, in the folder of the model."""
+    endpoint: Annotated[str, Variable("PLIANT_ENDPOINT", "REDHARE_MODEL_NAME")]
+    """The endpoint's name."""
+    version: Annotated[int, Variable("PLIANT_ENDPOINT_VERSION")]
+    """The number of the version that it runs."""
+    folder: Annotated[str, Variable("REDHARE_MODEL_PATH")]
+    """The folder of the model: `DLI_WORK_DIR`."""
+    kernel: Annotated[str, Variable("MSD_POD_NAME")]
+    """The kernel's name: its task id."""
+    gateway: Annotated[str, Variable("PLIANT_GATEWAY")]
+    """The socket where the gateway takes kernels."""
+    token: Annotated[str, Variable("PLIANT_KERNEL_TOKEN")]
+    """What it shows the gateway; taken away before the model is loaded."""
+    weights: Annotated[str | None, Variable("PLIANT_MODEL_WEIGHTS")] = None
+    """A `state_dict` in the model's folder; or absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEnvironment(Variables):
     """What control tells a task, and reads again in its process; an elastic job's tasks and a fixed one's differ."""
 
@@ -248,3 +273,4 @@ class TaskEnvironment(Variables):
     array: TaskArray | None = None
     elastic: ElasticTask | None = None
     fixed: FixedTask | None = None
+    serving: ServingTask | None = None

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from pliant.api.server_address import ServerAddress
 from pliant.api.trust import Trust
 from pliant.core.job_params import params_of_args
 from pliant.core.link import Failed, FromTask, Note
@@ -31,7 +32,6 @@ from pliant.train.errors import Departed
 from pliant.train.group.handshake import job_key
 from pliant.train.group.membership import TaskMembership
 from pliant.train.link.link import Link, PulseSettings
-from pliant.train.link.server_address import ServerAddress
 from pliant.train.state.step_file import StepFile
 
 GOODBYE_S = 15.0

@@ -5,7 +5,7 @@ What comes out equals what went in, NaN included. Free text loses only what no d
 
 import math
 from collections.abc import Mapping
-from dataclasses import Field, fields
+from dataclasses import Field, asdict, fields
 from typing import Any, Final
 
 from sqlalchemy import RowMapping
@@ -14,6 +14,7 @@ from pliant.core.array import JobArray
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
+from pliant.core.serving_profile import EndpointPart, ServingProfile
 
 Row = dict[str, Any]
 
@@ -162,13 +163,22 @@ def _spec_json(spec: JobSpec) -> Row:
     lists = {name: list(getattr(spec, name)) for name in _LISTS}
     array = None if spec.array is None else _columns(spec.array) | {"values": dict(spec.array.values)}
     dicts = {name: dict(getattr(spec, name)) for name in _DICTS}
-    return _columns(spec) | lists | dicts | {"array": array}
+    endpoint = None if spec.endpoint is None else asdict(spec.endpoint)
+    return _columns(spec) | lists | dicts | {"array": array, "endpoint": endpoint}
 
 
 def _spec_of(document: Mapping[str, Any]) -> JobSpec:
     lists = {name: tuple(document.get(name, ())) for name in _LISTS}
-    array = document.get("array")
-    return JobSpec(**{**document, **lists, "array": None if array is None else JobArray(**array)})
+    array, endpoint = document.get("array"), document.get("endpoint")
+    nouns = {
+        "array": None if array is None else JobArray(**array),
+        "endpoint": None if endpoint is None else _endpoint_of(endpoint),
+    }
+    return JobSpec(**{**document, **lists, **nouns})
+
+
+def _endpoint_of(document: Mapping[str, Any]) -> EndpointPart:
+    return EndpointPart(**{**document, "profile": ServingProfile(**document["profile"])})
 
 
 def _progress_json(progress: Progress) -> Row:

@@ -20,7 +20,7 @@ from pliant.entry.server.tls import TlsSettings, prepare
 from pliant.files.folder import write_whole
 from pliant.train.link.link import Link, PulseSettings
 from pliant.train.link.send_queue import WINDOW
-from pliant.train.link.server_address import ServerAddress
+from pliant.api.server_address import ServerAddress
 
 TASK = TaskId("job-1.1")
 

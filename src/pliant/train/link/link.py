@@ -19,12 +19,12 @@ from websockets.http11 import Response
 from websockets.sync.client import ClientConnection, connect
 
 from pliant.api.link import LINK_PATH, MAX_FRAME_BYTES, decode_to_task, encode
+from pliant.api.server_address import ServerAddress
 from pliant.api.trust import websocket_url
 from pliant.core.errors import InvalidInput
 from pliant.core.link import Dismiss, FromTask, Hello, Pulse, Stored, ToTask
 from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof, Word
 from pliant.train.link.send_queue import Numbered, SendQueue
-from pliant.train.link.server_address import ServerAddress
 
 _RETRY_FIRST_S: Final = 0.05
 _RETRY_MOST_S: Final = 1.0

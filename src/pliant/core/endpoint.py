@@ -1,0 +1,138 @@
+"""What people say of an endpoint (`EndpointSettings`), what became of it (`Endpoint`), and the versions of its model.
+
+An endpoint is a name under which a model answers. Every deployment makes a version; a version is realised by a job of
+the kind `endpoint`, whose tasks are called kernels. Example: `digits` has versions 1 and 2; version 2 has all traffic
+and is `job-9`, which holds three kernels; version 1 is retired, and nothing of it runs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+from annotated_types import Ge, Le, Len, MaxLen
+
+from pliant.core.access import SharedWith
+from pliant.core.errors import Problem
+from pliant.core.input import NO_NUL, Input, Pattern
+from pliant.core.job import (
+    DEFAULT_PRIORITY,
+    DEFAULT_QUEUE,
+    MIN_MEMORY_BYTES,
+    JobId,
+    Priority,
+    QueueName,
+    SlotsPerTask,
+)
+from pliant.core.parameter import Text
+from pliant.core.serving_profile import Runner, ServingProfile
+
+EndpointName = Annotated[
+    str,
+    Input(
+        Pattern(
+            r"^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$",
+            "letters, digits, '.', '_' and '-', 50 at most, a letter or digit first",
+        ),
+        doc="Of letters, digits, '.', '_' and '-', 50 at most, beginning with a letter or digit.",
+    ),
+]
+
+MAX_VERSIONS: Final = 50
+"""Versions that an endpoint keeps; the oldest that serve nothing go first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointSettings(ServingProfile):
+    """What people say of an endpoint. A field that is added here is one of the REST body and of the commands, too."""
+
+    description: Text = ""
+    priority: Priority = DEFAULT_PRIORITY
+    """1 to 10000; of twice the priority it gets twice the slots beyond its minimum."""
+    queue: Annotated[QueueName, Input(NO_NUL)] = DEFAULT_QUEUE
+    shared_with: Annotated[SharedWith, Input(doc="Names of users; `*` is everybody.")] = ()
+    """Who may ask it, and see it, besides its owner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionSettings:
+    """What people say of one version of a model."""
+
+    slots_per_task: SlotsPerTask = 1
+    """GPUs, or CPU shares, that every kernel holds."""
+    memory_bytes: Annotated[int, Input(Ge(MIN_MEMORY_BYTES), Le(2**50))] | None = None
+    """End a kernel that uses more memory than this."""
+    environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$", "one line of text"))] | None = None
+    """What kernels run in, as for jobs."""
+    env: Annotated[Mapping[str, str], Input(MaxLen(1000))] = field(default_factory=dict)
+    """Extra environment variables of every kernel."""
+
+
+class VersionState(StrEnum):
+    """Where a version is in its life."""
+
+    STARTING = "starting"
+    """Its first kernel loads the model; the version before it serves meanwhile."""
+    SERVING = "serving"
+    RETIRED = "retired"
+    """Another one took its place; it can be brought back."""
+    FAILED = "failed"
+    """Its model did not load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointVersion(VersionSettings):
+    """One deployment of an endpoint; `number` counts from 1 and is never given again."""
+
+    number: int
+    runner: Runner
+    file: str
+    """What is run, in the model's folder: `kernel.py`, `model.onnx`, …"""
+    args: tuple[str, ...] = ()
+    """Of a trained job's script."""
+    weights: str | None = None
+    """A `state_dict` in the model's folder that is loaded into what the script builds."""
+    source: str = ""
+    """What was deployed, for people: `job-3`, or a folder's name."""
+    checksum: str
+    """SHA-256 of the archive, in hex; under it the archive is kept."""
+    num_bytes: int
+    state: VersionState
+    reason: str = ""
+    """Why it is in its state, if it has failed."""
+    job_id: JobId | None = None
+    """The newest job that realised it."""
+    created_at: float
+    created_by: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """What its model said of itself when it was loaded: `platform`, `inputs`, `outputs` as the Open Inference Protocol
+    has them. Empty before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint(EndpointSettings):
+    """An endpoint as it is kept."""
+
+    KIND: ClassVar[str] = "endpoint"
+
+    name: EndpointName
+    owner: str
+    started: bool = True
+    """Somebody may stop it: it holds no slots then, and refuses requests."""
+    versions: tuple[EndpointVersion, ...] = ()
+    """Oldest first."""
+    current: int | None = None
+    """The version that serves; None before one ever did."""
+    next_number: int = 1
+
+    def version(self, number: int | None) -> EndpointVersion | None:
+        """Return a version by its number."""
+        return next((version for version in self.versions if version.number == number), None)
+
+
+def problems_of_profile(profile: ServingProfile) -> tuple[Problem, ...]:
+    """Return what is wrong with these numbers together."""
+    if profile.kernel_min <= profile.kernel_max:
+        return ()
+    message = f"{profile.kernel_min} is above kernel_max {profile.kernel_max}; lower the one or raise the other"
+    return (Problem(field="kernel_min", message=message),)

@@ -1,0 +1,165 @@
+"""The messages between the server and a gateway, over a link that the gateway opens; none is on the path of requests.
+
+Both sides send how things stand, not what has changed, so every message may come twice, late, or again on the next
+connection. In the docstrings "I" is the sender. `pliant.api.serving_link` turns messages into JSON.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pliant.core.job import JobId, TaskId
+from pliant.core.serving_profile import ServingProfile
+
+# From the server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedVersion:
+    """A version of an endpoint that runs, or is to."""
+
+    number: int
+    job_id: JobId
+    token: str = field(repr=False)
+    """A kernel that shows it is one of this job's."""
+    weight: int = 0
+    """Its share of the traffic that names no version, in proportion to the sum of all; 0: none."""
+    why: str = ""
+    """Why it has the slots it has: the scheduler's newest sentence about it."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """What its model last said of itself; empty before it was ever loaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedEndpoint:
+    """An endpoint as a gateway needs to know it."""
+
+    name: str
+    owner: str
+    shared_with: tuple[str, ...] = ()
+    started: bool = True
+    profile: ServingProfile
+    versions: tuple[ServedVersion, ...] = ()
+    why_not: str = ""
+    """Why no version serves, in words: stopped, or its model did not load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serve:
+    """All endpoints that there are; those that are not named are gone."""
+
+    endpoints: tuple[ServedEndpoint, ...]
+    kind: Literal["serve"] = "serve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Who holds a token that you asked for."""
+
+    number: int
+    """Of the question."""
+    name: str | None = None
+    """A user's; None: the token is worthless."""
+    sees_all: bool = False
+    """They may ask every endpoint."""
+    may_infer: bool = False
+    valid_s: float = 0.0
+    """Take it for true for so long; ask again afterwards."""
+    kind: Literal["answer"] = "answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retire:
+    """This server ends for good, and wants nobody to serve in its place: finish what you have, and end."""
+
+    kind: Literal["retire"] = "retire"
+
+
+ToGateway = Serve | Answer | Retire
+
+# From a gateway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayHello:
+    """First message of every connection: where I listen, and which kernels are ready."""
+
+    pid: int
+    http_url: str
+    """Where people reach me, such as `http://127.0.0.1:7312`."""
+    grpc_address: str = ""
+    """`host:port`; empty: I speak no gRPC."""
+    ready: tuple[TaskId, ...] = ()
+    kind: Literal["gateway_hello"] = "gateway_hello"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelReady:
+    """A kernel has loaded its model and takes requests."""
+
+    task_id: TaskId
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    kind: Literal["kernel_ready"] = "kernel_ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelHung:
+    """A kernel does not answer: it computes for longer than it may, or gives no sign of life. End it."""
+
+    task_id: TaskId
+    why: str
+    """In words that follow the task's name."""
+    kind: Literal["kernel_hung"] = "kernel_hung"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionLoad:
+    """How much one version had to do since the report before."""
+
+    job_id: JobId
+    seconds: float
+    """Since the report before."""
+    in_flight: int = 0
+    """Requests that kernels hold now."""
+    queued: int = 0
+    """Requests that wait for a kernel now."""
+    mean_load: float = 0.0
+    """`in_flight + queued`, averaged over these seconds by the time that each value lasted."""
+    oldest_wait_s: float = 0.0
+    """Age of the oldest request that waits; 0 if none does."""
+    num_ready: int = 0
+    """Kernels that take requests now."""
+    completed: int = 0
+    """Requests answered by kernels in these seconds, also with errors."""
+    failed: int = 0
+    """Requests in these seconds that ended with 5xx."""
+    refused: int = 0
+    """Requests in these seconds that a limit refused (429, 413, 503 for a full queue)."""
+    num_batches: int = 0
+    busy_s: float = 0.0
+    """Kernel seconds spent computing in these seconds, all kernels together."""
+    latency_s: Mapping[str, float] = field(default_factory=dict)
+    """Of the requests answered in the last 30 s, with their wait: `p50`, `p95`, `p99`; empty if there are none."""
+    service_p95_s: float = 0.0
+    """The same for the time in a kernel alone; 0 if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How much there is to do; four times a second, and at once when something waits and no kernel is there."""
+
+    versions: tuple[VersionLoad, ...]
+    kind: Literal["load"] = "load"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Whose token is this?"""
+
+    number: int
+    """My own, for the answer."""
+    token: str = field(repr=False)
+    kind: Literal["ask"] = "ask"
+
+
+FromGateway = GatewayHello | KernelReady | KernelHung | Load | Ask

@@ -1,0 +1,1 @@
+"""Inference: the gateway that takes requests, and the kernels that answer them."""

@@ -1,0 +1,1 @@
+"""The gateway: queues in front of kernels, and the protocols that people speak."""

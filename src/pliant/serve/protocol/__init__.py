@@ -1,0 +1,1 @@
+"""What is said: between gateway and kernels, and by people."""

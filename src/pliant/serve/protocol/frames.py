@@ -1,0 +1,141 @@
+"""What a gateway and a kernel say to each other, over one stream socket that the kernel opens.
+
+A frame is a head of 9 bytes, a header and a body. Example: request 7, with a body of 12 bytes
+
+    00 00 00 22   34 bytes follow the head
+    13            REQUEST
+    00 00 00 16   22 of them are the header
+    {"id":7,"api":"v2"...}                JSON in UTF-8: always an object
+    ............                          the body, as it came: no gateway looks into it
+
+    kernel                              gateway
+    HELLO {task, token}            →    checks the token, or closes
+                                   ←    WELCOME {batch_size, pipe_size, …}
+    READY {metadata, …}            →    from now on it is given requests, never more than batch × pipe at once
+                                   ←    REQUEST {id, api, …} + body
+    RESULT {id, status, …} + body  →    makes room for another one
+    DRAIN {}                       →    gives it nothing more; what it has, it answers or hands back
+    RETURN {ids}                   →    requests that it will not answer: they go to the front of the queue
+
+Every request that a kernel holds it answers with one RESULT (after any number of PARTs), or returns, or it dies.
+Knows no socket, no queue and no tensor.
+"""
+
+import json
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+_HEAD: Final = struct.Struct("!IBI")
+HEAD_BYTES: Final = _HEAD.size
+MAX_HEADER_BYTES: Final = 1 << 20
+MAX_FRAME_BYTES: Final = (2 << 30) + MAX_HEADER_BYTES
+"""Longer ones are not taken in: the peer is not what it says, or has gone mad."""
+
+
+class KernelFrameKind(IntEnum):
+    """What a frame means. Those from 16 on come from a gateway."""
+
+    HELLO = 1
+    """`task`: its id; `token`: that of its job."""
+    READY = 2
+    """`metadata`: what the model says of itself; `load_s`: how long it took to load."""
+    RESULT = 3
+    """`id`; `status`: of HTTP; `type`: of the body; `json`: so many of its bytes are JSON, if tensors follow them;
+    `busy_s`: seconds that the batch of this request has computed so far, in the first RESULT of a batch alone;
+    `batch`: requests in that batch, there too."""
+    PART = 4
+    """`id`: a part of a stream of answers, as RESULT."""
+    RETURN = 5
+    """`ids`: requests that were not begun."""
+    DRAIN = 6
+    """It leaves."""
+    PONG = 7
+    """The answer to PING, sent between batches."""
+    WELCOME = 16
+    """`batch_size`, `pipe_size`, `latency_objective_s`, `execution_timeout_s`; comes again when they have changed."""
+    REQUEST = 17
+    """`id`: a number, once per gateway; `api`: `v2`, `dlim`, `grpc`; `json`: so many bytes of the body are JSON, if
+    tensors follow them; `timeout_s`: what is left of the client's patience, if it has an end; `params`: more of the
+    API's own, such as `accept`."""
+    CANCEL = 18
+    """`ids`: nobody waits for these any more; they need no answer, and may have one."""
+    PING = 19
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFrame:
+    """One frame, whole."""
+
+    kind: KernelFrameKind
+    header: dict[str, Any]
+    body: bytes | bytearray | memoryview = b""
+
+
+class BadKernelFrame(ValueError):
+    """The peer has sent what is no frame; nothing that follows can be understood."""
+
+
+def encode_frame(kind: KernelFrameKind, header: dict[str, Any], body: bytes | bytearray | memoryview = b"") -> bytes:
+    """Return a frame; `encode_head` spares the copy of a long body."""
+    return encode_head(kind, header, len(body)) + bytes(body)
+
+
+def encode_head(kind: KernelFrameKind, header: dict[str, Any], num_body_bytes: int) -> bytes:
+    """Return head and header of a frame whose body follows."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return _HEAD.pack(len(text) + num_body_bytes, kind, len(text)) + text
+
+
+class KernelFrameReader:
+    """Cuts a stream of bytes into frames. Holds the beginning of a frame that is not whole yet.
+
+    Args:
+        max_bytes: of a frame.
+    """
+
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._buffer = bytearray()
+        self._max_bytes = max_bytes
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[KernelFrame]:
+        """Return the frames that are whole with these bytes.
+
+        Raises:
+            BadKernelFrame: they are no frames.
+        """
+        buffer = self._buffer
+        buffer += data
+        frames, at, there = [], 0, len(buffer)
+        while there - at >= HEAD_BYTES:
+            num_bytes, kind, num_header_bytes = _HEAD.unpack_from(buffer, at)
+            if num_bytes > self._max_bytes or num_header_bytes > min(num_bytes, MAX_HEADER_BYTES):
+                raise BadKernelFrame(f"a frame of {num_bytes} bytes with a header of {num_header_bytes}")
+            end = at + HEAD_BYTES + num_bytes
+            if end > there:
+                break
+            body_at = at + HEAD_BYTES + num_header_bytes
+            frames.append(_frame(kind, bytes(buffer[at + HEAD_BYTES : body_at]), bytes(buffer[body_at:end])))
+            at = end
+        if at:
+            del buffer[:at]
+        return frames
+
+    @property
+    def num_missing(self) -> int:
+        """Bytes that the frame that has begun lacks at least; 0 if none has begun."""
+        there = len(self._buffer)
+        if there < HEAD_BYTES:
+            return HEAD_BYTES - there if there else 0
+        return HEAD_BYTES + int(_HEAD.unpack_from(self._buffer)[0]) - there
+
+
+def _frame(kind: int, text: bytes, body: bytes) -> KernelFrame:
+    try:
+        header, known = json.loads(text), KernelFrameKind(kind)
+    except (ValueError, RecursionError) as error:
+        raise BadKernelFrame(f"a frame cannot be read: {error}") from error
+    if not isinstance(header, dict):
+        raise BadKernelFrame("the header of a frame is no JSON object")
+    return KernelFrame(known, header, body)
