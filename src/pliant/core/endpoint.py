@@ -13,7 +13,6 @@ from typing import Annotated, ClassVar, Final
 from annotated_types import Ge, Le, Len, MaxLen
 
 from pliant.core.access import SharedWith
-from pliant.core.errors import Problem
 from pliant.core.input import NO_NUL, Input, Pattern
 from pliant.core.job import (
     DEFAULT_PRIORITY,
@@ -23,8 +22,11 @@ from pliant.core.job import (
     Priority,
     QueueName,
     SlotsPerTask,
+    Task,
 )
+from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.parameter import Text
+from pliant.core.serving import VersionLoad
 from pliant.core.serving_profile import Runner, ServingProfile
 
 EndpointName = Annotated[
@@ -90,6 +92,10 @@ class EndpointVersion(VersionSettings):
     """What is run, in the model's folder: `kernel.py`, `model.onnx`, …"""
     args: tuple[str, ...] = ()
     """Of a trained job's script."""
+    dataset: str | None = None
+    """That a trained job's script opens before it builds its model."""
+    data_dir: str | None = None
+    python: str | None = None
     weights: str | None = None
     """A `state_dict` in the model's folder that is loaded into what the script builds."""
     source: str = ""
@@ -130,9 +136,25 @@ class Endpoint(EndpointSettings):
         return next((version for version in self.versions if version.number == number), None)
 
 
-def problems_of_profile(profile: ServingProfile) -> tuple[Problem, ...]:
-    """Return what is wrong with these numbers together."""
-    if profile.kernel_min <= profile.kernel_max:
-        return ()
-    message = f"{profile.kernel_min} is above kernel_max {profile.kernel_max}; lower the one or raise the other"
-    return (Problem(field="kernel_min", message=message),)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionStatus:
+    """How a version that runs stands."""
+
+    job_id: JobId
+    state: JobState
+    token: str = field(repr=False)
+    """What its kernels show the gateway."""
+    has_served: bool
+    wanted: int
+    demand: str
+    """Why so many, in a sentence of the autoscaler."""
+    why: str
+    """Why it has the slots it has, in a sentence of the scheduler."""
+    kernels: tuple[Task, ...]
+    """Those that have not ended, oldest first; one in the state `training` takes requests."""
+    load: VersionLoad | None
+    metadata: Mapping[str, object]
+
+    @property
+    def num_ready(self) -> int:
+        return sum(task.state is TaskState.TRAINING for task in self.kernels)

@@ -33,6 +33,8 @@ class EventKind(StrEnum):
     """Who submitted it was sent a message that it is over. data: channel, delivery."""
     DECISION = "decision"
     """The scheduler changed how many tasks a job shall have. data: from, to, num_slots. The message is the reason."""
+    DEMAND = "demand"
+    """The load of an endpoint needs another number of kernels. data: from, to. The message is the reason."""
     TASK_STARTED = "task.started"
     TASK_READY = "task.ready"
     TASK_STACKS = "task.stacks"

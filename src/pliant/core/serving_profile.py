@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Le
 
+from pliant.core.errors import Problem
 from pliant.core.input import FINITE, Input
 
 Runner = Literal["redhare", "python", "torch", "onnx", "job"]
@@ -57,3 +58,11 @@ class EndpointPart:
     profile: ServingProfile
     """As it was when the job began; the present one stands with the endpoint."""
     weights: str | None = None
+
+
+def problems_of_profile(profile: ServingProfile) -> tuple[Problem, ...]:
+    """Return what is wrong with these numbers together."""
+    if profile.kernel_min <= profile.kernel_max:
+        return ()
+    message = f"{profile.kernel_min} is above kernel_max {profile.kernel_max}; lower the one or raise the other"
+    return (Problem(field="kernel_min", message=message),)

@@ -240,12 +240,12 @@ class ServingTask(Variables):
     """The number of the version that it runs."""
     folder: Annotated[str, Variable("REDHARE_MODEL_PATH")]
     """The folder of the model: `DLI_WORK_DIR`."""
-    kernel: Annotated[str, Variable("MSD_POD_NAME")]
-    """The kernel's name: its task id."""
     gateway: Annotated[str, Variable("PLIANT_GATEWAY")]
     """The socket where the gateway takes kernels."""
     token: Annotated[str, Variable("PLIANT_KERNEL_TOKEN")]
     """What it shows the gateway; taken away before the model is loaded."""
+    kernel: Annotated[str, Variable("MSD_POD_NAME")] = ""
+    """The kernel's name: its task id."""
     weights: Annotated[str | None, Variable("PLIANT_MODEL_WEIGHTS")] = None
     """A `state_dict` in the model's folder; or absent."""
 

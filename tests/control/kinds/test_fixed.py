@@ -327,9 +327,9 @@ def test_stopping_it_ends_its_processes(world: World) -> None:
 
 def test_a_shutdown_ends_it_and_the_next_server_starts_it_again_uncounted(world: World) -> None:
     job_id = submit(world, 2)
-    world.control.drain_all("the server stops")
+    world.control.ending.drain_all("the server stops")
     world.settle(2)
-    assert world.control.is_drained()
+    assert world.control.ending.is_drained()
     assert world.job(job_id).state is JobState.PAUSED
     world.restart()
     world.settle(2)

@@ -145,9 +145,9 @@ def test_a_new_server_goes_on_with_it(world: World) -> None:
     world.restart()
     world.settle(60)
     assert [task.id for task in world.tasks(errand)] == [task.id]
-    world.control.drain_all("the server stops")
+    world.control.ending.drain_all("the server stops")
     world.settle()
-    assert (world.job(errand).state, world.control.is_drained()) == (JobState.PAUSED, True)
+    assert (world.job(errand).state, world.control.ending.is_drained()) == (JobState.PAUSED, True)
     world.restart()
     world.settle()
 

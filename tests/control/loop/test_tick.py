@@ -415,11 +415,11 @@ def test_a_shutdown_pauses_jobs_and_they_go_on_later(world: World) -> None:
     first, second = world.submit(max_tasks=4), world.submit(max_tasks=4)
     world.settle(3)
     world.train(first)
-    world.control.drain_all("SIGTERM")
+    world.control.ending.drain_all("SIGTERM")
     with pytest.raises(Unavailable):
         world.submit()
     world.settle()
-    assert world.control.is_drained()
+    assert world.control.ending.is_drained()
     assert {world.job(j).state for j in (first, second)} == {JobState.PAUSED}
     world.restart()
     world.settle(3)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from pliant.catalog.models.code_folders import CodeFolders
-from pliant.catalog.models.content_store import CODE, ContentStore
 from pliant.catalog.models.model import Model
 from pliant.core.hyperparameters import conf_lines
 from pliant.core.parameter import fill_in
+from pliant.files.content_store import CODE, ContentStore
 from pliant.files.digest import digest_of_file, digest_of_names
 from pliant.files.pack import pack_files, walk
 from pliant.files.space import translate_disk_errors

@@ -6,12 +6,12 @@ from threading import RLock
 
 from pliant.catalog.models.code_archive import CodeArchives
 from pliant.catalog.models.code_folders import CodeFolders
-from pliant.catalog.models.content_store import ContentStore
 from pliant.catalog.models.models import ModelCatalog
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.templates import TemplateCatalog
 from pliant.catalog.models.trainings import Trainings
 from pliant.core.registry import Registry
+from pliant.files.content_store import ContentStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

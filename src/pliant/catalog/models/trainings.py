@@ -11,7 +11,6 @@ from threading import RLock
 from typing import Any, Final
 
 from pliant.catalog.models.code_archive import CodeArchives
-from pliant.catalog.models.content_store import CODE, WEIGHTS, ContentStore
 from pliant.catalog.models.model import Model
 from pliant.catalog.models.models import ModelCatalog
 from pliant.catalog.models.ports import Ports
@@ -23,6 +22,7 @@ from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.job import Job, JobSpec, default_virtual_workers
 from pliant.core.model import Origin, WeightsSource
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.files.content_store import CODE, WEIGHTS, ContentStore
 from pliant.files.untrusted.opening import OpenFile, hollowness, is_file, take_file
 from pliant.files.untrusted.path import UntrustedPath
 

@@ -165,6 +165,8 @@ def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskSta
         array=None if array is None else TaskArray(id=array.id, index=str(array.index)),
     )
     values = {} if array is None else {variable_of(name): value for name, value in array.values.items()}
+    if job.spec.endpoint is not None:
+        values["MSD_POD_NAME"] = task.id
     theirs = job.spec.env.get("PYTHONPATH")
     path = {} if ibm is None else {"PYTHONPATH": f"{ibm}:{theirs}" if theirs else str(ibm)}
     return {**job.spec.env, **values, **ours.to_env(), **path}

@@ -38,6 +38,14 @@ WORDS: Mapping[JobState, str] = {
 }
 
 
+SERVING_WORDS: Mapping[JobState, str] = {
+    JobState.STARTING: "loads its model",
+    JobState.RUNNING: "serves",
+    JobState.PAUSED: "holds no kernel",
+}
+"""The same for a version of an endpoint, where they differ."""
+
+
 def job_event(draft: Draft, live: L, event: JobEvent, reason: str) -> L:
     """Move a job along its lifecycle, and note an event if its state is another now."""
     old, new = live.job.state, advance(JOB_LIFECYCLE, live.job.state, event)
@@ -48,9 +56,10 @@ def job_event(draft: Draft, live: L, event: JobEvent, reason: str) -> L:
     if final:
         job = replace(job, why="")
     headline = reason.splitlines()[0] if reason else ""
+    words = (WORDS if live.job.spec.endpoint is None else {**WORDS, **SERVING_WORDS})[new]
     draft.say(
         EventKind.JOB_STATE,
-        f"{live.label} {WORDS[new]}" + (f": {headline}" if headline else ""),
+        f"{live.label} {words}" + (f": {headline}" if headline else ""),
         job_id=live.id,
         data={"from": str(old), "to": str(new), **({"digest": job.digest} if final and job.digest else {})},
     )

@@ -2,6 +2,7 @@
 
 from pliant.control.jobs.kind import Kinds
 from pliant.control.kinds.elastic.kind import Elastic
+from pliant.control.kinds.endpoint.kind import Serving
 from pliant.control.kinds.fixed import Fixed
 
-KINDS = Kinds(Fixed(), Elastic())
+KINDS = Kinds(Serving(), Fixed(), Elastic())

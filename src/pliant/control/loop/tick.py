@@ -35,7 +35,9 @@ from pliant.control.loop.planner import Planner
 from pliant.control.loop.restore import load, reconcile
 from pliant.control.requests import changes
 from pliant.control.requests.deletion import Deletions
+from pliant.control.requests.ending import EndRequests
 from pliant.control.requests.jobs import JobRequests
+from pliant.control.requests.kernels import KernelRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
@@ -60,7 +62,8 @@ MAX_NEWS = 50
 class Control:
     """Decides for all jobs and carries the decisions out.
 
-    What people ask for goes through `requests` (jobs), `deletions`, `sidecars`, `queues` and `queries`.
+    What others ask for goes through `requests` (jobs), `deletions`, `sidecars`, `kernels`, `queues`, `queries` and
+    `ending` (of the server).
     """
 
     def __init__(
@@ -100,6 +103,8 @@ class Control:
         )
         self.deletions = Deletions(self._ledger, self.queries, store, clock, settings)
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
+        self.kernels = KernelRequests(self._ledger, settings)
+        self.ending = EndRequests(self._ledger, cluster)
         self._planner = Planner(
             ledger=self._ledger,
             cluster=cluster,
@@ -163,29 +168,6 @@ class Control:
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` after events were stored, from any thread; returns what ends it."""
         return self._ledger.subscribe(listener)
-
-    # The end of the server
-
-    def drain_all(self, cause: str) -> None:
-        """Make all jobs save their state and leave at a step boundary; nothing is started from now on."""
-        with self._ledger.lock:
-            if self._ledger.draining:
-                return
-            self._ledger.draining = True
-            changes.drain(draft := self._ledger.draft(), self._kinds, cause)
-            self._ledger.commit(draft)
-
-    def kill_all(self) -> None:
-        """End every process that is left."""
-        with self._ledger.lock:
-            for live in self.jobs().values():
-                for task in live.running:
-                    self._cluster.kill(task.id)
-
-    def is_drained(self) -> bool:
-        """Tell whether no process is left."""
-        with self._ledger.lock:
-            return not any(live.running for live in self.jobs().values())
 
     def jobs(self) -> Mapping[JobId, LiveJob]:
         """Return what is in memory of the jobs that have not ended or still hold slots."""

@@ -126,8 +126,9 @@ class JobRequests:
             Conflict: that code is not kept.
             InvalidInput, TooLarge, Unavailable: as for `submit`.
         """
+        _refuse_serving(job, "deploy the version again instead")
         with (
-            _open_archive(job, self._settings.folders(job.id)) as archive,
+            open_archive(job, self._settings.folders(job.id)) as archive,
             self._checked(spec, archive, owner, visible, notes, notices) as found,
             self._ledger.lock,
         ):
@@ -233,7 +234,7 @@ class JobRequests:
             NotFound, InvalidInput, Conflict, Stale: see `changes.change`.
         """
         with self._ledger.lock:
-            live = self._find_any(job_id) if changes.only_tags(patch) else self._require_unended(job_id)
+            live = self._find_any(job_id) if changes.only_tags(patch) else self._require_own_master(job_id)
             if patch.queue is not None and patch.queue != live.job.queue:
                 self._queues.check_move(live, patch.queue)
             draft = self._ledger.draft()
@@ -275,7 +276,7 @@ class JobRequests:
             Conflict: it has ended.
         """
         with self._ledger.lock:
-            live = self._require_unended(job_id)
+            live = self._require_own_master(job_id)
             draft = self._ledger.draft()
             changes.stop(draft, self._ledger.kinds, live, who, now=now)
             self._ledger.commit(draft)
@@ -320,6 +321,11 @@ class JobRequests:
         job = self._queries.job(job_id)
         return self._ledger.get(job.id) or LiveJob(job=job)
 
+    def _require_own_master(self, job_id: str) -> LiveJob:
+        live = self._require_unended(job_id)
+        _refuse_serving(live.job, "change or stop the endpoint instead")
+        return live
+
     def _require_unended(self, job_id: str) -> LiveJob:
         changes.refuse_ended(self._queries.job(job_id))
         live = self._ledger.get(JobId(job_id))
@@ -328,8 +334,19 @@ class JobRequests:
         return live
 
 
+def _refuse_serving(job: Job, instead: str) -> None:
+    """Refuse to treat a job that serves an endpoint as one of its own.
+
+    Raises:
+        Conflict: it does.
+    """
+    if job.spec.endpoint is not None:
+        name = job.spec.endpoint.name
+        raise Conflict(f"{job.id} serves the endpoint {name}; {instead}: `pliant endpoints show {name}`")
+
+
 @contextmanager
-def _open_archive(job: Job, folders: JobFolders) -> Iterator[Path]:
+def open_archive(job: Job, folders: JobFolders) -> Iterator[Path]:
     """Yield a path of the code that a job was submitted with, packed.
 
     It leads to the file that is open: whatever takes its place meanwhile is not read.

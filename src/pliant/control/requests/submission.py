@@ -50,7 +50,7 @@ def problems_of_spec(spec: JobSpec, kinds: Kinds, reach: Reach) -> tuple[Problem
 
 def problems_of_code(spec: JobSpec, code: Path) -> tuple[Problem, ...]:
     """Return what keeps the script from being run out of this folder."""
-    message = _script_problem(spec.script, code)
+    message = _script_problem(spec.script, code, is_python=spec.endpoint is None or spec.script.endswith(".py"))
     return (Problem(field="script", message=message),) if message else ()
 
 
@@ -94,7 +94,7 @@ def _origin_problems(spec: JobSpec, reach: Reach) -> Iterator[Problem]:
         )
 
 
-def _script_problem(script: str, code: Path) -> str:
+def _script_problem(script: str, code: Path, *, is_python: bool = True) -> str:
     path = PurePosixPath(script)
     if path.is_absolute() or ".." in path.parts:
         return f"{script!r} points outside the code folder; give a path relative to it"
@@ -104,6 +104,8 @@ def _script_problem(script: str, code: Path) -> str:
     if not file.is_file():
         kind = "is a folder" if file.is_dir() else "is not in the code folder"
         return f"{script!r} {kind}; {_scripts_there(code)}"
+    if not is_python:
+        return ""
     try:
         ast.parse(file.read_bytes(), filename=script)
     except SyntaxError as error:

@@ -47,10 +47,10 @@ class Shutdown:
     def _drain(self, cause: str) -> None:
         log.info("the server stops (%s): jobs save their state at the next step boundary", cause)
         try:
-            self.control.drain_all(cause)
+            self.control.ending.drain_all(cause)
             if not self._wait(DRAIN_S):
                 log.warning("some tasks have not left: they are killed; their jobs go on from the newest checkpoint")
-                self.control.kill_all()
+                self.control.ending.kill_all()
                 self._hurry.clear()
                 self._wait(KILL_S)
         finally:
@@ -61,7 +61,7 @@ class Shutdown:
 
     def _wait(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while not self.control.is_drained():
+        while not self.control.ending.is_drained():
             if time.monotonic() > deadline or self._hurry.wait(_LOOK_S):
-                return self.control.is_drained()
+                return self.control.ending.is_drained()
         return True

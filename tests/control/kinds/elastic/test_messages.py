@@ -149,6 +149,6 @@ def test_the_last_tasks_know_whether_the_job_ends(world: World, monkeypatch: pyt
     if is_end:
         world.control.requests.stop(job_id)
     else:
-        world.control.drain_all("the server goes down")
+        world.control.ending.drain_all("the server goes down")
     world.settle(3)
     assert {form.is_end for form in sent} == {is_end}
