@@ -1,0 +1,147 @@
+"""The REST bodies and answers of endpoints: what is deployed, what is changed, and how an endpoint stands.
+
+A deployment says what it wants to be otherwise. What it leaves out stays as the endpoint, or its newest version, has
+it; a new endpoint has the defaults of the nouns. Nothing here knows what an endpoint is: `given_settings` and
+`given_version` are put on top of what is kept by those who keep it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from annotated_types import Ge, Le, Len, MaxLen
+
+from pliant.api.derive import settable
+from pliant.api.request import Changes, Patch, Request
+from pliant.api.view import fill, view
+from pliant.core.endpoint import EndpointSettings, EndpointVersion, VersionSettings
+from pliant.core.input import ONE_LINE, Input, Pattern
+from pliant.core.registry import Owned
+from pliant.core.secret_names import hide_secrets
+from pliant.core.serving import VersionLoad
+
+_OF_ENDPOINT: Final = frozenset(one.name for one in settable(EndpointSettings))
+_OF_VERSION: Final = frozenset(one.name for one in settable(VersionSettings))
+
+EndpointState = Literal["stopped", "starting", "idle", "serving", "waiting", "failed"]
+"""`stopped`: by somebody. `starting`: its first model is being loaded. `idle`: it holds no slot, and the first request
+brings a kernel. `serving`: a kernel takes requests. `waiting`: it needs slots and has none. `failed`: no version of it
+loads."""
+KernelState = Literal["starting", "ready", "leaving"]
+
+
+class SettingsGiven(Changes, of=EndpointSettings):
+    """How an endpoint serves, as far as it is said; what is left out stays, or is the default of a new endpoint."""
+
+    described_by = "doc"
+
+
+class DeployRequest(SettingsGiven, of=VersionSettings):
+    """A version to deploy; travels beside its packed folder, or names a job.
+
+    What is left out stays as the endpoint and its newest version have it.
+    """
+
+    can_be_none = frozenset(one.name for one in settable(VersionSettings) if one.field.default is None)
+
+    job: Annotated[str, Input(Pattern(r"^job-[1-9][0-9]{0,17}$", "the id of a job, such as job-3"))] | None = None
+    """Deploy what this job has trained, instead of a folder."""
+    file: Annotated[str, Input(Len(1, 400), ONE_LINE)] | None = None
+    """What to run in the folder, such as `serve.py` or `model.onnx`; it is looked for if left out."""
+    source: Annotated[str, Input(MaxLen(400), ONE_LINE)] = ""
+    """What is deployed, for people: the folder's name."""
+
+    def given_settings(self) -> dict[str, object]:
+        """Return the fields of `EndpointSettings` that were given."""
+        return {name: value for name, value in self.changes().items() if name in _OF_ENDPOINT}
+
+    def given_version(self) -> dict[str, object]:
+        """Return the fields of `VersionSettings` that were given; None is a value of those that have it."""
+        return {name: value for name, value in self.changes().items() if name in _OF_VERSION}
+
+
+class EndpointPatch(Patch, of=EndpointSettings):
+    """What of an endpoint to change, also while it serves; what is left out stays."""
+
+    def values(self) -> dict[str, object]:
+        """Return the fields that were given."""
+        return dict(self.changes())
+
+
+class RollbackRequest(Request):
+    """Which version takes the traffic again."""
+
+    number: Annotated[int, Input(Ge(1), Le(2**31 - 1))] | None = None
+    """Left out: the newest one that served before the present one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelView:
+    """A process that holds slots and computes answers."""
+
+    task_id: str
+    """`/v1/jobs/{job_id}` of its version knows it as a task, and has its logs."""
+    state: KernelState
+    """`starting`: it loads the model. `leaving`: it answers what it has begun, and takes nothing new."""
+    node_id: str
+    slots: tuple[int, ...]
+    started_at: float
+    pid: int | None
+
+
+@view
+class VersionView(EndpointVersion):
+    """One deployment, and what of it runs. Values of variables that are called like secrets are hidden."""
+
+    num_kernels: int
+    """Kernels that hold slots."""
+    num_ready: int
+    """Kernels that take requests."""
+    wanted: int
+    """Kernels that the load needs now."""
+    why: str
+    """Why it has the slots it has, in the scheduler's words."""
+    demand: str
+    """Why it wants as many kernels as it does."""
+    load: VersionLoad | None
+    """Of the gateway's newest report; null if there is none."""
+    kernels: tuple[KernelView, ...]
+
+
+@view
+class EndpointView(EndpointSettings, Owned):
+    """An endpoint."""
+
+    state: EndpointState
+    reason: str
+    """Why it is in its state, in a sentence; empty if there is nothing to say."""
+    started: bool
+    """Somebody may stop it: it holds no slots then, and refuses requests."""
+    current: int | None
+    """The number of the version that serves; null before one ever did."""
+    versions: tuple[VersionView, ...]
+    """Oldest first."""
+    http_url: str | None
+    """Where the gateway is asked, such as `http://127.0.0.1:7312`; null while there is none."""
+    created_at: float
+    changed_at: float
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointPage:
+    """Endpoints in the order of their names; ask again with `after=next`."""
+
+    endpoints: tuple[EndpointView, ...]
+    next: str | None
+
+
+def version_view(version: EndpointVersion, **values: Any) -> VersionView:
+    """Return a version as it may be shown.
+
+    Args:
+        version: as it is kept.
+        values: the fields that `VersionView` adds.
+    """
+    shown: Mapping[str, str] = hide_secrets(version.env)
+    return fill(VersionView, version, **{"env": shown, **values})

@@ -1,0 +1,71 @@
+"""Bodies and answers of endpoints: what was given, what is hidden."""
+
+import pytest
+from pydantic import ValidationError
+
+from pliant.api.endpoints import DeployRequest, EndpointPatch, RollbackRequest, version_view
+from pliant.core.endpoint import EndpointVersion, VersionState
+
+
+def test_a_deployment_says_only_what_was_given_each_with_its_noun() -> None:
+    given = {"kernel_min": 2, "idempotent": False, "env": {"A": "b"}, "memory_bytes": None, "job": "job-3"}
+    asked = DeployRequest.model_validate(given)
+    assert asked.given_settings() == {"kernel_min": 2, "idempotent": False}
+    assert asked.given_version() == {"env": {"A": "b"}, "memory_bytes": None}
+    assert (asked.job, asked.file, asked.source) == ("job-3", None, "")
+
+
+def test_null_says_nothing_where_a_field_needs_a_value() -> None:
+    asked = DeployRequest.model_validate_json('{"kernel_max": null, "slots_per_task": null, "environment": null}')
+    assert asked.given_settings() == {}
+    assert asked.given_version() == {"environment": None}
+
+
+def test_all_that_is_wrong_with_a_deployment_is_said_at_once() -> None:
+    given = {"kernel_min": -1, "batch_size": "8", "job": "array-1", "file": "", "latency_objective_s": 0, "slots": 1}
+    with pytest.raises(ValidationError) as caught:
+        DeployRequest.model_validate(given)
+    assert {error["loc"][0] for error in caught.value.errors()} == set(given)
+
+
+def test_a_change_gives_at_least_one_field_and_no_field_of_a_version() -> None:
+    assert EndpointPatch.model_validate({"kernel_max": 3, "queue": "research"}).values() == {
+        "kernel_max": 3,
+        "queue": "research",
+    }
+    for wrong in ({}, {"slots_per_task": 2}, {"job": "job-1"}):
+        with pytest.raises(ValidationError):
+            EndpointPatch.model_validate(wrong)
+
+
+def test_a_rollback_names_a_number_from_one() -> None:
+    assert RollbackRequest().number is None
+    with pytest.raises(ValidationError):
+        RollbackRequest(number=0)
+
+
+def test_a_deployment_describes_its_fields_as_the_nouns_do() -> None:
+    shown = DeployRequest.model_json_schema()["properties"]
+    assert "kernels whatever the load" in shown["kernel_min"]["description"]
+    assert "uses more memory" in shown["memory_bytes"]["description"]
+    assert "looked for if left out" in shown["file"]["description"]
+
+
+def test_a_version_is_shown_without_the_values_of_secrets() -> None:
+    version = EndpointVersion(
+        number=1,
+        runner="python",
+        file="serve.py",
+        checksum="c" * 64,
+        num_bytes=10,
+        state=VersionState.SERVING,
+        created_at=1.0,
+        created_by="ada",
+        env={"HF_TOKEN": "hf_123", "MODE": "fast"},
+    )
+    shown = version_view(
+        version, num_kernels=1, num_ready=1, wanted=2, why="it has 1", demand="it needs 2", load=None, kernels=()
+    )
+    assert dict(shown.env) == {"HF_TOKEN": "(hidden)", "MODE": "fast"}
+    assert (shown.number, shown.file, shown.wanted) == (1, "serve.py", 2)
+    assert version.env["HF_TOKEN"] == "hf_123"
