@@ -40,29 +40,21 @@ def settle(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus], own: set
         own: those of them that serve this endpoint.
         find: returns a job that has ended.
     """
+    served = {job_id for job_id, status in statuses.items() if status.has_served}
     endpoint = replace(endpoint, versions=tuple(_observed(one, statuses, find) for one in endpoint.versions))
     starting = [one for one in endpoint.versions if one.state is VersionState.STARTING]
-    ready = [one for one in starting if one.job_id in statuses and statuses[one.job_id].has_served]
-    if ready:
+    if ready := [one for one in starting if one.job_id in served]:
         endpoint = promote(endpoint, ready[-1].number)
+    if starting:
+        endpoint = _retire_other_newcomers(endpoint, starting[-1].number)
     current = endpoint.version(endpoint.current)
     if current is not None and current.state is VersionState.FAILED:
         endpoint = replace(endpoint, current=None)
     wanted = running(endpoint)
-    numbers = {one.number for one in wanted}
-    endpoint = replace(
-        endpoint,
-        versions=tuple(
-            replace(one, state=VersionState.RETIRED)
-            if one.state is VersionState.STARTING and one.number not in numbers and endpoint.started
-            else one
-            for one in endpoint.versions
-        ),
-    )
     kept = {one.job_id for one in wanted}
     return Exchange(
         endpoint=endpoint,
-        start=tuple(one for one in wanted if one.job_id not in statuses),
+        start=tuple(one for one in wanted if one.job_id is None or one.job_id not in statuses),
         stop=tuple(sorted(own - kept, key=lambda job_id: (len(job_id), job_id))),
     )
 
@@ -90,6 +82,15 @@ def promote(endpoint: Endpoint, number: int) -> Endpoint:
 def put_version(endpoint: Endpoint, version: EndpointVersion) -> Endpoint:
     """Return an endpoint with the new value of one of its versions."""
     versions = tuple(version if one.number == version.number else one for one in endpoint.versions)
+    return replace(endpoint, versions=versions)
+
+
+def _retire_other_newcomers(endpoint: Endpoint, newest: int) -> Endpoint:
+    """Return an endpoint of whose versions that start only the newest does."""
+    versions = tuple(
+        replace(one, state=VersionState.RETIRED) if one.state is VersionState.STARTING and one.number != newest else one
+        for one in endpoint.versions
+    )
     return replace(endpoint, versions=versions)
 
 

@@ -41,7 +41,7 @@ class Deployment:
     settings: Mapping[str, Any]
     """Fields of `EndpointSettings` that they give; the others stay as they are, or have their defaults."""
     version: Mapping[str, Any]
-    """The same of `VersionSettings`."""
+    """The same of `VersionSettings`; what is left out is as in the newest version, or as the trained job has it."""
     job: str | None = None
     """A trained job; None: an archive."""
     file: str | None = None
@@ -83,8 +83,9 @@ class EndpointCatalog:
             Unavailable: the disk cannot take it, or the server is going down.
         """
         before = self._before(caller, asked)
-        self._check(before.noun if before is not None else None, asked, caller)
-        kept, made = self._keep_model(caller, asked, archive)
+        present = before.noun if before is not None else None
+        self._refuse_wrong(_endpoint_of(present, asked, caller))
+        kept, made = self._keep_model(caller, asked, archive, present)
         with self.lock:
             before = self._before(caller, asked)
             endpoint = _endpoint_of(before.noun if before is not None else None, asked, caller)
@@ -204,23 +205,21 @@ class EndpointCatalog:
             self._own(caller, asked.name)
         return kept
 
-    def _check(self, before: Endpoint | None, asked: Deployment, caller: Principal) -> None:
-        self._refuse_wrong(_endpoint_of(before, asked, caller))
-
     def _refuse_wrong(self, endpoint: Endpoint) -> None:
         shares = problems_of_shares(endpoint.shared_with, endpoint.owner, self._ports.unknown_users)
         if problems := (*problems_of_profile(endpoint), *shares):
             raise InvalidInput(*problems)
 
     def _keep_model(
-        self, caller: Principal, asked: Deployment, archive: Path | None
+        self, caller: Principal, asked: Deployment, archive: Path | None, before: Endpoint | None
     ) -> tuple[ModelArchive, EndpointVersion]:
         """Keep what is deployed; return that, and the version that it makes, but for its number."""
         if asked.job is None:
             if archive is None:
                 raise InvalidInput.at("job", "neither a job nor an archive was sent; send one of them")
             kept = self._archives.keep(archive, asked.file)
-            return kept, _version(kept, asked.version, asked.source)
+            newest = before.versions[-1] if before is not None and before.versions else VersionSettings()
+            return kept, _version(kept, {**values_of(VersionSettings, newest), **asked.version}, asked.source)
         if archive is not None:
             raise InvalidInput.at("job", f"{asked.job!r} and an archive were sent; send one of them")
         jobs = self._ports.jobs
