@@ -22,6 +22,7 @@ from tests.link_proofs import new_proof
 from tests.plain_http import NO_TLS
 
 from pliant.api.link import MAX_FRAME_BYTES
+from pliant.api.serving_link import gateway_key
 from pliant.catalog.datasets.imports import ImportSettings
 from pliant.catalog.datasets.uploads import UploadLimits
 from pliant.catalog.datasets.use_cases import make_datasets
@@ -56,6 +57,7 @@ from pliant.people.user import User
 from pliant.server.app import make_app
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
+from pliant.server.gateways import GatewayHub, ServingListener
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
 from pliant.server.tunnels import TunnelHub
@@ -76,14 +78,20 @@ NOTICES = NoticeRules(allowed=(read_allowed("127.0.0.0/8"),))
 class Served:
     """A server, and what tests need to reach it and to move it on."""
 
-    def __init__(self, home: Path, links_of: Callable[[], Links] | None = None) -> None:
-        """Serve from this folder; `links_of` makes other ends of the control links, for tasks that are played."""
+    def __init__(
+        self, home: Path, links_of: Callable[[], Links] | None = None, serving: ServingListener | None = None
+    ) -> None:
+        """Serve from this folder; `links_of` makes other ends of the control links, for tasks that are played.
+
+        `serving` takes what gateways say.
+        """
         self.home = home
         (home / "uploads").mkdir()
         self.clock = VirtualClock(1000.0)
         self.cluster = SimCluster(self.clock, [NodeView(id=NodeId("local"), slots=(0, 1, 2, 3))])
         self.store = SqlStore(new_sqlite(home))
         self.links, self.tunnels, self.event_signal = LinkHub(), TunnelHub(), EventSignal()
+        self.gateways = GatewayHub(gateway_key(SECRET), "", self.clock)
         self.num_shutdowns = 0
         self.trouble = ""
         cluster: Cluster = self.cluster
@@ -149,6 +157,8 @@ class Served:
             event_signal=self.event_signal,
             links=self.links,
             tunnels=self.tunnels,
+            gateways=self.gateways,
+            serving=serving,
             environments=self.environments,
             upkeep=Upkeep(
                 store=self.store,
@@ -245,6 +255,7 @@ class Served:
         self.http.close()
         self.event_signal.close()
         self.tunnels.close_all()
+        self.gateways.close_all()
         self.links.close_all()
         self._server.should_exit = True
         self._thread.join(30)

@@ -17,6 +17,9 @@ from pliant.core.serving import FromGateway, ToGateway
 GATEWAY_PATH: Final = "/v1/gateway"
 """Where the server accepts the link of a gateway; `?gateway=NAME`, proof of its key in the Authorization header."""
 MAX_FRAME_BYTES: Final = 16 << 20
+"""A gateway takes no longer frame."""
+MAX_FROM_GATEWAY_BYTES: Final = 1 << 20
+"""The server takes no longer one: what its WebSockets take of anybody."""
 
 _FROM_GATEWAY: Final[TypeAdapter[FromGateway]] = TypeAdapter(Annotated[FromGateway, Field(discriminator="kind")])
 _TO_GATEWAY: Final[TypeAdapter[ToGateway]] = TypeAdapter(Annotated[ToGateway, Field(discriminator="kind")])

@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket
 
 from pliant import __version__
 from pliant.api.link import LINK_PATH
+from pliant.api.serving_link import GATEWAY_PATH
 from pliant.api.tunnel import INSIDE_PATH, TUNNELS_PATH
 from pliant.core.errors import Unavailable
 from pliant.server.audit_upkeep import keep_audit
@@ -145,6 +146,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     for routes in every:
         app.router.routes.extend(routes.router.routes)  # each is whole; including them would build every one again
     app.add_api_websocket_route(LINK_PATH, _link, dependencies=declare(Audience.TASK))
+    app.add_api_websocket_route(GATEWAY_PATH, _gateway, dependencies=declare(Audience.GATEWAY))
     app.add_api_websocket_route(TUNNELS_PATH, _tunnel, dependencies=declare(Audience.TICKET))
     app.add_api_websocket_route(INSIDE_PATH, _tunnel_inside, dependencies=declare(Audience.SIDECAR))
     _describe(app)
@@ -172,6 +174,11 @@ async def _link(websocket: WebSocket) -> None:
     await context.links.serve(websocket, context.control)
 
 
+async def _gateway(websocket: WebSocket) -> None:
+    context: Context = websocket.app.state.context
+    await context.gateways.serve(websocket, context.people.authenticator)
+
+
 async def _tunnel(websocket: WebSocket, tunnel_id: str) -> None:
     context: Context = websocket.app.state.context
     await context.tunnels.serve_outside(websocket, tunnel_id)
@@ -189,9 +196,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.event_signal.attach(loop)
     context.links.attach(loop)
     context.tunnels.attach(loop)
+    context.gateways.attach(loop)
     unsubscribe = context.control.subscribe(context.event_signal.notify)
     running = [
         asyncio.create_task(context.links.listen(context.control)),
+        asyncio.create_task(context.gateways.listen(context.serving)),
         asyncio.create_task(keep_audit(context, app.state.refusals)),
     ]
     yield

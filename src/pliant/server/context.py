@@ -20,6 +20,7 @@ from pliant.core.ports import Clock
 from pliant.core.registry import AuditLog, Registry
 from pliant.people.people import People
 from pliant.server.event_signal import EventSignal
+from pliant.server.gateways import GatewayHub, ServingListener
 from pliant.server.links import LinkHub
 from pliant.server.tunnels import TunnelHub
 
@@ -42,6 +43,7 @@ class Context:
     event_signal: EventSignal
     links: LinkHub
     tunnels: TunnelHub
+    gateways: GatewayHub
     environments: EnvironmentCatalog
     upkeep: Upkeep
     backup: Backup
@@ -55,6 +57,8 @@ class Context:
     """Asks the process to drain and end; returns at once."""
     trouble: Callable[[], str] = lambda: ""
     """Returns what keeps tasks from being started, in words; empty if nothing does."""
+    serving: ServingListener | None = None
+    """Takes what gateways say; None: this server serves no endpoints."""
 
 
 def context_of(connection: HTTPConnection) -> Context:

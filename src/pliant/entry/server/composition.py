@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pliant
+from pliant.api.serving_link import gateway_key
 from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
@@ -34,6 +35,7 @@ from pliant.notices.sender import NoticeSender
 from pliant.people.system_ids import SystemIds
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
+from pliant.server.gateways import GatewayHub
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
 from pliant.server.tunnels import TunnelHub
@@ -109,6 +111,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         event_signal=event_signal,
         links=links,
         tunnels=tunnels,
+        gateways=GatewayHub(gateway_key(home.secret), home.challenge, clock),
         environments=environments,
         upkeep=_upkeep(store, clock, control, event_signal, trainings=models.trainings.job_ids),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),

@@ -33,6 +33,7 @@ class Audience(StrEnum):
     TASK = "a proof of the token of the task's job"
     TICKET = "the ticket of the tunnel"
     SIDECAR = "a proof of the key of the tunnel"
+    GATEWAY = "a proof of the gateway's key"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,317 @@
+"""The gateway's end of its link: a WebSocket to the server, kept for as long as there is one.
+
+It finds whichever server leads now, proves the gateway's key to it and takes nothing from whom does not prove the same
+(`pliant.core.link_proof`). On every connection it says first how things stand: hello, which kernels are ready, which
+hang, what was asked and not answered. While no server is there requests go on; only when none was there for very long
+does the gateway give up. Knows no requests and no kernels. Belongs to one event loop.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, Protocol
+from urllib.parse import quote
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+
+from pliant.api.server_address import ServerAddress
+from pliant.api.serving_link import (
+    GATEWAY_PATH,
+    MAX_FRAME_BYTES,
+    MAX_FROM_GATEWAY_BYTES,
+    decode_to_gateway,
+    encode_from_gateway,
+)
+from pliant.api.trust import websocket_url
+from pliant.core.errors import InvalidInput, Unavailable
+from pliant.core.job import TaskId
+from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof
+from pliant.core.serving import (
+    Answer,
+    Ask,
+    FromGateway,
+    GatewayHello,
+    KernelHung,
+    KernelReady,
+    Load,
+    Retire,
+    Serve,
+    ToGateway,
+    VersionLoad,
+)
+
+log = logging.getLogger(__name__)
+
+GATEWAY_NAME: Final = "local"
+"""There is one gateway per server."""
+LOAD_S: Final = 0.25
+URGED_S: Final = 0.02
+ORPHAN_S: Final = 600.0
+ANSWER_S: Final = 5.0
+_RETRY_FIRST_S: Final = 0.1
+_RETRY_MOST_S: Final = 1.0
+_OPEN_S: Final = 3.0
+"""A server that is stopped accepts connections and says nothing."""
+_ALIVE_S: Final = 5.0
+"""How often a connection that is open is tried, and how long the answer may take."""
+_CLOSE_S: Final = 1.0
+_MAX_HUNG: Final = 100
+
+
+class Served(Protocol):
+    """What the link needs of a gateway; called in its event loop, must be quick."""
+
+    def apply(self, serve: Serve) -> None: ...
+
+    def loads(self) -> tuple[VersionLoad, ...]: ...
+
+    def ready(self) -> tuple[TaskId, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSettings:
+    """What a gateway says of itself, and how patient it is."""
+
+    key: str = field(repr=False)
+    """What opens the link; see `pliant.api.serving_link.gateway_key`."""
+    pid: int
+    http_url: str
+    grpc_address: str = ""
+    orphan_s: float = ORPHAN_S
+    """Without a server for so long, it gives up."""
+    answer_s: float = ANSWER_S
+    """So long it waits for an answer, with or without a server."""
+
+
+class ServerLink:
+    """Keeps the connection; a `TokenOracle`.
+
+    Args:
+        address: where the server is.
+        served: the gateway.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self, settings: LinkSettings, *, address: ServerAddress, served: Served, clock: Callable[[], float]
+    ) -> None:
+        self._settings = settings
+        self._address = address
+        self._served = served
+        self._clock = clock
+        self._connected_to = ""
+        self._outbox: deque[FromGateway] = deque()
+        self._wake = asyncio.Event()
+        self._urged = False
+        self._retired = False
+        self._metadata: dict[TaskId, KernelReady] = {}
+        self._hung: OrderedDict[TaskId, KernelHung] = OrderedDict()
+        self._numbers = count(1)
+        self._questions: dict[int, tuple[Ask, asyncio.Future[Answer]]] = {}
+        self._problem = ""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the server is connected."""
+        return bool(self._connected_to)
+
+    def urge(self) -> None:
+        """Report the load at once: something waits and no kernel is there."""
+        self._urged = True
+        self._wake.set()
+
+    def notify(self, message: KernelReady | KernelHung) -> None:
+        """Tell the server, now or as soon as it is back; a later server is told, too."""
+        if isinstance(message, KernelReady):
+            self._metadata[message.task_id] = message
+        else:
+            self._hung[message.task_id] = message
+            if len(self._hung) > _MAX_HUNG:
+                self._hung.popitem(last=False)
+        self._send(message)
+
+    async def ask(self, token: str) -> Answer:
+        """Return whose a token is.
+
+        Raises:
+            Unavailable: no answer came in time.
+        """
+        question = Ask(number=next(self._numbers), token=token)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._questions[question.number] = (question, answer)
+        self._send(question)
+        try:
+            async with asyncio.timeout(self._settings.answer_s):
+                return await answer
+        except TimeoutError:
+            raise Unavailable("the server does not answer") from None
+        finally:
+            del self._questions[question.number]
+
+    async def run(self) -> str:
+        """Keep the connection until the server ends for good, or none was there for very long; return which, in words.
+
+        Whoever calls it lets the gateway finish what it has.
+        """
+        delay_s, last_there = _RETRY_FIRST_S, self._clock()
+        while True:
+            was_there = await self._connect_once()
+            if self._retired:
+                return "the server has ended and wants nobody to serve in its place"
+            if was_there:
+                delay_s, last_there = _RETRY_FIRST_S, self._clock()
+            elif self._clock() - last_there >= self._settings.orphan_s:
+                return f"no server was there for {self._settings.orphan_s:g} s"
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, _RETRY_MOST_S)
+
+    async def _connect_once(self) -> bool:
+        """Connect, and stay connected for as long as it goes; return whether the server was there."""
+        was_there = False
+        try:
+            url = self._address.url()
+            proof = LinkProof(
+                task_id=GATEWAY_NAME, challenge=self._address.challenge(), nonce=secrets.token_hex(NUM_BYTES)
+            )
+            async with connect(
+                f"{websocket_url(url)}{GATEWAY_PATH}?gateway={quote(GATEWAY_NAME)}",
+                additional_headers={"Authorization": proof.authorization(self._settings.key)},
+                max_size=MAX_FRAME_BYTES,
+                open_timeout=_OPEN_S,
+                close_timeout=_CLOSE_S,
+                ping_interval=_ALIVE_S,
+                ping_timeout=_ALIVE_S,
+                proxy=None,
+                compression=None,
+                ssl=self._address.tls(),
+                server_hostname=self._address.server_name(),
+            ) as connection:
+                self._check_server(connection, proof, url)
+                was_there = True
+                log.info("connected with the server at %s", url)
+                self._problem = ""
+                await self._serve(connection, url)
+            self._report("the server has closed the link")
+        except InvalidHandshake as error:
+            self._report(f"what listens at {url} opens no link: {error}")
+        except (OSError, TimeoutError, WebSocketException, InvalidURI, InvalidInput) as error:
+            self._report(f"the server is not there: {str(error) or type(error).__name__}")
+        except Exception:  # the top of a loop: requests go on, whatever a message of the server has led to
+            log.exception("the link to the server has failed; it is opened again")
+        finally:
+            self._connected_to = ""
+            self._outbox.clear()
+        return was_there
+
+    def _report(self, problem: str) -> None:
+        """Log what is wrong, once and not with every attempt."""
+        if problem != self._problem and not self._retired:
+            log.warning("%s; it is tried again", problem)
+        self._problem = problem
+
+    def _check_server(self, connection: ClientConnection, proof: LinkProof, url: str) -> None:
+        """Make sure that it is the server before it is told anything.
+
+        Raises:
+            ConnectionError: somebody else listens there.
+        """
+        given = [] if connection.response is None else connection.response.headers.get_all(PROOF_HEADER)
+        if len(given) != 1 or not proof.proves("open", self._settings.key, given[0]):
+            connection.transport.abort()  # nothing that it says is waited for
+            raise ConnectionError(f"what listens at {url} is not this gateway's server; it is told nothing")
+
+    async def _serve(self, connection: ClientConnection, url: str) -> None:
+        """Say how things stand, and speak and listen until one of both ends."""
+        self._outbox.extend(self._standing())
+        self._connected_to = url
+        tasks = [asyncio.create_task(self._write(connection)), asyncio.create_task(self._read(connection))]
+        tasks.append(asyncio.create_task(self._watch_address(connection)))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._connected_to = ""
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    def _standing(self) -> list[FromGateway]:
+        """Return what a server has to know that knows nothing of this gateway."""
+        ready = self._served.ready()
+        self._metadata = {task_id: said for task_id in ready if (said := self._metadata.get(task_id)) is not None}
+        settings = self._settings
+        hello = GatewayHello(
+            pid=settings.pid, http_url=settings.http_url, grpc_address=settings.grpc_address, ready=ready
+        )
+        questions = [question for question, _ in self._questions.values()]
+        return [hello, *self._metadata.values(), *self._hung.values(), *questions]
+
+    def _send(self, message: FromGateway) -> None:
+        """Send it if a server is there; else it is a part of what the next one is told first."""
+        if self.is_there:
+            self._outbox.append(message)
+            self._wake.set()
+
+    async def _write(self, connection: ClientConnection) -> None:
+        due = self._clock()
+        while True:
+            self._wake.clear()
+            while self._outbox:
+                await self._send_one(connection, self._outbox.popleft())
+            now = self._clock()
+            if now >= (due - LOAD_S + URGED_S if self._urged else due):
+                self._urged, due = False, now + LOAD_S
+                self._outbox.append(Load(versions=self._served.loads()))
+                continue
+            wait_s = (due - LOAD_S + URGED_S if self._urged else due) - now
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _send_one(self, connection: ClientConnection, message: FromGateway) -> None:
+        """Send a message; what a model says of itself is left out if it says too much."""
+        frame = encode_from_gateway(message)
+        if len(frame) > MAX_FROM_GATEWAY_BYTES and isinstance(message, KernelReady):
+            log.warning("what the model of %s says of itself has %d bytes; it is left out", message.task_id, len(frame))
+            frame = encode_from_gateway(KernelReady(task_id=message.task_id))
+        if len(frame) > MAX_FROM_GATEWAY_BYTES:
+            log.warning("a message of the kind %s has %d bytes; it is not sent", message.kind, len(frame))
+            return
+        await connection.send(frame)
+
+    async def _watch_address(self, connection: ClientConnection) -> None:
+        """Leave a server as soon as another one leads; the old one may be a stopped process, which says nothing."""
+        while self._address.url() == self._connected_to:
+            await asyncio.sleep(LOAD_S)
+        connection.transport.abort()
+
+    async def _read(self, connection: ClientConnection) -> None:
+        async for frame in connection:
+            try:
+                message = decode_to_gateway(frame)
+            except InvalidInput as error:
+                self._report(f"a message of the server is ignored: {error}")
+                continue
+            self._take(message)
+            if self._retired:
+                return
+
+    def _take(self, message: ToGateway) -> None:
+        if isinstance(message, Serve):
+            self._served.apply(message)
+        elif isinstance(message, Answer):
+            question = self._questions.get(message.number)
+            if question is not None and not question[1].done():
+                question[1].set_result(message)
+        else:
+            assert isinstance(message, Retire)
+            self._retired = True

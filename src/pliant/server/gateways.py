@@ -1,0 +1,309 @@
+"""The server's ends of the links of gateways: who serves endpoints is told what to serve, and says how that goes.
+
+Any thread may send. What is to be served is kept, so that a gateway that connects learns it at once; only the newest
+counts. The newest connection of a gateway replaces the one before. What gateways say is handed over one after the
+other, in a thread, since whoever takes it may have to wait for a decision; questions about tokens do not wait for that.
+Knows no endpoint.
+"""
+
+import asyncio
+import logging
+import re
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from pliant.api.serving_link import MAX_FROM_GATEWAY_BYTES, decode_from_gateway, encode_to_gateway
+from pliant.core.access import Permission
+from pliant.core.errors import InvalidInput, PliantError, Unauthorized
+from pliant.core.link_proof import PROOF_HEADER, LinkAnswer, LinkProof, read_authorization
+from pliant.core.ports import Clock
+from pliant.core.serving import (
+    Answer,
+    Ask,
+    FromGateway,
+    GatewayHello,
+    KernelHung,
+    KernelReady,
+    Load,
+    Retire,
+    Serve,
+)
+from pliant.people.authenticator import Authenticator
+from pliant.server.middleware.problems import problem_response
+
+log = logging.getLogger(__name__)
+
+VALID_S: Final = 30.0
+"""So long a gateway takes for true whose a token is; who was disabled is refused after that at the latest."""
+_MAX_QUESTIONS: Final = 1024
+"""Under way at once, of one gateway; it asks fewer."""
+_MAX_WAITING: Final = 1000
+"""Messages that are not taken yet; then no more are read."""
+_NUM_THREADS: Final = 4
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,50}")
+_REPLACED, _REFUSED, _GOING_AWAY = 4000, 1008, 1001
+
+
+class ServingListener(Protocol):
+    """Takes what gateways say; called in a thread, one call after the other."""
+
+    def gateway_ready(self, hello: GatewayHello) -> None: ...
+
+    def kernel_ready(self, message: KernelReady) -> None: ...
+
+    def kernel_hung(self, message: KernelHung) -> None: ...
+
+    def take_load(self, message: Load) -> None: ...
+
+    def gateway_gone(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Close:
+    """The last item that is sent."""
+
+    code: int
+    reason: str
+
+
+class _Connection:
+    """One accepted WebSocket and what waits to be sent on it."""
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self.websocket = websocket
+        self._serve: str | None = None
+        self._items: deque[str | _Close] = deque()
+        self._changed = asyncio.Event()
+
+    def serve(self, frame: str) -> None:
+        """Send what is to be served; one that was not sent yet is replaced."""
+        self._serve = frame
+        self._changed.set()
+
+    def put(self, item: str | _Close) -> None:
+        """Queue a frame, or the end."""
+        self._items.append(item)
+        self._changed.set()
+
+    def _next(self) -> str | _Close | None:
+        frame, self._serve = self._serve, None
+        return frame if frame is not None or not self._items else self._items.popleft()
+
+    async def write(self) -> None:
+        """Send what is queued until the end is reached."""
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed.clear()
+                while (item := self._next()) is not None:
+                    if isinstance(item, _Close):
+                        await _shut(self.websocket, item.code, item.reason)
+                        return
+                    await self.websocket.send_text(item)
+        except (WebSocketDisconnect, RuntimeError):  # it is gone
+            return
+
+
+class GatewayHub:
+    """All links of gateways of this server.
+
+    Args:
+        key: what gateways and server prove to each other; see `pliant.api.serving_link.gateway_key`.
+        challenge: of this server; see `pliant.core.link_proof`.
+        clock: says when tokens end.
+    """
+
+    def __init__(self, key: str, challenge: str, clock: Clock) -> None:
+        self._key = key
+        self._challenge = challenge
+        self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connections: dict[str, _Connection] = {}
+        self._serve: str | None = None
+        self._is_retired = False
+        self._said: asyncio.Queue[FromGateway | None] = asyncio.Queue(_MAX_WAITING)
+        self._threads = ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="pliant-gateways")
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Set the loop on which the WebSockets live."""
+        self._loop = loop
+
+    def send_serve(self, serve: Serve) -> None:
+        """Tell gateways what to serve, those that connect later, too; from any thread."""
+        self._serve = encode_to_gateway(serve)
+        self._on_loop(self._serve_all)
+
+    def retire(self) -> None:
+        """Tell gateways to finish and to end, those that connect later, too; from any thread."""
+        self._is_retired = True
+        self._on_loop(lambda: self._put_all(_RETIRE))
+
+    def close_all(self) -> None:
+        """Close every link, since the server stops; from any thread."""
+        self._on_loop(lambda: self._put_all(_Close(code=_GOING_AWAY, reason="the server stops")))
+
+    def _serve_all(self) -> None:
+        for connection in self._connections.values():
+            if self._serve is not None:
+                connection.serve(self._serve)
+
+    def _put_all(self, item: str | _Close) -> None:
+        for connection in self._connections.values():
+            connection.put(item)
+
+    def _on_loop(self, act: Callable[[], None]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(act)
+
+    async def listen(self, listener: ServingListener | None) -> None:
+        """Hand over for ever what gateways say; without a listener it is dropped."""
+        loop = asyncio.get_running_loop()
+        while True:
+            message = await self._said.get()
+            if listener is None:
+                continue
+            try:
+                await loop.run_in_executor(self._threads, partial(_hand_over, listener, message))
+            except Exception:  # the top of a loop: the next message may be understood
+                log.exception("a message of a gateway could not be taken: %s", _kind_of(message))
+
+    async def serve(self, websocket: WebSocket, authenticator: Authenticator) -> None:
+        """Serve one WebSocket until it is closed."""
+        name = websocket.query_params.get("gateway", "")
+        answer = self._answer(name, websocket.headers.get("authorization", ""))
+        if not answer.is_open:
+            refusal = problem_response(Unauthorized(f"this does not open the link of the gateway {name!r:.80}"))
+            refusal.headers[PROOF_HEADER] = answer.proof
+            await websocket.send_denial_response(refusal)
+            return
+        await websocket.accept(headers=[(PROOF_HEADER.lower().encode(), answer.proof.encode())])
+        connection = _Connection(websocket)
+        if (before := self._connections.get(name)) is not None:
+            before.put(_Close(code=_REPLACED, reason="a newer connection of this gateway took its place"))
+        self._connections[name] = connection
+        writer = asyncio.create_task(connection.write())
+        try:
+            await self._read(connection, name, authenticator)
+        finally:
+            writer.cancel()
+            await asyncio.gather(writer, return_exceptions=True)
+            if self._connections.get(name) is connection:
+                del self._connections[name]
+                await self._said.put(None)
+
+    def _answer(self, name: str, authorization: str) -> LinkAnswer:
+        nonce, proof = read_authorization(authorization)
+        opening = LinkProof(task_id=name, challenge=self._challenge, nonce=nonce)
+        is_open = opening.proves("task", self._key, proof) and _NAME.fullmatch(name) is not None
+        return LinkAnswer(is_open=is_open, proof=opening.of("open" if is_open else "refused", self._key))
+
+    async def _read(self, connection: _Connection, name: str, authenticator: Authenticator) -> None:
+        """Take what a gateway says until the connection ends."""
+        questions: set[asyncio.Task[None]] = set()
+        try:
+            message = _decode(await connection.websocket.receive_text())
+            if not isinstance(message, GatewayHello):
+                raise InvalidInput.at("kind", f"the first message is {message.kind!r}; say hello first")
+            self._greet(connection)
+            while self._connections.get(name) is connection:
+                if isinstance(message, Ask):
+                    self._begin_question(connection, message, authenticator, questions)
+                else:
+                    await self._said.put(message)
+                message = _decode(await connection.websocket.receive_text())
+        except WebSocketDisconnect:
+            return
+        except (InvalidInput, KeyError) as error:
+            log.warning("the link of the gateway %s is closed: %s", name, error)
+            await _shut(connection.websocket, _REFUSED, f"refused: {error}")
+        finally:
+            for question in questions:
+                question.cancel()
+
+    def _greet(self, connection: _Connection) -> None:
+        """Tell a gateway that has just come what the others know."""
+        if self._serve is not None:
+            connection.serve(self._serve)
+        if self._is_retired:
+            connection.put(_RETIRE)
+
+    def _begin_question(
+        self, connection: _Connection, ask: Ask, authenticator: Authenticator, questions: set[asyncio.Task[None]]
+    ) -> None:
+        """Find out whose a token is, beside what else the gateway says.
+
+        Raises:
+            InvalidInput: it asks too much at once.
+        """
+        if len(questions) >= _MAX_QUESTIONS:
+            raise InvalidInput.at("kind", f"{_MAX_QUESTIONS} questions are under way; wait for answers")
+        question = asyncio.create_task(self._answer_question(connection, ask, authenticator))
+        questions.add(question)
+        question.add_done_callback(questions.discard)
+
+    async def _answer_question(self, connection: _Connection, ask: Ask, authenticator: Authenticator) -> None:
+        look = partial(self._look_up, ask, authenticator)
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._threads, look)
+        except PliantError as error:  # the database does not answer; the gateway asks again
+            log.warning("whose a token is cannot be found out: %s", error)
+            return
+        connection.put(encode_to_gateway(answer))
+
+    def _look_up(self, ask: Ask, authenticator: Authenticator) -> Answer:
+        try:
+            found = authenticator.authenticate_token(ask.token)
+        except Unauthorized:
+            return Answer(number=ask.number)
+        left_s = VALID_S if found.expires_at is None else found.expires_at - self._clock.now()
+        return Answer(
+            number=ask.number,
+            name=found.principal.name,
+            sees_all=found.principal.sees_all,
+            may_infer=found.principal.may(Permission.INFER),
+            valid_s=max(0.0, min(VALID_S, left_s)),
+        )
+
+
+_RETIRE: Final = encode_to_gateway(Retire())
+
+
+def _decode(frame: str) -> FromGateway:
+    if len(frame) > MAX_FROM_GATEWAY_BYTES:
+        raise InvalidInput.at("", f"a frame of {len(frame)} bytes; at most {MAX_FROM_GATEWAY_BYTES} are taken")
+    return decode_from_gateway(frame)
+
+
+def _hand_over(listener: ServingListener, message: FromGateway | None) -> None:
+    """Hand over a message; None stands for the end of a gateway."""
+    match message:
+        case None:
+            listener.gateway_gone()
+        case GatewayHello():
+            listener.gateway_ready(message)
+        case KernelReady():
+            listener.kernel_ready(message)
+        case KernelHung():
+            listener.kernel_hung(message)
+        case Load():
+            listener.take_load(message)
+        case Ask():
+            raise AssertionError("questions are answered by the link itself")
+
+
+def _kind_of(message: FromGateway | None) -> str:
+    return "its end" if message is None else message.kind
+
+
+async def _shut(websocket: WebSocket, code: int, reason: str) -> None:
+    if websocket.application_state is WebSocketState.CONNECTED:
+        await websocket.close(code, reason.encode()[:120].decode(errors="ignore"))

@@ -1,0 +1,279 @@
+"""The links of gateways at the server, with real WebSockets, and whose tokens are."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from tests.link_proofs import new_proof
+from tests.server.conftest import SECRET, TOKEN, Served
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from pliant.api.serving_link import (
+    GATEWAY_PATH,
+    MAX_FROM_GATEWAY_BYTES,
+    decode_to_gateway,
+    encode_from_gateway,
+    gateway_key,
+)
+from pliant.core.access import Permission, Role
+from pliant.core.job import JobId, TaskId
+from pliant.core.link_proof import PROOF_HEADER
+from pliant.core.people import TokenSettings
+from pliant.core.serving import (
+    Answer,
+    Ask,
+    FromGateway,
+    GatewayHello,
+    KernelHung,
+    KernelReady,
+    Load,
+    Retire,
+    Serve,
+    ServedEndpoint,
+    ToGateway,
+    VersionLoad,
+)
+from pliant.core.serving_profile import ServingProfile
+from pliant.server.gateways import VALID_S
+
+Eventually = Callable[[Callable[[], Any]], Any]
+KEY = gateway_key(SECRET)
+HELLO = GatewayHello(pid=7, http_url="http://127.0.0.1:7312")
+
+
+class Listener:
+    """Writes down what gateways say; a load of the job `slow` makes it wait, one of `bad` makes it fail."""
+
+    def __init__(self) -> None:
+        self.said: list[object] = []
+        self.go_on = threading.Event()
+
+    def gateway_ready(self, hello: GatewayHello) -> None:
+        self.said.append(hello)
+
+    def kernel_ready(self, message: KernelReady) -> None:
+        self.said.append(message)
+
+    def kernel_hung(self, message: KernelHung) -> None:
+        self.said.append(message)
+
+    def take_load(self, message: Load) -> None:
+        if message.versions and message.versions[0].job_id == "slow":
+            assert self.go_on.wait(30)
+        if message.versions and message.versions[0].job_id == "bad":
+            raise KeyError("bad")
+        self.said.append(message)
+
+    def gateway_gone(self) -> None:
+        self.said.append("gone")
+
+
+@pytest.fixture(scope="module")
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, listener: Listener) -> Iterator[Served]:
+    made = Served(tmp_path_factory.mktemp("gateways"), serving=listener)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stack(served: Served, listener: Listener, eventually: Eventually) -> Iterator[ExitStack]:
+    """Closes the links of a test; then nothing of it is left for the next one."""
+    with ExitStack() as stack:
+        yield stack
+    listener.go_on.set()
+    eventually(lambda: len(served.gateways) == 0)
+    served.gateways.send_serve(Serve(endpoints=()))
+
+
+def open_link(served: Served, name: str = "local", key: str = KEY, challenge: str = "") -> ClientConnection:
+    proof = new_proof(name, challenge)
+    url = f"ws://{served.address}{GATEWAY_PATH}?gateway={name}"
+    link = connect(url, additional_headers={"Authorization": proof.authorization(key)}, compression=None)
+    assert link.response is not None
+    assert proof.proves("open", key, link.response.headers[PROOF_HEADER])
+    return link
+
+
+def say(link: ClientConnection, *messages: FromGateway) -> None:
+    for message in messages:
+        link.send(encode_from_gateway(message))
+
+
+def next_of(link: ClientConnection) -> ToGateway:
+    return decode_to_gateway(link.recv(timeout=30))
+
+
+def answer_to(link: ClientConnection, token: str, number: int = 1) -> Answer:
+    say(link, Ask(number=number, token=token))
+    while not isinstance(answer := next_of(link), Answer):
+        continue
+    assert answer.number == number
+    return answer
+
+
+def end_of(link: ClientConnection) -> int:
+    """Wait until the server closes a link; return with which code. It says nothing but what is to be served."""
+    try:
+        while True:
+            assert isinstance(next_of(link), Serve)
+    except ConnectionClosed as closed:
+        return 0 if closed.rcvd is None else closed.rcvd.code
+
+
+def load(job_id: str) -> Load:
+    return Load(versions=(VersionLoad(job_id=JobId(job_id), seconds=0.25, completed=3),))
+
+
+def serving(name: str) -> Serve:
+    return Serve(endpoints=(ServedEndpoint(name=name, owner="ada", profile=ServingProfile()),))
+
+
+def test_what_a_gateway_says_is_handed_over_in_its_order_and_its_end_comes_last(
+    served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
+) -> None:
+    listener.said.clear()
+    ready = KernelReady(task_id=TaskId("job-1.1"), metadata={"platform": "torch"})
+    hung = KernelHung(task_id=TaskId("job-1.2"), why="computes for 61 s")
+    with open_link(served) as link:
+        say(link, HELLO, ready, load("job-1"), load("bad"), hung)
+
+    eventually(lambda: "gone" in listener.said)
+
+    assert listener.said == [HELLO, ready, load("job-1"), hung, "gone"], "one that cannot be taken stops nothing"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "challenge"),
+    [("local", gateway_key(b"of another server"), ""), ("local", KEY, "of the server before"), ("../x", KEY, "")],
+)
+def test_a_wrong_proof_opens_no_link_and_the_refusal_is_proved(
+    served: Served, listener: Listener, name: str, key: str, challenge: str
+) -> None:
+    listener.said.clear()
+    with pytest.raises(InvalidStatus) as refused:
+        open_link(served, name, key, challenge)
+    assert refused.value.response.status_code == 401
+    assert refused.value.response.headers[PROOF_HEADER]
+    assert listener.said == []
+
+
+def test_neither_a_proof_for_another_name_nor_a_token_opens_a_link(served: Served) -> None:
+    for header in (new_proof("other").authorization(KEY), f"Bearer {TOKEN}", ""):
+        url = f"ws://{served.address}{GATEWAY_PATH}?gateway=local"
+        with pytest.raises(InvalidStatus) as refused:
+            connect(url, additional_headers={"Authorization": header})
+        assert refused.value.response.status_code == 401
+
+
+def test_who_connects_learns_the_newest_of_what_is_to_be_served_and_then_every_change(
+    served: Served, stack: ExitStack
+) -> None:
+    for name in ("old", "new"):
+        served.gateways.send_serve(serving(name))
+    link = stack.enter_context(open_link(served))
+    say(link, HELLO)
+    assert next_of(link) == serving("new")
+    served.gateways.send_serve(serving("newest"))
+    assert next_of(link) == serving("newest")
+
+
+def test_the_newest_connection_of_a_gateway_takes_the_place_of_the_one_before(
+    served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
+) -> None:
+    first = stack.enter_context(open_link(served))
+    say(first, HELLO)
+    listener.said.clear()
+    second = stack.enter_context(open_link(served))
+    say(second, HELLO)
+    assert end_of(first) == 4000
+    say(second, load("job-1"))
+    eventually(lambda: load("job-1") in listener.said)
+    assert "gone" not in listener.said
+    assert len(served.gateways) == 1
+
+
+def test_a_token_is_answered_with_what_its_holder_may(served: Served, stack: ExitStack) -> None:
+    served.add_user("ada")
+    served.add_user("vic", Role.VIEWER)
+    make = served.people.credentials.make_token
+    whole = make("ada", TokenSettings(label="whole")).text
+    narrow = make("vic", TokenSettings(label="narrow", scopes=frozenset({Permission.JOBS_READ}))).text
+    session = served.people.credentials.open_session("ada").text
+    link = stack.enter_context(open_link(served))
+    say(link, HELLO)
+
+    assert answer_to(link, TOKEN) == Answer(number=1, name="admin", sees_all=True, may_infer=True, valid_s=VALID_S)
+    assert answer_to(link, whole, 2) == Answer(number=2, name="ada", may_infer=True, valid_s=VALID_S)
+    assert answer_to(link, session, 3).name == "ada"
+    assert answer_to(link, narrow, 4) == Answer(number=4, name="vic", valid_s=VALID_S)
+    for number, worthless in enumerate(("", "wrong", whole[:-1], "\x00", "ü" * 5000), start=5):
+        assert answer_to(link, worthless, number) == Answer(number=number)
+
+
+def test_an_answer_is_valid_no_longer_than_the_token(served: Served, stack: ExitStack) -> None:
+    served.add_user("eve")
+    session = served.people.credentials.open_session("eve")
+    link = stack.enter_context(open_link(served))
+    say(link, HELLO)
+    served.clock.advance(session.kept.noun.expires_at - served.clock.now() - 2.0)
+    assert answer_to(link, session.text).valid_s == pytest.approx(2.0)
+    served.clock.advance(3.0)
+    assert answer_to(link, session.text, 2) == Answer(number=2)
+
+
+def test_questions_are_answered_while_a_load_waits_to_be_taken(
+    served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
+) -> None:
+    listener.go_on.clear()
+    listener.said.clear()
+    link = stack.enter_context(open_link(served))
+    say(link, HELLO, load("slow"))
+    assert answer_to(link, TOKEN).name == "admin"
+    assert listener.said == [HELLO]
+    listener.go_on.set()
+    eventually(lambda: load("slow") in listener.said)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        ["{}"],
+        ["no JSON"],
+        [encode_from_gateway(Ask(number=1, token=TOKEN))],
+        [encode_from_gateway(HELLO), '{"kind":"load"}'],
+        [encode_from_gateway(HELLO), "[" * 100_000],
+        [encode_from_gateway(HELLO), " " * (MAX_FROM_GATEWAY_BYTES + 1)],
+    ],
+)
+def test_who_does_not_keep_to_the_rules_is_cut_off_without_an_answer(
+    served: Served, stack: ExitStack, frames: list[str]
+) -> None:
+    link = stack.enter_context(open_link(served))
+    for frame in frames:
+        link.send(frame)
+    assert end_of(link) in (1008, 1009)
+
+
+def test_a_server_that_ends_for_good_retires_those_who_are_there_and_those_who_come(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    served = Served(tmp_path_factory.mktemp("retired"))  # without a listener: what is said is dropped
+    with ExitStack() as links:
+        links.callback(served.close)
+        first = links.enter_context(open_link(served))
+        say(first, HELLO, load("job-1"))
+        served.gateways.retire()
+        assert next_of(first) == Retire()
+        second = links.enter_context(open_link(served, "another"))
+        say(second, HELLO)
+        assert next_of(second) == Retire()
+        served.gateways.close_all()
+        assert end_of(second) == 1001
