@@ -83,7 +83,8 @@ class KernelRequests:
                 return
             live, task = found
             draft = self._ledger.draft()
-            live = draft.put(replace(live, metadata=dict(message.metadata)))
+            if message.metadata:
+                live = draft.put(replace(live, metadata=dict(message.metadata)))
             _take_ready(draft, live, task)
             self._ledger.commit(draft)
 
