@@ -50,7 +50,7 @@ def test_a_user_logs_on_is_known_and_logs_off(server: Served) -> None:
         assert ada.get("/me").json() == {
             "name": "ada",
             "role": "viewer",
-            "permissions": ["data:read", "jobs:read", "models:read", "pool:read", "self"],
+            "permissions": ["data:read", "endpoints:read", "infer", "jobs:read", "models:read", "pool:read", "self"],
             "scopes": None,
             "by": "session",
             "expires_at": body["expires_at"],

@@ -40,6 +40,10 @@ class Permission(StrEnum):
     MODELS_READ = "models:read"
     MODELS_WRITE = "models:write"
     """Templates, models, trainings and environments."""
+    ENDPOINTS_READ = "endpoints:read"
+    ENDPOINTS_WRITE = "endpoints:write"
+    INFER = "infer"
+    """Ask endpoints that one may use."""
     USERS_WRITE = "users:write"
     """Other people's accounts."""
     AUDIT_READ = "audit:read"
@@ -50,9 +54,22 @@ class Permission(StrEnum):
 
 
 _VIEWER: Final = frozenset(
-    {Permission.SELF, Permission.POOL_READ, Permission.JOBS_READ, Permission.DATA_READ, Permission.MODELS_READ}
+    {
+        Permission.SELF,
+        Permission.POOL_READ,
+        Permission.JOBS_READ,
+        Permission.DATA_READ,
+        Permission.MODELS_READ,
+        Permission.ENDPOINTS_READ,
+        Permission.INFER,
+    }
 )
-_USER: Final = _VIEWER | {Permission.JOBS_WRITE, Permission.DATA_WRITE, Permission.MODELS_WRITE}
+_USER: Final = _VIEWER | {
+    Permission.JOBS_WRITE,
+    Permission.DATA_WRITE,
+    Permission.MODELS_WRITE,
+    Permission.ENDPOINTS_WRITE,
+}
 _OPERATOR: Final = _USER | {Permission.POOL_WRITE, Permission.SERVER_WRITE}
 
 ALLOWED: Final[Mapping[Role, frozenset[Permission]]] = {

@@ -19,6 +19,7 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.ports import Clock
 from pliant.core.registry import AuditLog, Registry
 from pliant.people.people import People
+from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.tunnels import TunnelHub
@@ -55,6 +56,8 @@ class Context:
     """Asks the process to drain and end; returns at once."""
     trouble: Callable[[], str] = lambda: ""
     """Returns what keeps tasks from being started, in words; empty if nothing does."""
+    endpoints: EndpointRequests | None = None
+    """None: this server serves none."""
 
 
 def context_of(connection: HTTPConnection) -> Context:
