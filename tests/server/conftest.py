@@ -20,6 +20,7 @@ import uvicorn
 from tests.databases import new_sqlite
 from tests.link_proofs import new_proof
 from tests.plain_http import NO_TLS
+from tests.server.kept_endpoints import KeptEndpoints
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.api.serving_link import gateway_key
@@ -138,6 +139,7 @@ class Served:
         self.environments.watch(self.control.wake)
         self.control.start()
         self.sharing = sharing_of(self.store.registry, self.clock, self.people.authenticator.has_user)
+        self.endpoints = KeptEndpoints(self.store.registry, self.clock)
         self._listener = CountingSocket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.bind(("127.0.0.1", 0))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -174,6 +176,7 @@ class Served:
             children=children,
             shut_down=self._shut_down,
             trouble=lambda: self.trouble,
+            endpoints=self.endpoints,
         )
         self.app = make_app(context, IBM)
         config = Listener(sock=self._listener, tls=None).config(

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Le, Len, MaxLen
+from pydantic import TypeAdapter, ValidationError
 
-from pliant.api.derive import settable
+from pliant.api.derive import settable, with_checks
+from pliant.api.faults import sentence_of
 from pliant.api.request import Changes, Patch, Request
 from pliant.api.view import fill, view
-from pliant.core.endpoint import EndpointSettings, EndpointVersion, VersionSettings
+from pliant.core.endpoint import EndpointName, EndpointSettings, EndpointVersion, VersionSettings
+from pliant.core.errors import InvalidInput
 from pliant.core.input import ONE_LINE, Input, Pattern
 from pliant.core.registry import Owned
 from pliant.core.secret_names import hide_secrets
 from pliant.core.serving import VersionLoad
 
+_NAME: Final[TypeAdapter[str]] = TypeAdapter(with_checks(EndpointName))
 _OF_ENDPOINT: Final = frozenset(one.name for one in settable(EndpointSettings))
 _OF_VERSION: Final = frozenset(one.name for one in settable(VersionSettings))
 
@@ -134,6 +138,18 @@ class EndpointPage:
 
     endpoints: tuple[EndpointView, ...]
     next: str | None
+
+
+def require_endpoint_name(name: str) -> None:
+    """Refuse what no endpoint can be called.
+
+    Raises:
+        InvalidInput: it is no name of one.
+    """
+    try:
+        _NAME.validate_python(name)
+    except ValidationError as error:
+        raise InvalidInput.at("name", sentence_of(error.errors()[0])) from error
 
 
 def version_view(version: EndpointVersion, **values: Any) -> VersionView:

@@ -33,6 +33,7 @@ from pliant.server.routes import (
     arrays,
     audit,
     datasets,
+    endpoints,
     environments,
     events,
     jobs,
@@ -66,6 +67,10 @@ _TAGS = [
     {"name": "pool", "description": "The slots, and who holds them."},
     {"name": "environments", "description": "What tasks run in: built from requirements, or made by somebody else."},
     {"name": "models", "description": "Templates, models, and their trainings."},
+    {
+        "name": "endpoints",
+        "description": "Models that answer requests, on slots of the pool, as many as there is to do.",
+    },
     {"name": "people", "description": "Logging on, users, personal tokens, and who did what."},
     {"name": "server", "description": "The server itself."},
 ]
@@ -135,6 +140,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         queues,
         templates,
         models,
+        endpoints,
         environments,
         upkeep,
         people,

@@ -19,6 +19,7 @@ from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.ports import Clock
 from pliant.core.registry import AuditLog, Registry
 from pliant.people.people import People
+from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.event_signal import EventSignal
 from pliant.server.gateways import GatewayHub, ServingListener
 from pliant.server.links import LinkHub
@@ -59,6 +60,8 @@ class Context:
     """Returns what keeps tasks from being started, in words; empty if nothing does."""
     serving: ServingListener | None = None
     """Takes what gateways say; None: this server serves no endpoints."""
+    endpoints: EndpointRequests | None = None
+    """None: this server serves none."""
 
 
 def context_of(connection: HTTPConnection) -> Context:

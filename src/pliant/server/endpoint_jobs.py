@@ -56,7 +56,6 @@ def make_endpoints(
     ports = EndpointPorts(
         jobs=ControlVersions(control, sharing),
         unknown_users=lambda names: [name for name in names if not knows(name)],
-        visible_to=sharing.visible_jobs,
         now=clock.now,
         changed=lambda: keeper.wake(),
     )

@@ -16,14 +16,14 @@ from pliant.api.endpoints import (
 )
 from pliant.api.view import fill
 from pliant.catalog.endpoints.use_cases import Deployment, EndpointCatalog
-from pliant.core.access import Principal
+from pliant.core.access import Principal, VisibleJobs
 from pliant.core.endpoint import Endpoint, EndpointVersion, VersionState, VersionStatus
 from pliant.core.job import JobId, Task
 from pliant.core.lifecycle import TaskState
 from pliant.core.registry import Kept
 
 
-class EndpointRequests:
+class ShownEndpoints:
     """The use cases of endpoints, with what people see of them.
 
     Args:
@@ -51,7 +51,9 @@ class EndpointRequests:
         """Return an endpoint; see `EndpointCatalog.get`."""
         return self._shown(self._catalog.get(caller, name))
 
-    def deploy(self, caller: Principal, name: str, asked: DeployRequest, archive: Path | None) -> EndpointView:
+    def deploy(
+        self, caller: Principal, name: str, asked: DeployRequest, archive: Path | None, visible: VisibleJobs | None
+    ) -> EndpointView:
         """Make a version of an endpoint; see `EndpointCatalog.deploy`."""
         deployment = Deployment(
             name=name,
@@ -61,7 +63,7 @@ class EndpointRequests:
             file=asked.file,
             source=asked.source,
         )
-        return self._shown(self._catalog.deploy(caller, deployment, archive))
+        return self._shown(self._catalog.deploy(caller, deployment, archive, visible))
 
     def change(self, caller: Principal, name: str, patch: EndpointPatch, revision: int | None) -> EndpointView:
         """Change an endpoint while it serves; see `EndpointCatalog.change`."""

@@ -130,7 +130,6 @@ class Endpoints:
         ports = EndpointPorts(
             jobs=self.jobs,
             unknown_users=lambda names: [name for name in names if name not in ("ann", "ben")],
-            visible_to=lambda caller: VisibleJobs(owner=caller.name),
             now=lambda: 10.0,
             changed=lambda: None,
         )
@@ -152,7 +151,7 @@ class Endpoints:
     def deploy(self, text: str = "class Model: ...\n", caller: Principal = ANN, **settings: object) -> Endpoint:
         archive = packed(self.home / "sent.tar.gz", {"serve.py": text})
         asked = Deployment(name="digits", settings=settings, version={}, source="folder")
-        found = self.catalog.deploy(caller, asked, archive).noun
+        found = self.catalog.deploy(caller, asked, archive, None).noun
         self.look()
         return found
 
@@ -300,10 +299,10 @@ def test_a_trained_job_is_deployed_with_its_code_and_weights(world: Endpoints) -
     )
     asked = Deployment(name="trained", settings={}, version={}, job="job-1")
     with pytest.raises(NotFound, match="job-1 has saved no model yet"):
-        world.catalog.deploy(ANN, asked, None)
+        world.catalog.deploy(ANN, asked, None, None)
     (world.home / "model.pt").write_bytes(b"weights")
 
-    made = world.catalog.deploy(ANN, asked, None).noun.versions[0]
+    made = world.catalog.deploy(ANN, asked, None, None).noun.versions[0]
 
     assert (made.runner, made.file, made.args, made.weights, made.dataset, made.source) == (
         ("job", "train.py", ("--lr", "1"), WEIGHTS, "mnist", "job-1")
@@ -329,7 +328,7 @@ def test_what_cannot_be_deployed_is_refused_and_nothing_is_kept(
     asked = replace(Deployment(name="digits", settings={}, version={}), **changes)  # type: ignore[arg-type]
 
     with pytest.raises(InvalidInput, match=message.replace("(", r"\(")):
-        world.catalog.deploy(ANN, asked, archive)
+        world.catalog.deploy(ANN, asked, archive, None)
 
     assert (world.jobs.specs, world.catalog.all()) == ({}, ())
 
@@ -338,7 +337,7 @@ def test_a_folder_without_anything_that_can_be_run_says_what_is_looked_for(world
     archive = packed(world.home / "sent.tar.gz", {"notes.txt": ""})
 
     with pytest.raises(InvalidInput, match=r"none of kernel\.py, serve\.py, .* is in the folder; it holds notes\.txt"):
-        world.catalog.deploy(ANN, Deployment(name="digits", settings={}, version={}), archive)
+        world.catalog.deploy(ANN, Deployment(name="digits", settings={}, version={}), archive, None)
 
 
 def test_others_see_what_is_shared_and_change_nothing(world: Endpoints) -> None:

@@ -72,8 +72,6 @@ class EndpointPorts:
     jobs: VersionJobs
     unknown_users: Callable[[Collection[str]], Collection[str]]
     """Returns those of some names that no user has."""
-    visible_to: Callable[[Principal], VisibleJobs | None]
-    """Returns which jobs somebody sees; None: all."""
     now: Callable[[], float]
     """Seconds since the epoch (UTC)."""
     changed: Callable[[], None]

@@ -14,7 +14,7 @@ from pliant.catalog.endpoints.archives import WEIGHTS, ModelArchive, ModelArchiv
 from pliant.catalog.endpoints.exchange import put_version, running
 from pliant.catalog.endpoints.ports import EndpointPorts
 from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
-from pliant.core.access import Principal, name_once
+from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.endpoint import (
     MAX_VERSIONS,
     Endpoint,
@@ -70,10 +70,13 @@ class EndpointCatalog:
         """
         return require_visible(self._registry, Endpoint, caller, name)
 
-    def deploy(self, caller: Principal, asked: Deployment, archive: Path | None) -> Kept[Endpoint]:
+    def deploy(
+        self, caller: Principal, asked: Deployment, archive: Path | None, visible: VisibleJobs | None
+    ) -> Kept[Endpoint]:
         """Make a version of an endpoint, and the endpoint if there is none of that name.
 
-        It serves as soon as its first kernel has loaded its model; until then the version before it does.
+        It serves as soon as its first kernel has loaded its model; until then the version before it does. `visible` is
+        which jobs the caller may name; None: all.
 
         Raises:
             NotFound: no such job that they see, or it has saved no model.
@@ -91,9 +94,7 @@ class EndpointCatalog:
             endpoint = _endpoint_of(before.noun if before is not None else None, asked, caller)
             version = replace(made, number=endpoint.next_number, created_at=self._ports.now(), created_by=caller.name)
             spec = spec_of(endpoint, version)
-            job_id = self._ports.jobs.start(
-                spec, self._archives.path(kept.checksum), endpoint.owner, self._ports.visible_to(caller)
-            )
+            job_id = self._ports.jobs.start(spec, self._archives.path(kept.checksum), endpoint.owner, visible)
             endpoint = _pruned(
                 replace(
                     endpoint,

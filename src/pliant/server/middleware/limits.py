@@ -22,6 +22,7 @@ UPLOADS: Final = tuple(
         r"POST /v1/templates",
         r"PUT /v1/templates/[^/]+",
         r"POST /v1/models/[^/]+/trainings",
+        r"POST /v1/endpoints/[^/]+/versions",
         r"POST /platform/rest/deeplearning/v1/execs/?",
         r"POST /platform/rest/deeplearning/v1/models/weightfile",
     )

@@ -1,0 +1,145 @@
+"""The routes of endpoints: what is asked for reaches the use cases, and answers are what the description says."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import Served, packed
+
+from pliant.core.access import Permission
+from pliant.core.people import TokenSettings
+
+MODEL = {"serve.py": "def load(): ...\n"}
+
+
+@pytest.fixture(autouse=True)
+def without_endpoints(module_server: Served) -> Iterator[None]:
+    yield
+    for shown in module_server.http.get("/endpoints").json()["endpoints"]:
+        assert module_server.http.delete(f"/endpoints/{shown['name']}").status_code == 204
+    module_server.forget_people()
+
+
+def deploy(
+    http: httpx.Client, name: str = "digits", files: Mapping[str, str] | None = None, **version: Any
+) -> httpx.Response:
+    parts: dict[str, Any] = {"version": (None, json.dumps(version)), "code": ("c.tar.gz", packed(files or MODEL))}
+    return http.post(f"/endpoints/{name}/versions", files=parts)
+
+
+def test_a_folder_is_deployed_shown_and_serves_when_it_is_loaded(module_server: Served) -> None:
+    made = deploy(module_server.http, kernel_max=3, env={"HF_TOKEN": "hf_1", "A": "b"}, source="digits/")
+    assert (made.status_code, made.headers["ETag"]) == (201, '"1"'), made.text
+    assert module_server.endpoints.files["digits"] == ("serve.py",)
+    view = made.json()
+    assert (view["state"], view["current"], view["kernel_max"], view["owner"]) == ("starting", None, 3, "admin")
+    (version,) = view["versions"]
+    assert (version["number"], version["state"], version["source"]) == (1, "starting", "digits/")
+    assert version["env"] == {"HF_TOKEN": "(hidden)", "A": "b"}
+
+    module_server.endpoints.load("digits", {"platform": "python"})
+    shown = module_server.http.get("/endpoints/digits")
+    assert (shown.json()["state"], shown.json()["current"], shown.headers["ETag"]) == ("idle", 1, '"2"')
+    assert module_server.http.get("/endpoints").json() == {"endpoints": [shown.json()], "next": None}
+
+
+def test_what_a_later_deployment_leaves_out_stays(module_server: Served) -> None:
+    deploy(module_server.http, kernel_max=3, batch_size=4, slots_per_task=2, env={"A": "b"}, memory_bytes=1 << 30)
+    view = deploy(module_server.http, kernel_max=5, memory_bytes=None).json()
+    assert (view["kernel_max"], view["batch_size"]) == (5, 4)
+    first, second = view["versions"]
+    assert (first["memory_bytes"], second["memory_bytes"]) == (1 << 30, None)
+    assert (second["slots_per_task"], second["env"], second["number"]) == (2, {"A": "b"}, 2)
+
+
+def test_a_trained_job_is_deployed_with_json_alone(module_server: Served) -> None:
+    made = module_server.http.post("/endpoints/digits/versions", json={"job": "job-1", "kernel_min": 1})
+    assert made.status_code == 201, made.text
+    assert (made.json()["kernel_min"], made.json()["versions"][0]["source"]) == (1, "job-1")
+
+
+def test_a_deployment_names_exactly_one_source(module_server: Served) -> None:
+    nothing = module_server.http.post("/endpoints/digits/versions", json={})
+    both = deploy(module_server.http, job="job-1")
+    file = module_server.http.post("/endpoints/digits/versions", json={"job": "job-1", "file": "a.onnx"})
+    for answer, field in ((nothing, "job"), (both, "job"), (file, "file")):
+        assert (answer.status_code, answer.json()["problems"][0]["field"]) == (422, field), answer.text
+
+
+def test_all_that_is_wrong_with_a_deployment_is_said_at_once_and_nothing_is_kept(module_server: Served) -> None:
+    wrong = deploy(module_server.http, kernel_max=0, batch_size="8", colour="red")
+    assert wrong.status_code == 422
+    assert {one["field"] for one in wrong.json()["problems"]} == {"kernel_max", "batch_size", "colour"}
+    clash = deploy(module_server.http, kernel_min=5, kernel_max=2)
+    assert (clash.status_code, clash.json()["problems"][0]["field"]) == (422, "kernel_min")
+    no_archive = module_server.http.post(
+        "/endpoints/digits/versions", files={"version": (None, "{}"), "code": ("c.tar.gz", b"no archive")}
+    )
+    assert no_archive.status_code == 422
+    assert module_server.http.get("/endpoints").json()["endpoints"] == []
+
+
+@pytest.mark.parametrize("name", ["a%20b", "-a", "a" * 51, "a%E2%80%AEb"])
+def test_no_endpoint_is_called_what_is_no_name(module_server: Served, name: str) -> None:
+    refused = deploy(module_server.http, name)
+    (problem,) = refused.json()["problems"]
+    assert (refused.status_code, problem["field"]) == (422, "name")
+    assert "letters, digits" in problem["message"]
+
+
+def test_an_endpoint_is_changed_and_who_comes_second_is_told(module_server: Served) -> None:
+    http = module_server.http
+    tag = deploy(http).headers["ETag"]
+    changed = http.patch("/endpoints/digits", json={"kernel_max": 7}, headers={"If-Match": tag})
+    assert (changed.status_code, changed.json()["kernel_max"]) == (200, 7)
+    late = http.patch("/endpoints/digits", json={"kernel_max": 8}, headers={"If-Match": tag})
+    assert late.status_code == 412
+    assert http.delete("/endpoints/digits", headers={"If-Match": tag}).status_code == 412
+    assert http.patch("/endpoints/digits", json={}).status_code == 422
+    assert http.get("/endpoints/digits").json()["kernel_max"] == 7
+
+
+def test_an_endpoint_is_stopped_started_and_rolled_back(module_server: Served) -> None:
+    http, endpoints = module_server.http, module_server.endpoints
+    for _ in range(3):
+        deploy(http)
+        endpoints.load("digits")
+    assert http.post("/endpoints/digits/stop").json()["state"] == "stopped"
+    assert http.post("/endpoints/digits/start").json()["state"] == "idle"
+    assert http.post("/endpoints/digits/rollback").json()["current"] == 2
+    assert http.post("/endpoints/digits/rollback", json={"number": 3}).json()["current"] == 3
+    assert http.post("/endpoints/digits/rollback", json={"number": 9}).status_code == 409
+    assert http.post("/endpoints/digits/rollback", json={"number": "2"}).status_code == 422
+
+
+def test_people_see_their_own_endpoints_and_those_shared_with_them(module_server: Served) -> None:
+    with closing(module_server.client_of("ada")) as ada, closing(module_server.client_of("bob")) as bob:
+        assert deploy(ada).status_code == 201
+        assert bob.get("/endpoints/digits").status_code == 404
+        assert bob.get("/endpoints").json()["endpoints"] == []
+        assert ada.patch("/endpoints/digits", json={"shared_with": ["bob"]}).status_code == 200
+        assert bob.get("/endpoints/digits").json()["owner"] == "ada"
+        for answer in (bob.post("/endpoints/digits/stop"), deploy(bob), bob.delete("/endpoints/digits")):
+            assert answer.status_code == 403, answer.text
+        assert "is 'digits' meant?" in ada.get("/endpoints/digit").json()["detail"]
+
+
+def test_a_token_that_may_only_infer_sees_no_endpoint(module_server: Served) -> None:
+    settings = TokenSettings(label="app", scopes=frozenset({Permission.INFER}))
+    module_server.add_user("ada")
+    token = module_server.people.credentials.make_token("ada", settings).text
+    with module_server.client({"Authorization": f"Bearer {token}"}) as client:
+        assert client.get("/endpoints").status_code == 403
+        assert deploy(client).status_code == 403
+
+
+def test_endpoints_come_in_pages(module_server: Served) -> None:
+    for name in ("a", "b", "c"):
+        deploy(module_server.http, name)
+    first = module_server.http.get("/endpoints", params={"limit": 2}).json()
+    assert ([one["name"] for one in first["endpoints"]], first["next"]) == (["a", "b"], "b")
+    rest = module_server.http.get("/endpoints", params={"after": "b"}).json()
+    assert ([one["name"] for one in rest["endpoints"]], rest["next"]) == (["c"], None)
