@@ -1,0 +1,96 @@
+"""A kernel's end of the socket to the gateway: whole frames out, whole frames in.
+
+Sending waits until all is written; receiving never waits. Knows no meaning of a frame.
+"""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any, Final
+
+from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind, KernelFrameReader, encode_head
+from pliant.serve.runner.errors import GatewayLost
+
+_READ_BYTES: Final = 256 << 10
+_MOST_READ_BYTES: Final = 4 << 20
+
+
+def connect_gateway(path: Path) -> socket.socket:
+    """Return a connection to the gateway's socket; its path may be longer than the 107 bytes of an address.
+
+    Raises:
+        OSError: nobody listens there.
+    """
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            channel.connect(f"/proc/self/fd/{folder}/{path.name}")
+        except OSError:
+            channel.close()
+            raise
+        return channel
+    finally:
+        os.close(folder)
+
+
+class GatewayConnection:
+    """One connection; when it is lost, every call raises."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._reader = KernelFrameReader()
+        self.is_sending = False
+        """A frame is written at this moment: whoever interrupts that must not write another one."""
+
+    def fileno(self) -> int:
+        return self._channel.fileno()
+
+    def close(self) -> None:
+        """End it; the gateway sees that."""
+        self._channel.close()
+
+    def send(self, kind: KernelFrameKind, header: dict[str, Any], body: bytes = b"") -> None:
+        """Send one frame.
+
+        Raises:
+            GatewayLost: the connection is gone.
+        """
+        parts = [memoryview(encode_head(kind, header, len(body)))]
+        if body:
+            parts.append(memoryview(body))
+        self.is_sending = True
+        try:
+            while parts:
+                num_sent = self._channel.sendmsg(parts)
+                while parts and num_sent >= len(parts[0]):
+                    num_sent -= len(parts.pop(0))
+                if parts:
+                    parts[0] = parts[0][num_sent:]
+        except OSError as error:
+            raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
+        finally:
+            self.is_sending = False
+
+    def receive(self) -> list[KernelFrame]:
+        """Return the frames that have come by now.
+
+        Raises:
+            GatewayLost: the gateway has closed the connection, or sends what is no frame.
+        """
+        frames: list[KernelFrame] = []
+        while True:
+            size = min(max(self._reader.num_missing, _READ_BYTES), _MOST_READ_BYTES)
+            try:
+                data = self._channel.recv(size, socket.MSG_DONTWAIT)
+                frames += self._reader.feed(data)
+            except BlockingIOError:
+                return frames
+            except (OSError, BadKernelFrame) as error:
+                raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
+            if not data:
+                if frames:
+                    return frames  # the next call sees the end again
+                raise GatewayLost("the gateway has closed the connection")
+            if len(data) < size:
+                return frames

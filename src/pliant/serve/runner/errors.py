@@ -1,0 +1,39 @@
+"""What can end a kernel, and how an error is said in a line.
+
+PliantError
+├── ModelNotLoaded   the model cannot be served as it is; the message says what to change (a UserError)
+├── KernelBroken     it fails again and again: another process may do better
+├── GatewayLost      the connection is gone; the model stays loaded, and the next connection may hold
+└── NoGateway        there is none, for so long that the kernel ends
+"""
+
+import traceback
+from typing import Final
+
+from pliant.core.errors import InternalError, Unavailable, UserError
+
+MAX_LINE: Final = 1000
+"""Letters of an error that callers are shown."""
+
+
+class ModelNotLoaded(UserError):
+    """The model cannot be loaded, or does not have what its runner needs."""
+
+
+class KernelBroken(InternalError):
+    """The model has failed several batches in a row."""
+
+
+class GatewayLost(Unavailable):
+    """The gateway has closed the connection, or is not there."""
+
+
+class NoGateway(Unavailable):
+    """No gateway has taken the kernel for a long time."""
+
+
+def error_line(error: BaseException) -> str:
+    """Return kind and message of an error in one line, for callers and logs."""
+    lines = "".join(traceback.format_exception_only(error)).strip().split("\n")
+    said = lines[-1:] if isinstance(error, SyntaxError) else lines  # before its last line stands where it is
+    return " ".join(" ".join(said).split())[:MAX_LINE]

@@ -1,0 +1,69 @@
+"""How a kernel hears that it has to go (`LeaveSignal`): SIGTERM, at any moment.
+
+While the model is loaded the process ends at once, with code 0: nobody waits for it. Afterwards the signal is noted,
+and whoever waits for the socket wakes up: see `session`.
+"""
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+
+
+class LeaveSignal:
+    """Set once; stays set."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._is_loading = False
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._on_signal: Callable[[], None] | None = None
+
+    def install(self) -> None:
+        """Take SIGTERM; the process ends with it until `loaded` is called."""
+        self._is_loading = True
+        signal.signal(signal.SIGTERM, self._handle)
+        os.register_at_fork(after_in_child=_leave_children_alone)
+
+    def loaded(self, on_signal: Callable[[], None]) -> None:
+        """From now on SIGTERM is noted; then this is called, in the middle of whatever is done."""
+        self._on_signal = on_signal
+        self._is_loading = False
+
+    def ask(self) -> None:
+        """Do what SIGTERM does, but for the call; any thread may."""
+        self.is_set = True
+        with suppress(BlockingIOError):
+            os.write(self._wake, b"x")
+
+    def wait(self, descriptor: int | None, timeout_s: float | None) -> None:
+        """Return when there is something to read there, or when it is set, or when the time is over."""
+        poll = select.poll()
+        if not self.is_set:  # else the pipe is full for ever
+            poll.register(self._woken, select.POLLIN)
+        if descriptor is not None:
+            poll.register(descriptor, select.POLLIN)
+        poll.poll(None if timeout_s is None else max(0.0, timeout_s * 1000))
+
+    def close(self) -> None:
+        """Give the pipe back."""
+        os.close(self._woken)
+        os.close(self._wake)
+
+    def _handle(self, _signal: int, _frame: FrameType | None) -> None:
+        if self._is_loading:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError, RuntimeError):  # it may be in the middle of a line
+                    stream.flush()
+            os._exit(0)
+        self.ask()
+        if self._on_signal is not None:
+            self._on_signal()
+
+
+def _leave_children_alone() -> None:
+    """What the model starts by a fork is no kernel: it ends with SIGTERM as every process does."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,75 @@
+"""What a kernel is asked (`KernelRequest`), what it answers (`KernelResult`), and what answers (`ServedModel`).
+
+Knows no socket and no tensor: bodies are bytes here.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from pliant.serve.runner.metadata import ModelMetadata
+
+JSON_TYPE: Final = "application/json"
+BYTES_TYPE: Final = "application/octet-stream"
+TEXT_TYPE: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRequest:
+    """One request, as it came."""
+
+    id: int
+    """A number of the gateway's, once per connection."""
+    api: str
+    """`v2`, `dlim` or `grpc`: what the body is, and what the answer has to be."""
+    body: bytes
+    num_json: int | None = None
+    """So many bytes of the body are JSON; tensors follow them. None: nothing follows."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    deadline: float | None = None
+    """On the kernel's clock; afterwards nobody waits for the answer."""
+    connection: int = 0
+    """Of the connections to gateways, the one that it came by; an answer goes by no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelResult:
+    """The answer to one request."""
+
+    body: bytes
+    status: int = 200
+    """Of HTTP."""
+    type: str = JSON_TYPE
+    num_json: int | None = None
+    """So many bytes of the body are JSON, if tensors follow."""
+
+
+class BatchOfRequests(Protocol):
+    """Requests that are computed together: it is open as long as more may come."""
+
+    def take(self) -> KernelRequest | None:
+        """Return the next request that waits; None: the batch is closed."""
+        ...
+
+    def answer(self, answers: Sequence[tuple[KernelRequest, KernelResult]]) -> None:
+        """Send the answers to requests that were taken; a request is answered once."""
+        ...
+
+
+class ServedModel(Protocol):
+    """A model that is loaded."""
+
+    @property
+    def metadata(self) -> ModelMetadata:
+        """What it says of itself."""
+        ...
+
+    def serve(self, batch: BatchOfRequests) -> None:
+        """Take requests until there are none, and answer them; what is left unanswered gets an error."""
+        ...
+
+
+def failure(status: int, message: str) -> KernelResult:
+    """Return an answer that says what went wrong."""
+    return KernelResult(status=status, body=json.dumps({"error": message}).encode())

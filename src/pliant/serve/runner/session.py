@@ -1,0 +1,366 @@
+"""A kernel's conversation with the gateway (`KernelSession`): batches in, answers out, until it is told to go.
+
+One thread does everything. It waits for the socket when there is nothing to do; while a model computes, it looks at the
+socket only when the model asks for one more request. The conversation is that of `serve.protocol.frames`.
+
+    HELLO → the model is loaded meanwhile → WELCOME has come → READY → batches … → SIGTERM: DRAIN, RETURN → end
+
+A gateway that goes away takes its requests with it: what is computed for them is dropped. The kernel keeps its model,
+and introduces itself again as soon as a gateway is there. SIGTERM may come at any moment: DRAIN and RETURN are sent by
+the signal's handler then, so that others get the requests that have not been begun, however long the batch takes.
+
+Knows no tensor, and does not look into bodies.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from socket import socket
+from typing import Any, Final
+
+from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
+from pliant.serve.runner.backlog import Backlog
+from pliant.serve.runner.batch import BatchCap
+from pliant.serve.runner.connection import GatewayConnection
+from pliant.serve.runner.errors import GatewayLost, KernelBroken, NoGateway, error_line
+from pliant.serve.runner.leaving import LeaveSignal
+from pliant.serve.runner.open_batch import AnswerGroup, OpenBatch
+from pliant.serve.runner.request import KernelRequest, ServedModel
+
+PATIENCE_S: Final = 600.0
+"""So long a gateway may be away."""
+FAREWELL_S: Final = 0.5
+"""So long a kernel that leaves takes back requests that were on their way, unless the gateway closes before."""
+MAX_STRIKES: Final = 3
+"""Batches in a row that may fail as a whole."""
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 1.0
+_PRINT_EVERY_S: Final = 0.5
+_NO_OUTPUT: Final = "the kernel returned no output"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelIdentity:
+    """Who this kernel is."""
+
+    task: str
+    token: str = field(repr=False)
+    """That of its job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettings:
+    """What the gateway says of batches."""
+
+    batch_size: int = 1
+    latency_objective_s: float = 0.5
+
+
+class KernelSession:
+    """The conversation of one kernel.
+
+    Args:
+        identity: what it shows.
+        connect: returns a new connection to the gateway, or raises OSError.
+        leave: tells when it has to go.
+        clock: seconds, never set back.
+        patience_s: so long a gateway may be away.
+    """
+
+    def __init__(
+        self,
+        identity: KernelIdentity,
+        connect: Callable[[], socket],
+        leave: LeaveSignal,
+        clock: Callable[[], float],
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._identity = identity
+        self._connect = connect
+        self._leave = leave
+        self._clock = clock
+        self._patience_s = patience_s
+        self._began_at = clock()
+        self._connection: GatewayConnection | None = None
+        self._num_connections = 0
+        self._settings: BatchSettings | None = None
+        self._has_drained = False
+        self._backlog = Backlog()
+        self._cap = BatchCap()
+        self._strikes = 0
+        self._printed_at = -_PRINT_EVERY_S
+        self.has_served = False
+        """A model was ready; what happens after that is no failure to load."""
+
+    @property
+    def is_leaving(self) -> bool:
+        """It was told to go."""
+        return self._leave.is_set
+
+    def begin(self) -> None:
+        """Introduce the kernel, if a gateway is there, before its model is loaded."""
+        try:
+            self._introduce()
+        except (OSError, GatewayLost):
+            self._drop()  # `serve` tries again
+
+    def serve(self, model: ServedModel) -> None:
+        """Answer requests with this model until the kernel has to go; all that it has begun is answered then.
+
+        Raises:
+            NoGateway: none came for `patience_s`.
+            KernelBroken: the model has failed several batches in a row.
+        """
+        load_s = self._clock() - self._began_at
+        self.has_served = True
+        self._leave.loaded(self._settle_if_idle)
+        while not self._leave.is_set:
+            try:
+                self._establish(model, load_s)
+                self._work(model)
+            except GatewayLost as lost:
+                print(f"pliant: {lost}", file=sys.stderr)
+                self._drop()
+                self._leave.wait(None, _FIRST_PAUSE_S)  # a gateway that closes at once is not asked without a break
+        with suppress(GatewayLost):
+            self._farewell()
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; also in a child of this process, which is no kernel."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- connections ----------------------------------------------------------------------------------------------
+
+    def _introduce(self) -> None:
+        connection = GatewayConnection(self._connect())
+        self._connection, self._settings, self._has_drained = connection, None, False
+        self._num_connections += 1
+        self._send(KernelFrameKind.HELLO, {"task": self._identity.task, "token": self._identity.token})
+
+    def _establish(self, model: ServedModel, load_s: float) -> None:
+        """Be connected, welcomed and ready, or told to go.
+
+        Raises:
+            NoGateway: that did not come about in time.
+        """
+        give_up_at, pause_s, why = self._clock() + self._patience_s, _FIRST_PAUSE_S, ""
+        while not self._leave.is_set:
+            try:
+                if self._connection is None:
+                    self._introduce()
+                self._await_welcome(give_up_at)
+                if self._settings is not None:
+                    header = {"metadata": model.metadata.to_json(), "load_s": round(load_s, 6)}
+                    self._send(KernelFrameKind.READY, header)
+                return
+            except (OSError, GatewayLost) as error:
+                self._drop()
+                why = error_line(error)
+            if self._clock() >= give_up_at:
+                raise NoGateway(f"no gateway has taken this kernel for {self._patience_s:g} s; the last attempt: {why}")
+            self._leave.wait(None, pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _await_welcome(self, give_up_at: float) -> None:
+        while self._settings is None and not self._leave.is_set:
+            left_s = give_up_at - self._clock()
+            if left_s <= 0:
+                raise GatewayLost("the gateway does not answer")
+            self._leave.wait(self._open().fileno(), left_s)
+            self._receive()
+
+    def _drop(self) -> None:
+        """Forget the connection and all that came by it."""
+        self.close()
+        self._backlog.give_back()
+
+    def _open(self) -> GatewayConnection:
+        if self._connection is None:
+            raise GatewayLost("the connection to the gateway is gone")
+        return self._connection
+
+    def _send(self, kind: KernelFrameKind, header: dict[str, Any], body: bytes = b"") -> None:
+        self._open().send(kind, header, body)
+
+    # -- what comes -----------------------------------------------------------------------------------------------
+
+    def _receive(self) -> None:
+        """Take in what has come by now."""
+        for frame in self._open().receive():
+            self._take_in(frame)
+        self._settle()
+
+    def _take_in(self, frame: KernelFrame) -> None:
+        header = frame.header
+        match frame.kind:
+            case KernelFrameKind.WELCOME:
+                self._settings = _read_settings(header, self._settings or BatchSettings())
+            case KernelFrameKind.REQUEST:
+                self._backlog.add(self._read_request(header, bytes(frame.body)))
+            case KernelFrameKind.CANCEL:
+                self._backlog.cancel(_ids(header))
+            case KernelFrameKind.PING:
+                self._send(KernelFrameKind.PONG, {})
+            case _:
+                raise GatewayLost(f"the gateway has sent {frame.kind.name}, which only kernels send")
+
+    def _read_request(self, header: Mapping[str, Any], body: bytes) -> KernelRequest:
+        number, timeout_s, num_json, params = (header.get(name) for name in ("id", "timeout_s", "json", "params"))
+        if not isinstance(number, int):
+            raise GatewayLost(f"the gateway has sent a request without a number: {number!r:.100}")
+        return KernelRequest(
+            id=number,
+            api=str(header.get("api")),
+            body=body,
+            num_json=num_json if isinstance(num_json, int) else None,
+            params=params if isinstance(params, dict) else {},
+            deadline=self._clock() + timeout_s if isinstance(timeout_s, int | float) else None,
+            connection=self._num_connections,
+        )
+
+    # -- batches --------------------------------------------------------------------------------------------------
+
+    def _work(self, model: ServedModel) -> None:
+        """Compute batches until the kernel has to go."""
+        while not self._leave.is_set:
+            if not len(self._backlog):
+                self._leave.wait(self._open().fileno(), None)
+            self._receive()
+            if (request := self._next_waiting()) is not None:
+                self._compute(model, request)
+
+    def _compute(self, model: ServedModel, first: KernelRequest) -> None:
+        batch = self._open_batch(model, first)
+        try:
+            model.serve(batch)
+        except Exception as error:  # noqa: BLE001 (a model may raise anything; its callers are told what)
+            self._fail(batch, error)
+        except BaseException as error:
+            batch.fail_rest(500, f"the kernel has ended itself: {error_line(error)}")
+            self._hand_back()
+            raise
+        else:
+            self._strikes = 0
+            if batch.fail_rest(500, _NO_OUTPUT):
+                print(f"pliant: {_NO_OUTPUT}", file=sys.stderr)
+
+    def _open_batch(self, model: ServedModel, first: KernelRequest) -> OpenBatch:
+        settings = self._settings or BatchSettings()
+        limit = min(settings.batch_size, model.metadata.max_batch_size or settings.batch_size)
+        ahead = [first]
+        return OpenBatch(
+            self._cap.limit(limit, settings.latency_objective_s),
+            lambda: ahead.pop() if ahead else self._next_now(),
+            partial(self._leaves, settings),
+            self._clock,
+        )
+
+    def _fail(self, batch: OpenBatch, error: Exception) -> None:
+        """Tell callers and log; an error in a row of errors ends the kernel."""
+        self._print(error)
+        batch.fail_rest(500, error_line(error))
+        if isinstance(error, AttributeError) and error.obj is None:
+            return  # careless handlers ask the context after the last one, which is None, for its output
+        self._strikes += 1
+        if self._strikes >= MAX_STRIKES:
+            self._hand_back()
+            raise KernelBroken(f"{self._strikes} batches in a row have failed, the last one with {error_line(error)}")
+
+    def _print(self, error: Exception) -> None:
+        """Print where it was raised; of very many in a short time, a few."""
+        if self._clock() - self._printed_at >= _PRINT_EVERY_S:
+            self._printed_at = self._clock()
+            traceback.print_exception(error)
+
+    def _next_now(self) -> KernelRequest | None:
+        """Return one more request for a batch, if one is there by now."""
+        if not len(self._backlog) and not self._leave.is_set:
+            try:
+                self._receive()
+            except GatewayLost:
+                return None  # `_work` finds out again
+        return self._next_waiting()
+
+    def _next_waiting(self) -> KernelRequest | None:
+        """Return the oldest request that somebody waits for."""
+        while not self._leave.is_set and (taken := self._backlog.take(self._clock())) is not None:
+            request, result = taken
+            if result is None:
+                return request
+            self._answer(request, {"status": result.status, "type": result.type}, result.body)
+        return None
+
+    def _leaves(self, settings: BatchSettings, group: AnswerGroup) -> None:
+        """Send the answers of a group; the first says what they cost."""
+        num = len(group.answers)
+        was_cut = len(self._backlog) > 0
+        self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=was_cut)
+        cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
+        for request, result in group.answers:
+            header = {"status": result.status, "type": result.type, **cost}
+            if result.num_json is not None:
+                header["json"] = result.num_json
+            self._answer(request, header, result.body)
+            cost = {}
+
+    def _answer(self, request: KernelRequest, header: dict[str, Any], body: bytes) -> None:
+        """Send one answer, if the gateway that asked is still there."""
+        if self._connection is None or request.connection != self._num_connections:
+            return
+        try:
+            self._send(KernelFrameKind.RESULT, {"id": request.id, **header}, body)
+            self._settle()
+        except GatewayLost:
+            self._drop()  # the gateway knows, or is gone
+
+    # -- leaving --------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """If the kernel has to go: say so, once, and hand back what has not been begun."""
+        if not self._leave.is_set or self._connection is None:
+            return
+        if not self._has_drained:
+            self._has_drained = True
+            self._send(KernelFrameKind.DRAIN, {})
+        if ids := self._backlog.give_back():
+            self._send(KernelFrameKind.RETURN, {"ids": ids})
+
+    def _hand_back(self) -> None:
+        """Leave, though nobody has asked for it."""
+        self._leave.ask()
+        with suppress(GatewayLost):
+            self._settle()
+
+    def _settle_if_idle(self) -> None:
+        """Do that from the signal's handler, unless it has come in the middle of a frame: the sender does it then."""
+        if self._connection is not None and not self._connection.is_sending:
+            with suppress(GatewayLost):
+                self._settle()
+
+    def _farewell(self) -> None:
+        """Hand back requests that were on their way, until the gateway closes or the time is over."""
+        self._settle()
+        until = self._clock() + FAREWELL_S
+        while self._connection is not None and (left_s := until - self._clock()) > 0:
+            self._leave.wait(self._connection.fileno(), left_s)
+            self._receive()
+
+
+def _read_settings(header: Mapping[str, Any], before: BatchSettings) -> BatchSettings:
+    size, objective_s = header.get("batch_size"), header.get("latency_objective_s")
+    if isinstance(size, int) and size >= 1:
+        before = replace(before, batch_size=size)
+    if isinstance(objective_s, int | float) and objective_s > 0:
+        before = replace(before, latency_objective_s=float(objective_s))
+    return before
+
+
+def _ids(header: Mapping[str, Any]) -> Iterable[int]:
+    ids = header.get("ids")
+    return [one for one in ids if isinstance(one, int)] if isinstance(ids, list) else ()
