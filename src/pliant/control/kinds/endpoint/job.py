@@ -8,7 +8,7 @@ from pliant.core.job import Task, TaskId
 from pliant.core.lifecycle import TaskState
 from pliant.core.serving import VersionLoad
 from pliant.core.serving_profile import ServingProfile
-from pliant.policy.autoscale.demand import ScaleState
+from pliant.policy.autoscale.load import ScaleState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from pliant.control.jobs.draft import Draft
 from pliant.control.kinds.endpoint.job import EndpointJob
 from pliant.core.event import EventKind
 from pliant.core.serving import VersionLoad
-from pliant.policy.autoscale.demand import decide, take
+from pliant.policy.autoscale.demand import decide
+from pliant.policy.autoscale.load import take
 
 
 def take_load(draft: Draft, live: EndpointJob, load: VersionLoad) -> EndpointJob:
