@@ -74,10 +74,9 @@ class SmallGateway:
             self._is_idle.set()
 
     async def _answer(self, headers: dict[bytes, bytes]) -> tuple[int, Any]:
+        token = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
         try:
-            found = await self._callers.who(
-                headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
-            )
+            found = await self._callers.who(token)
         except Unauthorized as error:
             return 401, str(error)
         except Unavailable as error:
