@@ -42,6 +42,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cluster/zygote/handle.py _spawn": ("zygote",),
         "cluster/zygote/zygote.py _fork": ("elastic", "fixed", "sidecar"),
         "entry/server/lead.py _run": ("server",),
+        "entry/server/rooms/gateway.py _start": ("gateway",),
         "ibm/rest/translate/generator.py command": ("plugin",),
         "integrations/elastic_lightning/batches.py _enlarge": ("started",),
         "integrations/transformers/data.py _global_loader": ("started",),
@@ -63,6 +64,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "client/methods.py": ("alone",),
         "entry/agent.py": ("agent",),
         "entry/alone.py": ("alone",),
+        "entry/gateway.py": ("gateway",),
         "entry/importer.py": ("importer",),
         "entry/inspector.py": ("inspector",),
         "entry/restore.py": ("restore",),
@@ -80,6 +82,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
+        "gateway": "what answers requests for endpoints: no server starts one yet",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
         "agent": "an agent by itself, as it will be on other machines: no server starts one yet",

@@ -17,6 +17,19 @@ def test_a_lease_that_no_task_could_keep_is_refused(seconds: str) -> None:
         read_settings(["--lease-s", seconds], {})
 
 
+@pytest.mark.parametrize(
+    ("argv", "port"),
+    [([], 7312), (["--port=80"], 81), (["--port=0"], 0), (["--port=65535"], 0), (["--serve-port=9"], 9)],
+)
+def test_endpoints_are_asked_at_the_next_port_unless_another_is_given(argv: list[str], port: int) -> None:
+    assert read_settings(argv, {}).serve_port == port
+
+
+def test_a_port_for_endpoints_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="--serve-port"):
+        read_settings(["--serve-port=70000"], {})
+
+
 def test_labels_are_names_with_values() -> None:
     assert read_settings(["--label", "kind=gpu", "--label", "rack="], {}).labels == {"kind": "gpu", "rack": ""}
 

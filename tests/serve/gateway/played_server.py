@@ -73,7 +73,9 @@ class PlayedServer:
         return self
 
     def close(self, *, abruptly: bool = False) -> None:
-        """End; abruptly as one that is killed."""
+        """End, unless it has ended; abruptly as one that is killed."""
+        if self._loop.is_closed():
+            return
         asyncio.run_coroutine_threadsafe(self._end(abruptly), self._loop).result(PATIENCE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_S)

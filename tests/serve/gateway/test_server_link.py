@@ -85,8 +85,8 @@ def settings(orphan_s: float = 600.0, answer_s: float = PATIENCE_S, key: str = K
 async def linked(file: Path, kernels: Kernels, given: LinkSettings | None = None) -> AsyncIterator[ServerLink]:
     """Run a link until the end of the block."""
     address = ServerAddress("http://127.0.0.1:9", file)
-    link = ServerLink(given or settings(), address=address, served=kernels, clock=time.monotonic)
-    running = asyncio.create_task(link.run())
+    link = ServerLink(given or settings(), address=address, clock=time.monotonic)
+    running = asyncio.create_task(link.run(kernels))
     try:
         yield link
     finally:
@@ -259,7 +259,7 @@ def test_a_server_that_retires_ends_the_link_for_good(tmp_path: Path) -> None:
     async def test() -> None:
         with played(file) as server:
             link = _link(file, settings())
-            running = asyncio.create_task(link.run())
+            running = asyncio.create_task(link.run(Kernels()))
             await until(lambda: server.of(Load))
             server.send(Retire())
             async with asyncio.timeout(PATIENCE_S):
@@ -275,8 +275,8 @@ def test_a_gateway_gives_up_when_no_server_was_there_for_long_and_not_before(tmp
 
     async def test() -> None:
         clock = Clock()
-        link = ServerLink(settings(), address=ServerAddress("http://127.0.0.1:9", file), served=Kernels(), clock=clock)
-        running = asyncio.create_task(link.run())
+        link = ServerLink(settings(), address=ServerAddress("http://127.0.0.1:9", file), clock=clock)
+        running = asyncio.create_task(link.run(Kernels()))
         await clock.is_asked()
         clock.now = 599.0
         with played(file) as server:
@@ -295,7 +295,7 @@ def test_a_gateway_gives_up_when_no_server_was_there_for_long_and_not_before(tmp
 
 
 def _link(file: Path, given: LinkSettings) -> ServerLink:
-    return ServerLink(given, address=ServerAddress("http://127.0.0.1:9", file), served=Kernels(), clock=time.monotonic)
+    return ServerLink(given, address=ServerAddress("http://127.0.0.1:9", file), clock=time.monotonic)
 
 
 def test_the_key_stands_in_no_text() -> None:

@@ -1,4 +1,4 @@
-"""Options of `up` that are passed on as they are: about people's code, and about messages at the end of jobs."""
+"""Options of `up` that are passed on as they are: about endpoints, people's code, and messages at the end of jobs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +8,7 @@ from pliant.cli.fields import Given, Table, ask, options_of
 from pliant.entry.server.notices import refuse_password
 
 _TABLE: Final[Table] = {
+    "serve_port": ask("Where endpoints are asked; default: the next port; 0: any free one.", metavar="N", type=int),
     "uids": ask("System ids for people, one each, if root starts it; or off.", metavar="FIRST-LAST", type=str),
     "allow": ask("A folder that every script may read, or write to; repeatable.", metavar="PATH[:rw]", type=list[str]),
     "max_disk": ask(

@@ -23,6 +23,7 @@ from pliant.entry.server.http.sockets import CountingSocket
 from pliant.entry.server.http.websocket import BoundedWebSocket
 from pliant.entry.server.settings import DEFAULT_PORT, ServerSettings
 from pliant.entry.server.tls import Tls, prepare
+from pliant.server.middleware.secure_headers import headers_of_answer
 
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """How those on this machine reach a server that listens on all of its addresses."""
@@ -84,7 +85,7 @@ class Listener:
             "access_log": False,
             "server_header": False,
             "loop": "asyncio",
-            "http": partial(BoundedProtocol, counts=counts),
+            "http": partial(BoundedProtocol, counts=counts, headers_of=headers_of_answer),
             "ws": BoundedWebSocket,
             "timeout_keep_alive": counts.limits.idle_s,
         }

@@ -43,6 +43,8 @@ class ServerSettings:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     """0 takes any free one."""
+    serve_port: int = DEFAULT_PORT + 1
+    """Where the gateway of endpoints listens; 0 takes any free one, and so does one that is taken."""
     tls: TlsSettings | None = None
     """None: plain HTTP, on a loopback address only."""
     num_slots: int | None = None
@@ -91,6 +93,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_host_problems(given),
         *_tls_problems(given),
         *_range_problem("--port", given.port, 0, 65535),
+        *(_range_problem("--serve-port", given.serve_port, 0, 65535) if given.serve_port is not None else ()),
         *_label_problems(given.label),
         *(_range_problem("--slots", given.slots, 1, 4096) if given.slots is not None else ()),
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
@@ -115,6 +118,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         standby=given.standby,
         host=given.host,
         port=given.port,
+        serve_port=_next_port(given.port) if given.serve_port is None else given.serve_port,
         tls=_tls(given),
         num_slots=given.slots,
         labels=dict(label.split("=", 1) for label in given.label),
@@ -141,6 +145,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--standby", action="store_true", help=standby_help)
     parser.add_argument("--host", default=DEFAULT_HOST, help="address to listen on; with TLS any (%(default)s)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 takes any free one (%(default)s)")
+    serve_help = "where the gateway of endpoints listens; default: the port after --port, or any free one"
+    parser.add_argument("--serve-port", type=int, metavar="N", help=serve_help)
     _add_tls(parser)
     parser.add_argument("--slots", type=int, help="share the CPU in so many slots; default: one per GPU or CPU")
     label_help = "what resource groups choose this machine by; may be repeated"
@@ -163,6 +169,11 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     add_isolation(parser)
     add_notices(parser)
     return parser
+
+
+def _next_port(port: int) -> int:
+    """Return the port after another one; any free one if that is any, or the last."""
+    return port + 1 if 0 < port < 65535 else 0
 
 
 def _label_problems(labels: Sequence[str]) -> Iterator[Problem]:

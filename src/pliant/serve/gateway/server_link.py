@@ -93,16 +93,12 @@ class ServerLink:
 
     Args:
         address: where the server is.
-        served: the gateway.
         clock: seconds that only grow.
     """
 
-    def __init__(
-        self, settings: LinkSettings, *, address: ServerAddress, served: Served, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, settings: LinkSettings, *, address: ServerAddress, clock: Callable[[], float]) -> None:
         self._settings = settings
         self._address = address
-        self._served = served
         self._clock = clock
         self._connected_to = ""
         self._outbox: deque[FromGateway] = deque()
@@ -153,14 +149,17 @@ class ServerLink:
         finally:
             del self._questions[question.number]
 
-    async def run(self) -> str:
+    async def run(self, served: Served) -> str:
         """Keep the connection until the server ends for good, or none was there for very long; return which, in words.
 
         Whoever calls it lets the gateway finish what it has.
+
+        Args:
+            served: the gateway.
         """
         delay_s, last_there = _RETRY_FIRST_S, self._clock()
         while True:
-            was_there = await self._connect_once()
+            was_there = await self._connect_once(served)
             if self._retired:
                 return "the server has ended and wants nobody to serve in its place"
             if was_there:
@@ -170,7 +169,7 @@ class ServerLink:
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, _RETRY_MOST_S)
 
-    async def _connect_once(self) -> bool:
+    async def _connect_once(self, served: Served) -> bool:
         """Connect, and stay connected for as long as it goes; return whether the server was there."""
         was_there = False
         try:
@@ -195,7 +194,7 @@ class ServerLink:
                 was_there = True
                 log.info("connected with the server at %s", url)
                 self._problem = ""
-                await self._serve(connection, url)
+                await self._serve(connection, url, served)
             self._report("the server has closed the link")
         except InvalidHandshake as error:
             self._report(f"what listens at {url} opens no link: {error}")
@@ -225,12 +224,12 @@ class ServerLink:
             connection.transport.abort()  # nothing that it says is waited for
             raise ConnectionError(f"what listens at {url} is not this gateway's server; it is told nothing")
 
-    async def _serve(self, connection: ClientConnection, url: str) -> None:
+    async def _serve(self, connection: ClientConnection, url: str, served: Served) -> None:
         """Say how things stand, and speak and listen until one of both ends."""
-        self._outbox.extend(self._standing())
+        self._outbox.extend(self._standing(served))
         self._connected_to = url
-        tasks = [asyncio.create_task(self._write(connection)), asyncio.create_task(self._read(connection))]
-        tasks.append(asyncio.create_task(self._watch_address(connection)))
+        ways = (self._write(connection, served), self._read(connection, served), self._watch_address(connection))
+        tasks = [asyncio.create_task(way) for way in ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -242,9 +241,9 @@ class ServerLink:
             if isinstance(result, Exception):
                 raise result
 
-    def _standing(self) -> list[FromGateway]:
+    def _standing(self, served: Served) -> list[FromGateway]:
         """Return what a server has to know that knows nothing of this gateway."""
-        ready = self._served.ready()
+        ready = served.ready()
         self._metadata = {task_id: said for task_id in ready if (said := self._metadata.get(task_id)) is not None}
         settings = self._settings
         hello = GatewayHello(
@@ -259,7 +258,7 @@ class ServerLink:
             self._outbox.append(message)
             self._wake.set()
 
-    async def _write(self, connection: ClientConnection) -> None:
+    async def _write(self, connection: ClientConnection, served: Served) -> None:
         due = self._clock()
         while True:
             self._wake.clear()
@@ -268,7 +267,7 @@ class ServerLink:
             now = self._clock()
             if now >= (due - LOAD_S + URGED_S if self._urged else due):
                 self._urged, due = False, now + LOAD_S
-                self._outbox.append(Load(versions=self._served.loads()))
+                self._outbox.append(Load(versions=served.loads()))
                 continue
             wait_s = (due - LOAD_S + URGED_S if self._urged else due) - now
             try:
@@ -294,20 +293,20 @@ class ServerLink:
             await asyncio.sleep(LOAD_S)
         connection.transport.abort()
 
-    async def _read(self, connection: ClientConnection) -> None:
+    async def _read(self, connection: ClientConnection, served: Served) -> None:
         async for frame in connection:
             try:
                 message = decode_to_gateway(frame)
             except InvalidInput as error:
                 self._report(f"a message of the server is ignored: {error}")
                 continue
-            self._take(message)
+            self._take(message, served)
             if self._retired:
                 return
 
-    def _take(self, message: ToGateway) -> None:
+    def _take(self, message: ToGateway, served: Served) -> None:
         if isinstance(message, Serve):
-            self._served.apply(message)
+            served.apply(message)
         elif isinstance(message, Answer):
             question = self._questions.get(message.number)
             if question is not None and not question[1].done():

@@ -13,7 +13,7 @@ A WebSocket has deadlines of its own; from the upgrade on none of these runs.
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import h11
@@ -23,16 +23,20 @@ from uvicorn.server import ServerState
 
 from pliant.entry.server.http.connections import ConnectionCounts, CountedConnection
 from pliant.entry.server.http.strict import StrictConnection
-from pliant.server.middleware.problems import MEDIA_TYPE
-from pliant.server.middleware.secure_headers import headers_of_answer
 
+_MEDIA_TYPE: Final = b"application/problem+json"
 _TITLES: Final = {400: "Invalid request", 408: "Too slow", 431: "Too large"}
 _SLOW_HEAD: Final = "the head of the request took longer than {:g} s; send it at once"
 _SLOW_BODY: Final = "the body came with less than {:g} bytes a second for {:g} s; send it faster, or in parts"
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection."""
+    """One connection.
+
+    Args:
+        counts: of all connections, with their limits.
+        headers_of: what every answer has, also one that no application has given; by the scheme of the connection.
+    """
 
     def __init__(
         self,
@@ -42,10 +46,12 @@ class BoundedProtocol(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         counts: ConnectionCounts,
+        headers_of: Callable[[str | None], Sequence[tuple[bytes, bytes]]] = lambda _: (),
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = counts.limits
         self._counts = counts
+        self._headers_of = headers_of
         self._counted: CountedConnection | None = None
         self._strict = StrictConnection(self._limits.max_head_bytes)
         self.conn = self._strict
@@ -158,7 +164,7 @@ class BoundedProtocol(H11Protocol):
             return
         title = STATUS_PHRASES[status].decode()
         body = json.dumps({"title": _TITLES.get(status, title), "status": status, "detail": detail}).encode()
-        headers = [*headers_of_answer(self.scheme), (b"content-type", MEDIA_TYPE.encode()), (b"connection", b"close")]
+        headers = [*self._headers_of(self.scheme), (b"content-type", _MEDIA_TYPE), (b"connection", b"close")]
         if self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD":
             body = b""
         for event in (

@@ -1,0 +1,92 @@
+"""A gateway that says who asks, in place of one that has models: what the process around it does is what is tested.
+
+`GET /who` says whose the token is; `GET /slow` waits until a kernel connects, and so does the end of a drain.
+"""
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pliant.core.errors import Unauthorized, Unavailable
+from pliant.core.job import TaskId
+from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
+from pliant.entry.gateway import main
+from pliant.serve.gateway.callers import CallerBook
+
+TASK = TaskId("job-1.1")
+
+
+class SmallGateway:
+    """Says who asks."""
+
+    def __init__(
+        self,
+        *,
+        callers: CallerBook,
+        clock: Callable[[], float],
+        notify: Callable[[KernelReady | KernelHung], None],
+        urge: Callable[[], None],
+    ) -> None:
+        self._callers = callers
+        self._notify = notify
+        self._urge = urge
+        self._names: list[str] = []
+        self._kernel = asyncio.Event()
+        self._num_waiting = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    def apply(self, serve: Serve) -> None:
+        self._names = [endpoint.name for endpoint in serve.endpoints]
+
+    def loads(self) -> tuple[VersionLoad, ...]:
+        return ()
+
+    def ready(self) -> tuple[TaskId, ...]:
+        return (TASK,) if self._kernel.is_set() else ()
+
+    async def serve_kernels(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            kernel, _ = await loop.sock_accept(sock)
+            await loop.sock_sendall(kernel, b"welcome")
+            kernel.close()
+            self._kernel.set()
+            self._notify(KernelReady(task_id=TASK))
+
+    async def app(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/slow":
+            await self._wait()
+        status, said = await self._answer(dict(scope["headers"]))
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": json.dumps(said).encode()})
+
+    async def _wait(self) -> None:
+        self._num_waiting += 1
+        self._is_idle.clear()
+        self._urge()
+        await self._kernel.wait()
+        self._num_waiting -= 1
+        if not self._num_waiting:
+            self._is_idle.set()
+
+    async def _answer(self, headers: dict[bytes, bytes]) -> tuple[int, Any]:
+        token = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
+        try:
+            found = await self._callers.who(token)
+        except Unauthorized as error:
+            return 401, str(error)
+        except Unavailable as error:
+            return 503, str(error)
+        return 200, [found.name, self._names]
+
+    async def drain(self, timeout_s: float) -> None:
+        async with asyncio.timeout(timeout_s):
+            await self._is_idle.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], SmallGateway))

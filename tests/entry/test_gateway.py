@@ -1,0 +1,239 @@
+"""The gateway's process, and how a server starts it, finds it again, and ends it: real processes and sockets."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.plain_http import NO_TLS
+from tests.serve.gateway.played_server import KEY, PlayedServer, played, wait_until
+
+from pliant.api.trust import Trust
+from pliant.cluster import process
+from pliant.core.job import TaskId
+from pliant.core.serving import Answer, GatewayHello, KernelReady, Load, Retire, Serve, ServedEndpoint
+from pliant.core.serving_profile import ServingProfile
+from pliant.entry.gateway import KEY_VARIABLE, LOG, RECORD, SECOND
+from pliant.entry.server.http.limits import HttpLimits
+from pliant.entry.server.rooms.gateway import GatewayOptions, GatewayProcess
+from pliant.entry.server.tls import TlsSettings, prepare
+from pliant.isolation.variables import allowed
+from pliant.serve.gateway.kernel_socket import KERNEL_SOCKET
+
+PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("gateway_program.py")))
+ADA = Answer(number=0, name="ada", may_infer=True, valid_s=30.0)
+SERVE = Serve(endpoints=(ServedEndpoint(name="digits", owner="ada", profile=ServingProfile()),))
+
+
+class World:
+    """A state folder of a server, and what is around it."""
+
+    def __init__(self, home: Path, stack: ExitStack) -> None:
+        self.home = home
+        self.server_file = home / "address" / "server.json"
+        self.server_file.parent.mkdir(mode=0o700)
+        self._stack = stack
+
+    def serve(self, **more: Any) -> PlayedServer:
+        """Play a server until the end of the test."""
+        given = {"answers": {"s3cr3t": ADA}, "greeting": (SERVE,)} | more
+        return self._stack.enter_context(played(self.server_file, **given))
+
+    def options(self, **more: Any) -> GatewayOptions:
+        given = GatewayOptions(
+            home=self.home,
+            server_file=self.server_file,
+            key=KEY,
+            env=allowed(os.environ),
+            host="127.0.0.1",
+            port=0,
+            program=PROGRAM,
+        )
+        return replace(given, **more)
+
+    def gateway(self, **more: Any) -> GatewayProcess:
+        """Return the server's end of a gateway, which retires at the end of the test."""
+        made = GatewayProcess(self.options(**more))
+        self._stack.callback(made.close)
+        return made
+
+    def record(self) -> dict[str, Any]:
+        path = self.home / "gateway" / RECORD
+        wait_until(path.exists, "a gateway runs")
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+    def log(self) -> str:
+        return (self.home / "gateway" / LOG).read_text()
+
+    def is_over(self, pid: int) -> bool:
+        return process.stamp(pid) is None
+
+    def connect_kernel(self) -> bytes:
+        """Connect as a kernel does; return what the gateway says first."""
+        folder = os.open(self.server_file.parent, os.O_PATH | os.O_DIRECTORY)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+                sock.settimeout(30)
+                sock.connect(f"/proc/self/fd/{folder}/{KERNEL_SOCKET}")
+                return sock.recv(100)
+        finally:
+            os.close(folder)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with ExitStack() as stack:
+        yield World(tmp_path, stack)
+
+
+def ask(url: str, path: str = "/who", token: str = "s3cr3t", verify: Any = NO_TLS) -> httpx.Response:
+    return httpx.get(url + path, headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=verify)
+
+
+def test_a_gateway_serves_on_without_its_server_and_is_taken_over_by_the_next_one(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    first = world.serve()
+    starter = GatewayProcess(world.options())
+    starter.ensure()
+    starter.ensure()
+    hello = wait_until(lambda: first.of(GatewayHello), "it says hello")[0]
+    pid, url = hello.pid, hello.http_url
+    assert (world.record()["pid"], world.record()["url"]) == (pid, url)
+    assert os.getsid(pid) == pid
+    wait_until(lambda: ask(url).text == '["ada", ["digits"]]', "it serves")
+
+    starter.close(retire=False)  # as far as it goes, the server is killed
+    first.close(abruptly=True)
+    assert ask(url).json() == ["ada", ["digits"]]
+    assert world.connect_kernel() == b"welcome"
+
+    second = world.serve(answers={"s3cr3t": ADA, "new": ADA, "worthless": None})
+    taker = world.gateway(port=1)
+    taker.ensure()
+    hello = wait_until(lambda: second.of(GatewayHello), "it says hello to the next one")[0]
+    assert hello == GatewayHello(pid=pid, http_url=url, ready=(TaskId("job-1.1"),))
+    wait_until(lambda: second.of(KernelReady), "it says again what it knows")
+    assert ask(url, token="new").status_code == 200
+    assert ask(url, token="worthless").status_code == 401
+    wait_until(lambda: f"serves on at {url}" in caplog.text, "it is taken over")
+    assert taker.pid == pid
+
+    taker.close()
+    assert world.is_over(pid)
+    assert taker.pid is None
+    os.waitpid(pid, 0)  # the starter is this process
+    assert not (world.server_file.parent / KERNEL_SOCKET).exists()
+    assert KEY not in world.log()
+
+
+def test_a_gateway_that_dies_is_started_again_and_its_socket_is_replaced(world: World) -> None:
+    server = world.serve()
+    gateway = world.gateway()
+    gateway.ensure()
+    pid = wait_until(lambda: server.of(GatewayHello), "it says hello")[0].pid
+    socket_file = world.server_file.parent / KERNEL_SOCKET
+    assert stat.S_IMODE(socket_file.stat().st_mode) == 0o666
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: len(server.of(GatewayHello)) == 2, "another one says hello")
+    assert gateway.pid not in (None, pid)
+    assert world.connect_kernel() == b"welcome"
+
+
+def test_a_second_gateway_ends_at_once_and_disturbs_nothing(world: World) -> None:
+    server = world.serve()
+    world.gateway().ensure()
+    url = wait_until(lambda: server.of(GatewayHello), "it says hello")[0].http_url
+    record = world.record()
+    options = world.options()
+    second = subprocess.run(
+        options.command(), env={**options.env, KEY_VARIABLE: KEY}, capture_output=True, text=True, timeout=60
+    )
+    assert second.returncode == SECOND
+    assert "another gateway" in second.stderr
+    assert world.record() == record
+    assert ask(url).status_code == 200
+    assert world.connect_kernel() == b"welcome"
+
+
+def test_a_server_that_retires_lets_the_gateway_finish_what_it_has(world: World) -> None:
+    server = world.serve()
+    starter = GatewayProcess(world.options())
+    starter.ensure()
+    hello = wait_until(lambda: server.of(GatewayHello), "it says hello")[0]
+    answers: list[int] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(hello.http_url, "/slow").status_code))
+    asking.start()
+    wait_until(lambda: server.of(Load), "it says what waits")
+    starter.close(retire=False)
+    wait_until(lambda: ask(hello.http_url).status_code == 200, "the other request came first")
+    server.send(Retire())
+    wait_until(lambda: "finishes what it has" in world.log(), "it retires")
+    assert not world.is_over(hello.pid)
+    assert world.connect_kernel() == b"welcome"
+    asking.join(30)
+    assert answers == [200]
+    wait_until(lambda: world.is_over(hello.pid), "it ends")
+    os.waitpid(hello.pid, 0)
+
+
+def test_a_port_that_is_taken_is_replaced_by_a_free_one(world: World) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        server = world.serve()
+        world.gateway(port=port).ensure()
+        url = wait_until(lambda: server.of(GatewayHello), "it says hello")[0].http_url
+        assert not url.endswith(f":{port}")
+        assert ask(url).status_code == 200
+        assert f"port {port} of 127.0.0.1 is taken" in world.log()
+
+
+def test_it_serves_with_the_certificate_of_the_server(world: World) -> None:
+    tls = prepare(TlsSettings(names=()), world.home, now=time.time())
+    server = world.serve()
+    world.gateway(certificate=tls.certificate, key_file=tls.key, public_host="localhost").ensure()
+    url = wait_until(lambda: server.of(GatewayHello), "it says hello")[0].http_url
+    assert url.startswith("https://localhost:")
+    assert ask(url, verify=Trust(certificate=tls.trusted).context()).json() == ["ada", ["digits"]]
+
+
+def test_the_key_is_in_no_command_line_and_not_in_the_environment_of_what_it_starts(world: World) -> None:
+    assert KEY not in " ".join(world.options().command())
+    assert KEY not in repr(world.options())
+    nothing = subprocess.run(world.options().command(), env=allowed(os.environ), capture_output=True, timeout=60)
+    assert nothing.returncode == 2
+    assert KEY_VARIABLE in nothing.stderr.decode()
+
+
+def test_a_head_that_is_too_long_is_refused_as_the_server_does(world: World) -> None:
+    server = world.serve()
+    world.gateway().ensure()
+    url = httpx.URL(wait_until(lambda: server.of(GatewayHello), "it says hello")[0].http_url)
+    with socket.create_connection((url.host, url.port or 0)) as sock:
+        sock.settimeout(30)
+        sock.sendall(b"GET /who HTTP/1.1\r\nX: " + b"x" * (HttpLimits().max_head_bytes + 1))
+        assert b" 431 " in sock.recv(1000)
+
+
+def test_a_gateway_without_a_server_for_long_ends_by_itself(world: World) -> None:
+    options = world.options()
+    ended = subprocess.run(
+        [*options.command(), "--orphan-s=0.2"], env={**options.env, KEY_VARIABLE: KEY}, capture_output=True, timeout=60
+    )
+    assert ended.returncode == 0
+    assert "no server was there for 0.2 s" in world.log()
