@@ -46,6 +46,8 @@ PLANTED = [
     ("ibm", "ibm/rest/planted.py", "import pliant.ibm.modules"),
     ("ibm-rest", "server/planted.py", "import pliant.ibm.rest"),
     ("ibm-modules", "ibm/modules/planted.py", "import pliant.ibm.rest"),
+    ("ibm-kernels", "ibm/modules/redhareapi.py", "import pliant.train"),
+    ("torch", "serve/gateway/planted.py", "import torch"),
     ("integrations", "server/planted.py", "import pliant.integrations"),
     ("integrations-train", "integrations/planted.py", "import pliant.client"),
     ("integrations-train", "integrations/planted.py", "import pydantic"),

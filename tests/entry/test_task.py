@@ -12,7 +12,7 @@ from tests.entry.warm_task import end, warm_task
 from tests.train.link.link_server import LinkServer
 
 from pliant.core.link import Failed, Hello, Leaving, Ready
-from pliant.entry.task import in_a_line
+from pliant.entry.script_error import in_a_line
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -20,8 +19,10 @@ from pliant.api.server_address import ServerAddress
 from pliant.api.trust import Trust
 from pliant.core.job_params import params_of_args
 from pliant.core.link import Failed, FromTask, Note
-from pliant.core.task_environment import STACKS_SIGNAL, FixedTask, TaskEnvironment, TaskNode
+from pliant.core.task_environment import STACKS_SIGNAL, FixedTask, ServingTask, TaskEnvironment, TaskNode
+from pliant.entry import kernel
 from pliant.entry.output import survive_full_disk
+from pliant.entry.script_error import in_a_line, of_the_user
 from pliant.files import step_file
 from pliant.integrations.tensorflow_names import offer
 from pliant.tracking.recorder import FOLDER, Recorder, RecorderSettings, trackers_of
@@ -48,6 +49,9 @@ _LOCKING = frozenset(function.__code__.co_filename for function in (Link.send, T
 def main(argv: Sequence[str]) -> int:
     """Run the script `argv[0]` with the arguments that follow as one task of a job; return the exit code."""
     survive_full_disk()
+    if ServingTask.is_said(os.environ):
+        offer()
+        return kernel.main(argv)
     if FixedTask.is_said(os.environ):
         return _run_fixed(argv)
     environment, node = TaskEnvironment.from_env(os.environ), TaskNode.from_env(os.environ)
@@ -192,7 +196,7 @@ def _run(argv: Sequence[str], log_dir: Path, context: TrainContext) -> int:
         return 130
     except BaseException as error:  # noqa: BLE001 (the script may raise anything; the server tells people what)
         _end_tracking(context, Outcome.FAILED)  # before the server hears of it, which may end all tasks
-        text = "".join(_of_the_user(error, script).format())
+        text = "".join(of_the_user(error, script).format())
         step = step_file.read(log_dir)
         context.membership.send(Failed(error=in_a_line(error), traceback=text, step=step))
         print(text, file=sys.stderr, end="")
@@ -210,7 +214,7 @@ def _run_fixed(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # noqa: BLE001 (the script may raise anything)
-        print("".join(_of_the_user(error, script).format()), file=sys.stderr, end="")
+        print("".join(of_the_user(error, script).format()), file=sys.stderr, end="")
         return 1
     return 0
 
@@ -239,22 +243,6 @@ def _exit_code(ended: SystemExit, context: TrainContext) -> int:
         return ended.code
     print(ended.code, file=sys.stderr)
     return 1
-
-
-def _of_the_user(error: BaseException, script: Path) -> traceback.TracebackException:
-    """Return the traceback from the script's first frame on."""
-    found = traceback.TracebackException.from_exception(error)
-    places = [place for place, frame in enumerate(found.stack) if frame.filename == str(script)]
-    if places:
-        found.stack = traceback.StackSummary.from_list(list(found.stack)[places[0] :])
-    return found
-
-
-def in_a_line(error: BaseException) -> str:
-    """Return kind and message of an error; line breaks, and what a progress bar has left in it, are blanks."""
-    lines = "".join(traceback.format_exception_only(error)).strip().split("\n")
-    said = lines[-1:] if isinstance(error, SyntaxError) else lines  # before its last line stands where it is
-    return " ".join(" ".join(said).split())[:1000]
 
 
 if __name__ == "__main__":

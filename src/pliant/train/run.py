@@ -37,6 +37,7 @@ from pliant.train.determinism import NondeterminismListener, fingerprint, use_de
 from pliant.train.engine import NUM_PLEDGE_ELEMENTS, Engine
 from pliant.train.errors import TrainingError
 from pliant.train.evaluate import Measure, evaluation_mode, make_evaluation
+from pliant.train.handover import hand_over
 from pliant.train.loop import Loop
 from pliant.train.optimize import Optimizers, Stepper, name_optimizers
 from pliant.train.reduction import Reduction
@@ -114,6 +115,7 @@ class Run:
     """Called on the leader after every checkpoint by epochs and at the end, to save more than `model.pt`."""
 
     def __post_init__(self) -> None:
+        hand_over(self.model, self.data)
         self._context = find_context()
         self._trainer = assemble(self, self._context)
         self._engine = self._trainer.engine

@@ -18,7 +18,8 @@ import time
 import uuid
 from typing import Any, Final
 
-from pliant.serve.runner.redhare import DeployedModel, RedhareTask, serve_kernel
+from pliant.serve.runner.deployed import DeployedModel
+from pliant.serve.runner.redhare import RedhareTask, serve_kernel
 
 _LEVELS: Final = ("debug", "info", "warn", "error")
 

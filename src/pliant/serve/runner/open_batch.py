@@ -1,4 +1,4 @@
-"""A batch while it is computed (`OpenBatch`): it grows without waiting, and its answers leave as soon as they are there.
+"""A batch while it is computed (`OpenBatch`): it grows without waiting, and answers leave as soon as they are there.
 
 Knows neither socket nor model: what it takes from and sends to is given. Law: every request that was taken is answered
 once, by `answer` or by `fail_rest`.

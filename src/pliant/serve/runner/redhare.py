@@ -1,7 +1,7 @@
 """The runner of IBM's kernels: a script with a subclass of `redhareapi.Kernel`, and `.run()` at its bottom.
 
-The script is run; its call of `run` comes here (`serve_kernel`), starts the kernel, and returns when it has to go. IBM's
-classes are `pliant.ibm.modules.redhareapi`; here stand the rules of tasks, as `RedhareTask`:
+The script is run; its call of `run` comes here (`serve_kernel`), starts the kernel, and returns when it has to go.
+IBM's classes are `pliant.ibm.modules.redhareapi`; here stand the rules of tasks, as `RedhareTask`:
 
 * a batch is a linked list: `next` leads from one task to the following one, None closes the batch
 * a task stays valid until `on_task_invoke` returns, so kernels may collect tasks, compute them together, and give the
@@ -85,8 +85,20 @@ def serve_kernel(make: Callable[[DeployedModel, str], RedhareHooks]) -> None:
 def describe(model: DeployedModel) -> str:
     """Return the description of a model as JSON: what stands in `model.json`, and where it lies now."""
     given = read_description(model)
-    defaults = {"tag": "", "weight_path": "", "runtime": "", "attributes": [], "mk_environments": [], "schema_version": "1"}
-    here = {"name": model.endpoint, "kernel_path": model.file, "model_path": str(model.folder), "version": model.version}
+    defaults = {
+        "tag": "",
+        "weight_path": "",
+        "runtime": "",
+        "attributes": [],
+        "mk_environments": [],
+        "schema_version": "1",
+    }
+    here = {
+        "name": model.endpoint,
+        "kernel_path": model.file,
+        "model_path": str(model.folder),
+        "version": model.version,
+    }
     return json.dumps({**defaults, **given, **here})
 
 

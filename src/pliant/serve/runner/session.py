@@ -152,13 +152,7 @@ class KernelSession:
         give_up_at, pause_s, why = self._clock() + self._patience_s, _FIRST_PAUSE_S, ""
         while not self._leave.is_set:
             try:
-                if self._connection is None:
-                    self._introduce()
-                self._await_welcome(give_up_at)
-                if self._settings is not None:
-                    header = {"metadata": model.metadata.to_json(), "load_s": round(load_s, 6)}
-                    self._send(KernelFrameKind.READY, header)
-                return
+                return self._try_to_establish(model, load_s, give_up_at)
             except (OSError, GatewayLost) as error:
                 self._drop()
                 why = error_line(error)
@@ -166,6 +160,14 @@ class KernelSession:
                 raise NoGateway(f"no gateway has taken this kernel for {self._patience_s:g} s; the last attempt: {why}")
             self._leave.wait(None, pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _try_to_establish(self, model: ServedModel, load_s: float, give_up_at: float) -> None:
+        if self._connection is None:
+            self._introduce()
+        self._await_welcome(give_up_at)
+        if not self._leave.is_set:
+            header = {"metadata": model.metadata.to_json(), "load_s": round(load_s, 6)}
+            self._send(KernelFrameKind.READY, header)
 
     def _await_welcome(self, give_up_at: float) -> None:
         while self._settings is None and not self._leave.is_set:
