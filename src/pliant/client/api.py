@@ -17,6 +17,7 @@ from pliant.client.http.session import choose, refuse_clear_text, server_of, tok
 from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.backup import fetch_backup
 from pliant.client.nouns.datasets import DatasetClient
+from pliant.client.nouns.endpoints import EndpointClient
 from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.jobs import JobClient
 from pliant.client.nouns.models import ModelClient, TemplateClient
@@ -64,6 +65,7 @@ class Client(JobClient):
         self.arrays = ArrayClient(self._connection)
         self.datasets = DatasetClient(self._connection)
         self.people = PeopleClient(self._connection)
+        self.endpoints = EndpointClient(self._connection)
         self.environments = EnvironmentClient(self._connection)
         self.templates = TemplateClient(self._connection)
         self.models = ModelClient(self._connection)

@@ -11,6 +11,7 @@ from typing import Final
 from pliant.client.api import Client
 from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.datasets import DatasetClient
+from pliant.client.nouns.endpoints import EndpointClient
 from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.jobs import JobHandle
 from pliant.client.nouns.models import ModelClient, TemplateClient
@@ -23,6 +24,7 @@ PARTS: Final[dict[str, type]] = {
     "client": Client,
     "client.arrays": ArrayClient,
     "client.datasets": DatasetClient,
+    "client.endpoints": EndpointClient,
     "client.environments": EnvironmentClient,
     "client.templates": TemplateClient,
     "client.models": ModelClient,

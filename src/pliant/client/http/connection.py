@@ -7,6 +7,7 @@ one.
 import json
 import math
 import ssl
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pliant.api.jobs import ProblemDetails
 from pliant.api.trust import Trust
 from pliant.client.http.lazy_adapter import LazyAdapter
+from pliant.client.http.session import is_local
 from pliant.core.errors import (
     Conflict,
     Forbidden,
@@ -39,14 +41,19 @@ Params = Mapping[str, str | int | float | bool | list[str] | None]
 """What stands behind the `?` of a path; what is None does not."""
 
 _CONNECT_TIMEOUT_S: Final = 5.0
+_LOOK: Final = "look at server.log in its home"
+_MAX_ERROR: Final = 2000
+"""Characters of what a model has raised."""
 _BY_STATUS: Final[Mapping[int, type[PliantError]]] = {
     401: Unauthorized,
     403: Forbidden,
     404: NotFound,
+    408: Unavailable,
     409: Conflict,
     412: Stale,
     413: TooLarge,
     503: Unavailable,
+    504: Unavailable,
     507: NoSpace,
 }
 
@@ -65,13 +72,19 @@ class Connection:
         timeout_s: float,
         transport: httpx.BaseTransport | None = None,
         trust: Trust | None = None,
+        root: str = "/v1",
     ) -> None:
         """Prepare to talk to the server; nothing is sent yet. Without a token only some routes are open.
+
+        Paths are below `root`.
 
         Raises:
             InvalidInput: the URL, the token or the certificate cannot be one.
         """
         self.url = url.rstrip("/")
+        self._token = token
+        self._beside: dict[str, Connection] = {}
+        self._lock = threading.Lock()
         self.timeout_s = timeout_s
         try:
             parsed = httpx.URL(self.url)
@@ -85,7 +98,7 @@ class Connection:
         self.trust = trust = trust or Trust()
         self._extensions = {} if trust.server_name is None else {"sni_hostname": trust.server_name}
         self._http = httpx.Client(
-            base_url=f"{self.url}/v1",
+            base_url=f"{self.url}{root}",
             headers=headers,
             timeout=self._timeout(timeout_s),
             transport=transport,
@@ -95,10 +108,38 @@ class Connection:
 
     def close(self) -> None:
         """Close the connections."""
+        for other in self._beside.values():
+            other.close()
         self._http.close()
 
-    def call(self, method: str, path: str, *, timeout_s: float | None = None, **what: Any) -> httpx.Response:
+    def beside(self, url: str) -> "Connection":
+        """Return a connection to another process of this server, as the same person; it is closed with this one.
+
+        Args:
+            url: where that process answers; paths are below it.
+
+        Raises:
+            InvalidInput: the token would pass in the clear, and does not on the way to the server.
+        """
+        if self.url.startswith("https:") and not url.startswith("https:") and not is_local(url):
+            message = f"{url!r} does not begin with https, so that others could read your token; let it serve by TLS"
+            raise InvalidInput.at("url", message)
+        with self._lock:
+            if (other := self._beside.get(url)) is None:
+                other = self._beside[url] = Connection(url, self._token, self.timeout_s, None, self.trust, root="")
+        return other
+
+    def call(
+        self, method: str, path: str, *, timeout_s: float | None = None, look: str = _LOOK, **what: Any
+    ) -> httpx.Response:
         """Send a request and return the good answer.
+
+        Args:
+            method: of HTTP.
+            path: below the root.
+            timeout_s: how long to wait for the answer; None: as long as for all others.
+            look: what somebody does who wants to know why it failed.
+            what: as httpx takes it.
 
         Raises:
             PliantError: what the server said, or `Unavailable` if it said nothing.
@@ -107,7 +148,7 @@ class Connection:
         timeout = self._timeout(timeout_s or self.timeout_s)
         with self._name_faults(), _noting_changes(method):
             response = self._http.request(method, path, timeout=timeout, extensions=self._extensions, **what)
-        _check(response)
+        _check(response, look)
         return response
 
     def send(
@@ -256,7 +297,7 @@ def _not_understood(response: httpx.Response, error: ValidationError) -> Interna
     )
 
 
-def _check(response: httpx.Response) -> None:
+def _check(response: httpx.Response, look: str = _LOOK) -> None:
     if response.is_success:
         return
     details = _details(response)
@@ -271,7 +312,7 @@ def _check(response: httpx.Response) -> None:
         raise TooMany(details.detail, wait_s=_seconds(response.headers.get("Retry-After", "")))
     kind = _BY_STATUS.get(status, InternalError)
     if kind is InternalError:
-        raise InternalError(f"the server answered {status}: {details.detail}; look at server.log in its home")
+        raise InternalError(f"the server answered {status}: {details.detail}; {look}")
     raise kind(details.detail)
 
 
@@ -283,8 +324,17 @@ def _details(response: httpx.Response) -> ProblemDetails:
     try:
         return ProblemDetails.model_validate_json(response.content)
     except ValidationError:
-        text = " ".join(response.text.split())[:300] or response.reason_phrase
+        text = _error_in(response) or " ".join(response.text.split())[:300] or response.reason_phrase
         return ProblemDetails(title=response.reason_phrase, status=response.status_code, detail=text)
+
+
+def _error_in(response: httpx.Response) -> str:
+    """Return what is wrong in the words of the Open Inference Protocol; empty if the answer is none of it."""
+    try:
+        found = response.json()
+    except ValueError:
+        return ""
+    return str(found.get("error") or "")[:_MAX_ERROR] if isinstance(found, dict) else ""
 
 
 def _bad_address(message: str) -> InvalidInput:
