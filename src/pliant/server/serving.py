@@ -5,7 +5,7 @@ It keeps where the newest gateway listens. Called in a thread of the links, one 
 
 from collections.abc import Callable
 
-from pliant.control.requests.kernels import KernelRequests
+from pliant.control.kinds.endpoint.kernels import KernelRequests
 from pliant.core.serving import GatewayHello, KernelHung, KernelReady, Load
 
 

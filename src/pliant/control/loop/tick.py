@@ -29,6 +29,7 @@ from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob, job_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.kinds import KINDS
+from pliant.control.kinds.endpoint.kernels import KernelRequests
 from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.planner import Planner
@@ -37,7 +38,6 @@ from pliant.control.requests import changes
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
 from pliant.control.requests.jobs import JobRequests
-from pliant.control.requests.kernels import KernelRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pliant
-from pliant.api.serving_link import gateway_key
 from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
@@ -25,6 +24,7 @@ from pliant.entry.server.isolation import check_walls, max_disk_bytes, why_alone
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import open_datasets
+from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_options, open_serving
 from pliant.entry.server.rooms.environments import base_environment, open_environments
 from pliant.entry.server.rooms.notices import open_notices
 from pliant.entry.server.rooms.people import open_people
@@ -35,7 +35,6 @@ from pliant.notices.sender import NoticeSender
 from pliant.people.system_ids import SystemIds
 from pliant.server.context import Context
 from pliant.server.event_signal import EventSignal
-from pliant.server.gateways import GatewayHub
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
 from pliant.server.tunnels import TunnelHub
@@ -56,6 +55,7 @@ class Composition:
     shutdown: Shutdown
     data: DatasetCatalog
     notices: NoticeSender
+    serving: ServingRoom
 
     def start(self) -> None:
         """Take up what an earlier server left."""
@@ -64,6 +64,7 @@ class Composition:
         self.context.control.start()
         self.context.control.subscribe(self.notices.wake)
         self.notices.start()
+        self.serving.start()
 
 
 def compose(settings: ServerSettings, home: Home, listener: Listener, store: SqlStore, stack: ExitStack) -> Composition:
@@ -99,6 +100,9 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     shutdown = Shutdown(control=control, event_signal=event_signal, links=links, tunnels=tunnels)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
+    gateway = gateway_options(settings, home, listener)
+    serving = open_serving(gateway, home.challenge, registry, clock, control, people, sharing)
+    shutdown.serving = serving
     context = Context(
         control=control,
         datasets=data,
@@ -111,7 +115,9 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         event_signal=event_signal,
         links=links,
         tunnels=tunnels,
-        gateways=GatewayHub(gateway_key(home.secret), home.challenge, clock),
+        gateways=serving.hub,
+        serving=serving.news,
+        endpoints=serving.requests,
         environments=environments,
         upkeep=_upkeep(store, clock, control, event_signal, trainings=models.trainings.job_ids),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),
@@ -121,7 +127,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         shut_down=lambda: shutdown.begin_once("a request"),
         trouble=cluster.trouble,
     )
-    return Composition(context=context, shutdown=shutdown, data=data, notices=notices.sender)
+    return Composition(context=context, shutdown=shutdown, data=data, notices=notices.sender, serving=serving)
 
 
 def _upkeep(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pliant.control.loop.tick import Control
+from pliant.entry.server.rooms.endpoints import ServingRoom
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.tunnels import TunnelHub
@@ -26,6 +27,7 @@ class Shutdown:
     event_signal: EventSignal
     links: LinkHub
     tunnels: TunnelHub
+    serving: ServingRoom | None = None
     exit: Callable[[], None] = lambda: None
     """Makes the web server end."""
     _asked: bool = False
@@ -47,12 +49,16 @@ class Shutdown:
     def _drain(self, cause: str) -> None:
         log.info("the server stops (%s): jobs save their state at the next step boundary", cause)
         try:
+            if self.serving is not None:
+                self.serving.retire()
             self.control.ending.drain_all(cause)
             if not self._wait(DRAIN_S):
                 log.warning("some tasks have not left: they are killed; their jobs go on from the newest checkpoint")
                 self.control.ending.kill_all()
                 self._hurry.clear()
                 self._wait(KILL_S)
+            if self.serving is not None:
+                self.serving.close()
         finally:
             self.event_signal.close()
             self.tunnels.close_all()

@@ -12,10 +12,9 @@ from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import job_of
 from pliant.control.jobs.orders import job_token
-from pliant.control.jobs.transitions import job_event, kill, task_event
+from pliant.control.jobs.transitions import job_event, kill, stop, task_event
 from pliant.control.kinds.endpoint.job import EndpointJob
 from pliant.control.kinds.endpoint.scaling import evaluate, take_load
-from pliant.control.requests import changes
 from pliant.control.settings import ControlSettings
 from pliant.core.endpoint import VersionStatus
 from pliant.core.event import EventKind
@@ -70,7 +69,7 @@ class KernelRequests:
             if live is None or live.job.state is JobState.STOPPING:
                 return
             draft = self._ledger.draft()
-            changes.stop(draft, self._ledger.kinds, live, who)
+            stop(draft, self._ledger.kinds.of(live.job), live, f"{who} stopped it")
             self._ledger.commit(draft)
 
     # What the gateway says
