@@ -1,9 +1,9 @@
 """The kind of a version of an endpoint: its tasks are kernels, each by itself, and it wants as many as the load needs.
 
 A kernel has no control link. It speaks to the gateway, and the gateway says when it is ready, how much there is to do,
-and when it hangs (`control.kinds.endpoint.kernels`). A kernel that is asked to leave gets a SIGTERM: it takes nothing more,
-hands back what it has not begun, answers the rest, and ends. Example: `digits` has three kernels and the load needs
-one; the scheduler takes two slots, two kernels drain, and the slots are free when they have exited.
+and when it hangs (`kernels`). A kernel that is asked to leave gets a SIGTERM: it takes nothing more, hands back what it
+has not begun, answers the rest, and ends. Example: `digits` has three kernels and the load needs one; the scheduler
+takes two slots, two kernels drain, and the slots are free when they have exited.
 """
 
 # ruff: noqa: ARG002 - the parameters are the protocol's
