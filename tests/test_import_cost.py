@@ -32,3 +32,9 @@ def test_no_room_on_the_servers_side_brings_torch(room: str) -> None:
 IMPORT_ALL = (
     "for found in pkgutil.walk_packages(room.__path__, room.__name__ + '.'): importlib.import_module(found.name)"
 )
+
+
+def test_a_gateway_needs_nothing_that_a_server_needs_for_its_routes_and_its_store() -> None:
+    brought = {name.partition(".")[0] for name in modules_after("import pliant.entry.gateway")}
+
+    assert not brought & {"torch", "numpy", "sqlalchemy", "alembic", "fastapi", "starlette", "cryptography", "httpx"}

@@ -1,8 +1,13 @@
 """The links of gateways at the server, with real WebSockets, and whose tokens are."""
 
+import asyncio
+import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +16,7 @@ from tests.server.conftest import SECRET, TOKEN, Served
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from pliant.api.server_address import ServerAddress
 from pliant.api.serving_link import (
     GATEWAY_PATH,
     MAX_FROM_GATEWAY_BYTES,
@@ -19,6 +25,7 @@ from pliant.api.serving_link import (
     gateway_key,
 )
 from pliant.core.access import Permission, Role
+from pliant.core.errors import Unauthorized
 from pliant.core.job import JobId, TaskId
 from pliant.core.link_proof import PROOF_HEADER
 from pliant.core.people import TokenSettings
@@ -37,6 +44,9 @@ from pliant.core.serving import (
     VersionLoad,
 )
 from pliant.core.serving_profile import ServingProfile
+from pliant.serve.gateway.callers import CallerRights
+from pliant.serve.gateway.known_callers import KnownCallers
+from pliant.serve.gateway.server_link import LinkSettings, ServerLink
 from pliant.server.gateways import VALID_S
 
 Eventually = Callable[[Callable[[], Any]], Any]
@@ -142,6 +152,9 @@ def test_what_a_gateway_says_is_handed_over_in_its_order_and_its_end_comes_last(
     listener.said.clear()
     ready = KernelReady(task_id=TaskId("job-1.1"), metadata={"platform": "torch"})
     hung = KernelHung(task_id=TaskId("job-1.2"), why="computes for 61 s")
+    with open_link(served):  # says nothing, and so it is not gone either
+        eventually(lambda: len(served.gateways) == 1)
+    eventually(lambda: len(served.gateways) == 0)
     with open_link(served) as link:
         say(link, HELLO, ready, load("job-1"), load("bad"), hung)
 
@@ -237,7 +250,8 @@ def test_questions_are_answered_while_a_load_waits_to_be_taken(
     link = stack.enter_context(open_link(served))
     say(link, HELLO, load("slow"))
     assert answer_to(link, TOKEN).name == "admin"
-    assert listener.said == [HELLO]
+    assert HELLO in listener.said
+    assert load("slow") not in listener.said
     listener.go_on.set()
     eventually(lambda: load("slow") in listener.said)
 
@@ -277,3 +291,49 @@ def test_a_server_that_ends_for_good_retires_those_who_are_there_and_those_who_c
         assert next_of(second) == Retire()
         served.gateways.close_all()
         assert end_of(second) == 1001
+
+
+class Kernels:
+    """What a gateway's own end of the link needs of a gateway."""
+
+    def __init__(self) -> None:
+        self.applied: list[Serve] = []
+
+    def apply(self, serve: Serve) -> None:
+        self.applied.append(serve)
+
+    def loads(self) -> tuple[VersionLoad, ...]:
+        return load("job-1").versions
+
+    def ready(self) -> tuple[TaskId, ...]:
+        return (TaskId("job-1.1"),)
+
+
+def test_a_gateways_own_end_of_the_link_and_the_servers_understand_each_other(
+    served: Served, listener: Listener, stack: ExitStack, tmp_path: Path
+) -> None:
+    listener.said.clear()
+    file = tmp_path / "server.json"
+    file.write_text(json.dumps({"url": f"http://{served.address}", "challenge": ""}))
+    served.gateways.send_serve(serving("digits"))
+
+    async def play() -> None:
+        settings = LinkSettings(key=KEY, pid=7, http_url=HELLO.http_url)
+        link = ServerLink(settings, address=ServerAddress("http://127.0.0.1:9", file), clock=time.monotonic)
+        callers, kernels = KnownCallers(link, time.monotonic), Kernels()
+        running = asyncio.create_task(link.run(kernels))
+        link.notify(KernelHung(task_id=TaskId("job-1.2"), why="is silent"))
+        async with asyncio.timeout(30):
+            assert await callers.who(TOKEN) == CallerRights(name="admin", sees_all=True, may_infer=True)
+            with pytest.raises(Unauthorized):
+                await callers.who("worthless")
+            while load("job-1") not in listener.said or not kernels.applied:
+                await asyncio.sleep(0.005)
+        assert kernels.applied == [serving("digits")]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(play())
+    hello = replace(HELLO, ready=(TaskId("job-1.1"),))
+    said = [message for message in listener.said if message != "gone"]  # that of the test before
+    assert said[:3] == [hello, KernelHung(task_id=TaskId("job-1.2"), why="is silent"), load("job-1")]

@@ -77,6 +77,7 @@ class _Connection:
 
     def __init__(self, websocket: WebSocket) -> None:
         self.websocket = websocket
+        self.is_greeted = False
         self._serve: str | None = None
         self._items: deque[str | _Close] = deque()
         self._changed = asyncio.Event()
@@ -198,7 +199,8 @@ class GatewayHub:
             await asyncio.gather(writer, return_exceptions=True)
             if self._connections.get(name) is connection:
                 del self._connections[name]
-                await self._said.put(None)
+                if connection.is_greeted:
+                    await self._said.put(None)
 
     def _answer(self, name: str, authorization: str) -> LinkAnswer:
         nonce, proof = read_authorization(authorization)
@@ -231,6 +233,7 @@ class GatewayHub:
 
     def _greet(self, connection: _Connection) -> None:
         """Tell a gateway that has just come what the others know."""
+        connection.is_greeted = True
         if self._serve is not None:
             connection.serve(self._serve)
         if self._is_retired:
