@@ -54,6 +54,8 @@ class KeptEndpoints:
         """What came in the newest archive, by endpoint."""
         self.load_after_looks: int | None = None
         """Every version loads when it was looked at so often; None: when `load` is called."""
+        self.fails_with = ""
+        """Every version fails with this when it is looked at; empty: it loads."""
         self._num_looks = 0
         self._registry = registry
         self._clock = clock
@@ -81,7 +83,10 @@ class KeptEndpoints:
     def get(self, caller: Principal, name: str) -> EndpointView:
         kept = require_visible(self._registry, Endpoint, caller, name)
         newest = kept.noun.versions[-1]
-        if self.load_after_looks is not None and newest.state is VersionState.STARTING:
+        if self.fails_with and newest.state is VersionState.STARTING:
+            self.fail(name, self.fails_with)
+            kept = self._kept(name)
+        elif self.load_after_looks is not None and newest.state is VersionState.STARTING:
             self._num_looks += 1
             if self._num_looks >= self.load_after_looks:
                 self._num_looks = 0

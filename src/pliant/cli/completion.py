@@ -38,6 +38,7 @@ _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = Mappin
     {
         "array": lambda client: (one for one in _jobs_and_arrays(client) if one[0].startswith("array-")),
         "data set": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.datasets.list()),
+        "endpoint": lambda client: ((one.name, one.state) for one in client.endpoints.list().endpoints),
         "environment": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.environments.list()),
         "group": lambda client: ((one.group.name, f"{one.num_slots} slots") for one in client.groups.list()),
         "job": lambda client: (

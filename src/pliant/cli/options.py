@@ -197,11 +197,13 @@ def _limit(text: str, *, read: Callable[[str, str], float], option: str, off: fl
         raise InvalidInput.at(option, f"{error.problems[0].message}, or off") from error
 
 
-def _ask_time(text: str, option: str) -> Wording:
+def ask_time(text: str, option: str) -> Wording:
+    """Return how a field of seconds is asked for."""
     return ask(text, option, metavar="TIME", type=str, read=partial(seconds_of, field=option))
 
 
-def _ask_limit(text: str, option: str, metavar: str, read: Any, *, off: float | None = None) -> Wording:
+def ask_limit(text: str, option: str, metavar: str, read: Any, *, off: float | None = None) -> Wording:
+    """Return how a field is asked for that `off` stands for, too, or that need not have a value."""
     return ask(text, option, metavar=metavar, type=str, read=partial(_limit, read=read, option=option, off=off))
 
 
@@ -245,14 +247,14 @@ JOB: Final[Table] = {
     ),
     "fixed": ask("A torchrun-style script of N processes; never resized.", metavar="N", type=int),
     "max_restarts": ask("With --fixed: start again so often after a failure; default: 3.", metavar="N", type=int),
-    "memory_bytes": _ask_limit(
+    "memory_bytes": ask_limit(
         "End a task that uses more memory, such as 4GB; or off.", "--memory", "SIZE", num_bytes_of
     ),
-    "time_limit_s": _ask_limit(
+    "time_limit_s": ask_limit(
         "Stop it when it has held slots for so long, such as 8h; or off.", "--time-limit", "TIME", seconds_of
     ),
-    "start_timeout_s": _ask_time("Fail if it has not built its Run after so long; default: 10m.", "--start-timeout"),
-    "stall_after_s": _ask_limit(
+    "start_timeout_s": ask_time("Fail if it has not built its Run after so long; default: 10m.", "--start-timeout"),
+    "stall_after_s": ask_limit(
         "Without a step for so long it is stuck; off: never.", "--stall-after", "TIME", seconds_of, off=0.0
     ),
     "on_stall": ask("What becomes of it then: say so; replace what is stuck; or end."),

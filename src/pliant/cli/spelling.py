@@ -29,6 +29,7 @@ _WITH_DOTS: Final = frozenset({"tags"})
 _LISTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "data set": "pliant data list",
+        "endpoint": "pliant endpoints",
         "environment": "pliant env list",
         "job": "pliant ps --all",
         "model": "pliant models list",
