@@ -26,11 +26,11 @@ from pliant.cluster import process
 from pliant.core.job import TaskId
 from pliant.core.serving import Answer, GatewayHello, KernelReady, Load, Retire, Serve, ServedEndpoint
 from pliant.core.serving_profile import ServingProfile
-from pliant.entry.gateway import KEY_VARIABLE, LOG, RECORD, SECOND
 from pliant.entry.server.http.limits import HttpLimits
 from pliant.entry.server.rooms.gateway import GatewayOptions, GatewayProcess
 from pliant.entry.server.tls import TlsSettings, prepare
 from pliant.isolation.variables import allowed
+from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOG, RECORD, SECOND
 from pliant.serve.gateway.kernel_socket import KERNEL_SOCKET
 
 PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("gateway_program.py")))

@@ -40,19 +40,13 @@ from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.files.folder import write_whole
 from pliant.serve.gateway.callers import CallerBook
+from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOCK, LOG, RECORD, SECOND
 from pliant.serve.gateway.kernel_socket import open_kernel_socket, remove_kernel_socket
 from pliant.serve.gateway.known_callers import KnownCallers
 from pliant.serve.gateway.server_link import ORPHAN_S, LinkSettings, Served, ServerLink
 
 log = logging.getLogger("pliant.gateway")
 
-KEY_VARIABLE: Final = "PLIANT_GATEWAY_KEY"
-RECORD: Final = "gateway.json"
-"""In the state folder: which process the gateway is."""
-LOCK: Final = "lock"
-LOG: Final = "log"
-SECOND: Final = 3
-"""Exit code of one that another one is in the way of."""
 DRAIN_S: Final = 24.0
 """With `_CLOSE_S` it is what a server waits for, less a little."""
 _CLOSE_S: Final = 5

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from pliant.cluster.process import open_process, send_signal
-from pliant.entry.gateway import KEY_VARIABLE, LOG, RECORD
+from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOG, RECORD
 
 log = logging.getLogger("pliant")
 
