@@ -1,0 +1,138 @@
+"""Models that are deployed in tests, and clients that ask them without a pause and count what comes of it."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.plain_http import NO_TLS
+
+DOUBLE = """
+import time
+from pathlib import Path
+
+
+class Model:
+    raw = True
+
+    def load(self):
+        self.factor = {factor}
+        if {factor} == 0:
+            raise RuntimeError("this model cannot be loaded")
+
+    def predict(self, batch):
+        time.sleep({seconds})
+        return [{{"value": one["value"] * self.factor, "factor": self.factor}} for one in batch]
+"""
+PINGPONG = """
+import json
+
+import redhareapiversion
+from redhareapi import Kernel
+
+
+class Pingpong(Kernel):
+    def on_kernel_start(self, kernel_context):
+        self.name = json.loads(kernel_context.get_model_description())["name"]
+        Kernel.log_info("started " + self.name)
+
+    def on_task_invoke(self, task_context):
+        while task_context is not None:
+            data = json.loads(task_context.get_input_data())
+            task_context.set_output_data(json.dumps({"pong": data, "by": self.name}))
+            task_context = task_context.next()
+
+    def on_kernel_shutdown(self):
+        pass
+
+
+if __name__ == "__main__":
+    Pingpong().run()
+"""
+
+
+def write_model(folder: Path, *, factor: int = 2, seconds: float = 0.0) -> Path:
+    """Write a model that multiplies, and takes so long for a batch; factor 0 does not load."""
+    folder.mkdir(exist_ok=True)
+    (folder / "serve.py").write_text(DOUBLE.format(factor=factor, seconds=seconds))
+    return folder
+
+
+def write_pingpong(folder: Path) -> Path:
+    """Write a kernel for IBM's API, with what IBM's packages have beside it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "kernel.py").write_text(PINGPONG)
+    model = {"name": "pingpong", "kernel_path": "kernel.py", "runtime": "python", "schema_version": "1"}
+    (folder / "model.json").write_text(json.dumps(model))
+    (folder / "README.md").write_text("It answers.\n")
+    return folder
+
+
+@dataclass(slots=True)
+class Asked:
+    """What became of the requests of a crowd."""
+
+    wrong: list[Any] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    factors: list[tuple[float, int]] = field(default_factory=list)
+    """When an answer came, and which factor it was multiplied by."""
+    num_broken: int = 0
+    """Connections that broke: the gateway was gone."""
+
+    @property
+    def num_answered(self) -> int:
+        return len(self.factors)
+
+
+@contextmanager
+def crowd(url: str, token: str, name: str, *, num_clients: int) -> Iterator[Asked]:
+    """Let so many clients ask an endpoint all the time; each waits for an answer before it asks again."""
+    asked, over, lock = Asked(), threading.Event(), threading.Lock()
+    clients = [
+        threading.Thread(target=_ask, args=(url, token, name, number, asked, over, lock))
+        for number in range(num_clients)
+    ]
+    for client in clients:
+        client.start()
+    try:
+        yield asked
+    finally:
+        over.set()
+        for client in clients:
+            client.join(90)
+
+
+def _ask(
+    url: str, token: str, name: str, number: int, asked: Asked, over: threading.Event, lock: threading.Lock
+) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=url, headers=headers, verify=NO_TLS, timeout=60, trust_env=False) as client:
+        value = number * 1_000_000
+        while not over.is_set():
+            value += 1
+            try:
+                answer = client.post(f"/dlim/v1/inference/{name}", json={"value": value})
+            except httpx.TransportError:
+                with lock:
+                    asked.num_broken += 1
+                over.wait(0.1)
+                continue
+            with lock:
+                _count(asked, answer, value)
+
+
+def _count(asked: Asked, answer: httpx.Response, value: int) -> None:
+    asked.statuses[answer.status_code] += 1
+    if answer.status_code != 200:
+        asked.wrong.append((answer.status_code, answer.text[:300]))
+        return
+    body: Mapping[str, int] = answer.json()
+    asked.factors.append((time.monotonic(), body["factor"]))
+    if body["value"] != value * body["factor"]:
+        asked.wrong.append((value, body))

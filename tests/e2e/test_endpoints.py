@@ -1,0 +1,176 @@
+"""Endpoints over real processes: they answer, grow at a training's cost, change version, and survive what dies."""
+
+import itertools
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.pace import Pace
+from tests.e2e.pool import Pool
+from tests.e2e.serving import crowd, write_model, write_pingpong
+
+from pliant.api.endpoints import EndpointView
+from pliant.client import Client
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+PACED = Path(__file__).with_name("paced.py")
+
+
+@pytest.fixture(autouse=True)
+def _no_endpoint_stays(pool: Pool) -> Iterator[None]:
+    yield
+    with pool.client() as client:
+        for endpoint in client.endpoints.list().endpoints:
+            client.endpoints.remove(endpoint.name)
+
+
+def serving(client: Client, name: str) -> EndpointView:
+    """Wait until an endpoint serves."""
+    view = client.endpoints.wait(name, timeout_s=60)
+    assert view.state in ("serving", "idle"), view.reason
+    return view
+
+
+def current(view: EndpointView) -> tuple[int, int]:
+    """Return how many kernels of the version that serves are ready, and how many there are."""
+    version = next(one for one in view.versions if one.number == view.current)
+    return version.num_ready, version.num_kernels
+
+
+def token(pool: Pool) -> str:
+    return (pool.home / "token").read_text().strip()
+
+
+def url(view: EndpointView) -> str:
+    assert view.http_url is not None
+    return view.http_url
+
+
+def test_a_folder_is_deployed_by_one_command_and_asked_by_another(pool: Pool, tmp_path: Path) -> None:
+    write_pingpong(tmp_path / "pingpong")
+
+    said = pool.cli("deploy", str(tmp_path / "pingpong"))
+    answer = pool.cli("predict", "pingpong", "--raw", "--data", '{"seq": 1}')
+    shown = pool.json("endpoints", "show", "pingpong")
+
+    assert "pingpong" in said
+    assert json.loads(answer) == {"pong": {"seq": 1}, "by": "pingpong"}
+    assert (shown["state"], shown["versions"][0]["runner"]) == ("serving", "redhare")
+    assert "started pingpong" in pool.cli("endpoints", "logs", "pingpong")
+
+
+def test_under_load_it_takes_slots_of_a_training_and_gives_them_back(
+    pool: Pool, client: Client, tmp_path: Path, pace: Pace
+) -> None:
+    job_id = pool.submit(PACED, "--max-workers", "8", args=("--epochs", "1000", "--pace", str(pace)))
+    pool.until(lambda: len(pool.training(client, job_id)) == 8, "the training has all slots")
+    write_model(tmp_path / "slow", seconds=0.05)
+    client.endpoints.deploy("slow", tmp_path / "slow", kernel_max=3, batch_size=1, pipe_size=1, release_delay_s=1)
+    view = serving(client, "slow")
+
+    with crowd(url(view), token(pool), "slow", num_clients=12) as asked:
+        pool.until(lambda: current(client.endpoints.get("slow"))[0] == 3, "three kernels answer")
+        shrunk = len(pool.training(client, job_id))
+    pool.until(lambda: current(client.endpoints.get("slow"))[1] == 0, "the endpoint holds no slot")
+    pool.until(lambda: len(pool.training(client, job_id)) == 8, "the training has all slots again")
+
+    job = client.job(job_id).job
+    assert (asked.wrong, set(asked.statuses), asked.num_broken) == ([], {200}, 0)
+    assert shrunk <= 5
+    assert (job.state, job.num_redone_steps) == ("running", 0)
+
+    with crowd(url(view), token(pool), "slow", num_clients=1) as first:
+        pool.until(lambda: first.num_answered, "the first request has brought a kernel")
+    assert first.wrong == []
+
+
+def test_versions_are_exchanged_under_load_without_a_failed_or_mixed_answer(
+    pool: Pool, client: Client, tmp_path: Path
+) -> None:
+    model = write_model(tmp_path / "two", factor=2)
+    client.endpoints.deploy("double", model, kernel_min=1, kernel_max=2, release_delay_s=1)
+    view = serving(client, "double")
+
+    with crowd(url(view), token(pool), "double", num_clients=4) as asked:
+        pool.until(lambda: asked.num_answered > 20, "the first version answers")
+        client.endpoints.deploy("double", write_model(tmp_path / "three", factor=3))
+        pool.until(lambda: client.endpoints.get("double").current == 2, "the second version serves")
+        client.endpoints.deploy("double", write_model(tmp_path / "none", factor=0))
+        failed = client.endpoints.wait("double", timeout_s=60)
+        pool.until(lambda: asked.factors and asked.factors[-1][1] == 3, "the second version answers")
+        client.endpoints.rollback("double", 1)
+        pool.until(lambda: client.endpoints.get("double").current == 1, "the first version serves again")
+        num = asked.num_answered
+        pool.until(lambda: asked.num_answered > num + 50, "answers go on")
+
+    factors = [factor for _, factor in sorted(asked.factors)]
+    changes = [factor for factor, _ in itertools.groupby(factors)]
+    assert (asked.wrong, asked.num_broken) == ([], 0)
+    assert (failed.current, failed.versions[-1].state) == (2, "failed")
+    assert "this model cannot be loaded" in failed.versions[-1].reason
+    assert (changes[0], changes[-1], set(changes)) == (2, 2, {2, 3})
+
+
+def test_whatever_is_killed_under_load_no_request_is_lost_but_those_of_a_broken_connection(
+    pool: Pool, client: Client, tmp_path: Path
+) -> None:
+    model = write_model(tmp_path / "model", seconds=0.01)
+    client.endpoints.deploy("double", model, kernel_min=2, kernel_max=2, batch_size=4)
+    serving(client, "double")
+    view = pool.until(
+        lambda: current(found := client.endpoints.get("double"))[0] == 2 and found, "both kernels are ready"
+    )
+    kernels = next(one for one in view.versions if one.number == 1).kernels
+
+    with crowd(url(view), token(pool), "double", num_clients=4) as asked:
+        pool.until(lambda: asked.num_answered > 20, "it answers")
+        assert kernels[0].pid is not None
+        os.kill(kernels[0].pid, signal.SIGKILL)
+        pool.until(
+            lambda: kernels[0].task_id not in str(found := client.endpoints.get("double")) and current(found)[0] == 2,
+            "another kernel has taken its place",
+        )
+        assert (asked.wrong, asked.num_broken) == ([], 0)
+
+        pool.signal(signal.SIGKILL)
+        num = asked.num_answered
+        pool.until(lambda: asked.num_answered > num + 50, "it answers without a server")
+        pool.up()
+        pool.until(lambda: current(client.endpoints.get("double")) == (2, 2), "the next server knows both kernels")
+        assert (asked.wrong, asked.num_broken) == ([], 0)
+
+        gateway = json.loads((pool.home / "gateway" / "gateway.json").read_text())["pid"]
+        os.kill(gateway, signal.SIGKILL)
+        pool.until(lambda: asked.num_broken, "the gateway is gone")
+        num = asked.num_answered
+        pool.until(lambda: asked.num_answered > num + 50, "the next gateway answers")
+
+    kept = {one.task_id for one in kernels[1:]}
+    assert asked.wrong == []
+    assert kept <= {one.task_id for one in client.endpoints.get("double").versions[0].kernels}
+
+
+def test_what_a_job_has_trained_is_deployed_as_it_is(pool: Pool, client: Client, pace: Pace) -> None:
+    pace.set(0.0)
+    job_id = pool.submit(PACED, args=("--epochs", "1", "--pace", str(pace)))
+    pool.until(lambda: client.job(job_id).job.state == "completed", "the training has completed")
+
+    pool.cli("deploy", job_id, "--name", "trained")
+    outputs = client.endpoints.predict("trained", {"input": [[0.5] * 12, [-0.5] * 12]})
+
+    (scores,) = outputs.values()
+    assert (scores.shape, scores.dtype.name) == ((2, 2), "float32")
+
+
+def test_a_stopped_endpoint_and_one_without_slots_say_so(pool: Pool, client: Client, tmp_path: Path) -> None:
+    client.endpoints.deploy("double", write_model(tmp_path / "model"), kernel_min=1)
+    serving(client, "double")
+
+    client.endpoints.stop("double")
+    refused = pool.cli("predict", "double", "--raw", "--data", '{"value": 1}', code=1)
+
+    assert "double is stopped" in refused
