@@ -11,7 +11,7 @@ from pliant.client import Client
 from pliant.client.http import session
 from pliant.client.http.pages import pages
 from pliant.client.http.session import Choice, Server, credentials, find_record, is_local, token_of
-from pliant.core.errors import Conflict, NotFound
+from pliant.core.errors import Conflict, Forbidden, InternalError, InvalidInput, NotFound
 from pliant.core.job import Job
 from pliant.core.job_filter import UNENDED_STATES as UNFINISHED
 from pliant.core.near_name import near_name
@@ -86,10 +86,21 @@ def is_array(text: str) -> bool:
     return _ARRAY.fullmatch(text) is not None
 
 
+def _job_of_endpoint(client: Client, name: str) -> str | None:
+    try:
+        endpoint = client.endpoints.get(name)
+    except (NotFound, Forbidden, InvalidInput, InternalError):  # the name may be none; an older server has no endpoints
+        return None
+    numbers = (endpoint.current, endpoint.versions[-1].number if endpoint.versions else None)
+    version = next((one for number in numbers for one in endpoint.versions if one.number == number), None)
+    return None if version is None else version.job_id
+
+
 def job_id_of(client: Client, text: str) -> str:
     """Return the id of the job that a person names by id (`job-3`), number (`3`) or unique name.
 
-    Of several jobs of that name the only one that has not ended is meant.
+    Of several jobs of that name the only one that has not ended is meant. The name of an endpoint stands for the job of
+    the version that serves.
 
     Raises:
         NotFound: no job has that name.
@@ -105,6 +116,8 @@ def job_id_of(client: Client, text: str) -> str:
     if len(named) == 1 or len(unfinished) == 1:
         return (unfinished or named)[0].id
     if not named:
+        if (serving := _job_of_endpoint(client, text)) is not None:
+            return serving
         near = near_name(text, [job.spec.name for job in every])
         meant = "" if near is None else f" is {near!r} meant?"
         raise NotFound(f"no job is called {text!r};{meant or ' `pliant ps --all` lists all jobs'}")
