@@ -67,7 +67,7 @@ class Serving(Kind[EndpointJob]):
 
     def check_resize(self, live: EndpointJob, min_tasks: int, max_tasks: int) -> None:
         name = part_of(live.job.spec).name
-        raise Conflict(f"{live.id} serves the endpoint {name}; change that: `pliant endpoints set {name} kernel_max=…`")
+        raise Conflict(f"{live.id} serves the endpoint {name}; change that: `pliant endpoints set {name} --max N`")
 
     def starts(self, draft: Draft, live: EndpointJob, placements: Sequence[Placement]) -> tuple[TaskStart, ...]:
         """Return the kernels that there are slots for; no more than the minimum before the model was ever loaded."""
