@@ -67,7 +67,7 @@ def test_kernels_that_are_full_for_long_are_not_enough_though_requests_are_in_ti
 
 
 def test_a_queue_before_kernels_that_rest_does_not_want_more_of_them() -> None:
-    rest = replace(steady(rate=40, kernels=4, busy_s=0.01, at_once=2), queued=30, mean_load=32, oldest_wait_s=0.8)
+    rest = replace(steady(rate=40, kernels=4, busy_s=0.01, at_once=2), queued=100, mean_load=102, oldest_wait_s=0.8)
 
     demands = decide_each_second(ScaleState(), rest, have=4, since=0, seconds=20)
 
