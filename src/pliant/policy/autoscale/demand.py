@@ -16,21 +16,21 @@ little: sixteen at once are nothing to a model that takes 1 ms, and eight second
     zero    if nobody asks, the last kernel goes, too; it is kept at least for the time that it takes to start.
 
 Growing and releasing are different questions, so that they do not undo each other: kernels are added when requests are
-late, and given back when the formula says that requests would be in time without them. If it was wrong, because the load
-is more irregular than chance makes it, a release is soon followed by growth: each such regret doubles the time for which
-kernels are kept under load, until it suffices.
+late, and given back when the formula says that requests would be in time without them. If it was wrong, because the
+load is more irregular than chance makes it, a release is soon followed by growth: each such regret doubles the time for
+which kernels are kept under load, until it suffices.
 
 Example: a kernel takes 0.1 s for a request, and batches save nothing; answers are wanted within 0.5 s.
 
       0.0  5 requests per second       1: there is load, and no kernel
       5.0  100 requests per second
-      6.0  55 at once                  3: one kernel answers 5 within 0.5 s; 15 are wanted, 3 to begin with
-      7.0  150 at once                 7: no more than twice the number and one
-      8.0  220 at once                15: each is to be busy for 70 % of the time, so 100 per second need 15
+      6.0  55 at once                  3: one kernel answers 5 within 0.5 s; 8 are wanted, 3 to begin with
+      7.0  146 at once                 7: 15 are wanted, but no more than twice the number and one
+      8.0  236 at once                15: each is to be busy for 70 % of the time, so 100 per second need 15
       9.0  260 at once                15: they start; what has gathered meanwhile is no reason for more
      60.0  5 requests per second      15: all were needed until now
-    120.0                              8: for 60 s one was enough; half of them go
-    123.0                              1
+    120.0                             12: the average of 6 s falls to 5 per second, for which one is enough
+    126.0                              1
     300.0  no requests                 1
     360.0                              0: nobody has asked for 60 s
 
@@ -151,37 +151,39 @@ def _in_silence(state: ScaleState, profile: ServingProfile, have: int, now: floa
     wanted = have if state.wanted is None else state.wanted
     until = since + profile.release_delay_s
     if now < until:
-        return KernelDemand(num_kernels=wanted, reason=f"{said}: nothing changes", state=state, again_at=until)
+        again_at = until if wanted > profile.kernel_min else None
+        return KernelDemand(num_kernels=wanted, reason=f"{said}: nothing changes", state=state, again_at=again_at)
     num = _release(min(have, wanted), 0)
     again_at = now + profile.schedule_interval_s if num > profile.kernel_min else None
-    return KernelDemand(num_kernels=num, reason=f"{said}: kernels are given back", state=state, again_at=again_at)
+    reason = f"{said}; {_kernels_are(num)} left for now" if num else said
+    return KernelDemand(num_kernels=num, reason=reason, state=state, again_at=again_at)
 
 
 # -- nobody asks ------------------------------------------------------------------------------------------------------
 
 
 def _idle(state: ScaleState, present: PresentLoad, profile: ServingProfile, have: int, now: float) -> KernelDemand:
-    """Give back what was not needed for the release delay: it runs from when the load ended."""
+    """Give back all when nobody has asked for the release delay; a pause that is shorter is part of the load."""
     state = _note_end_of_load(state, present, profile, have, now)
     since = state.loaded_at if state.loaded_at is not None else state.began_at
     assert since is not None
+    delay_s = _delay_under_load(state, profile)
+    all_until = since + profile.release_delay_s
     # To start a kernel again costs as much as to keep it for the time that it takes to start.
-    last_until = since + max(profile.release_delay_s, state.start_s)
-    said = "nobody has asked yet" if state.loaded_at is None else f"nobody has asked for {now - since:.0f} s"
-    most = most_needed(state.needs, now, profile.release_delay_s)
-    floor = min(have, most.num if most else 0)
+    last_until = max(all_until, since + state.start_s)
+    most = most_needed(state.needs, now, delay_s) if now < all_until else None
+    floor = min(have, max(most.num if most else 0, profile.kernel_min))
+    if floor == 0 < have and now < last_until:
+        floor = 1
     num = _release(have, floor)
-    if num == 0 < have and now < last_until:
-        num = floor = 1
+    said = "nobody has asked yet" if state.loaded_at is None else f"nobody has asked for {now - since:.0f} s"
     again_at: float | None = None
     if num > floor:
         again_at = now + profile.schedule_interval_s
-    elif num > profile.kernel_min:
-        again_at = most.at + profile.release_delay_s if most else last_until
-    if num > floor:
         said += f"; {_kernels_are(num)} left for now"
-    elif num:
-        said += f"; {_kernels_are(num)} kept for {max(profile.release_delay_s, state.start_s):.3g} s after the load"
+    elif num > profile.kernel_min:
+        again_at = min(most.at + delay_s, all_until) if most else last_until
+        said += f"; {_kernels_are(num)} kept for {(all_until if most else last_until) - since:.3g} s after the load"
     return KernelDemand(num_kernels=num, reason=said, state=state, again_at=again_at)
 
 
@@ -223,11 +225,14 @@ def _keep(state: ScaleState, need: Required, have: int, now: float, delay_s: flo
     """Return how many kernels stay though fewer are needed now, and why."""
     most = most_needed(state.needs, now, delay_s)
     floor = max(need.num, min(have, most.num if most else 0))
-    if floor > need.num:
-        why = f"{need.why}; {_kernels_are(floor)} kept for {delay_s:g} s after they were needed"
+    num = _release(have, floor)
+    if num > floor:
+        why = f"{need.why}; {_kernels_are(num)} left for now"
+    elif num > need.num:
+        why = f"{need.why}; {_kernels_are(num)} kept for {delay_s:g} s after they were needed"
     else:
         why = need.why
-    return _release(have, floor), why
+    return num, why
 
 
 def _delay_under_load(state: ScaleState, profile: ServingProfile) -> float:

@@ -7,7 +7,7 @@ Kernels are missing if one of these holds:
 
 How many are wanted follows from the rate at which requests arrive, not from the length of the queue: that is long after
 a cold start, and short again before kernels that were asked for its sake would be there. Only so many more are wanted
-that they bring the queue down in twice the time that it takes to start them.
+that they bring the queue down in twice the time that it takes to start them, and never more than twice as many.
 
 A queue before kernels that rest is not theirs: whoever hands requests to them is slow. More kernels would not help.
 """
@@ -148,7 +148,8 @@ def _num_missing(facts: LoadFacts, pace: KernelPace) -> int:
     if facts.all_ready:
         too_many = max(0.0, facts.load - facts.have * _at_once(pace, facts.profile, 1.0))
         catch_up_s = max(_CATCH_UP_S, 2 * facts.start_s, _CATCH_UP_ANSWERS * pace.answer_s)
-        num = max(num, math.ceil((facts.rate + too_many / catch_up_s) / pace.per_second))
+        catching_up = math.ceil((facts.rate + too_many / catch_up_s) / pace.per_second)
+        num = max(num, min(catching_up, 2 * num))
         settled = facts.since_ready_s >= max(_FAST_S, 2 * pace.answer_s)
         if settled and facts.load >= facts.window.mean_load:  # all help that is there does not make it less
             num = max(num, facts.have + 1)

@@ -25,6 +25,8 @@ _FORGET_BATCHES: Final = 1000.0
 _ENOUGH_BUSY_S: Final = 0.5
 _ENOUGH_BATCHES: Final = 20.0
 """So much makes a measurement."""
+_LEAST_S: Final = 1e-6
+"""No batch takes less, whatever clocks say."""
 _SMALL: Final = 1.5
 """Batches of this mean size say what one request takes."""
 
@@ -41,6 +43,11 @@ class BatchTime:
     def size(self) -> float:
         """Return the mean number of requests of a batch."""
         return max(self.requests / self.batches, 1.0)
+
+    @property
+    def batch_s(self) -> float:
+        """Return the mean time of a batch."""
+        return max(self.busy_s / self.batches, _LEAST_S)
 
     def then(self, later: "BatchTime") -> "BatchTime":
         """Return both together, the earlier one with less weight."""
@@ -116,7 +123,7 @@ class KernelSpeed:
         leave requests waiting for ever.
         """
         known = [
-            KernelPace(batch=min(batches.size, profile.batch_size), batch_s=batches.busy_s / batches.batches)
+            KernelPace(batch=min(batches.size, profile.batch_size), batch_s=batches.batch_s)
             for batches in self.classes
             if batches.batches > 0
         ]

@@ -59,6 +59,8 @@ class LoadSample:
 
 def append(samples: tuple[LoadSample, ...], sample: LoadSample) -> tuple[LoadSample, ...]:
     """Return the samples with one more, without those that are too old."""
+    if sample.seconds <= 0 and sample.arrived <= 0:
+        return samples
     if samples and samples[-1].seconds < _SHORTEST_S:
         sample, samples = samples[-1] + sample, samples[:-1]
     recent = (old for old in samples if sample.until - WINDOW_S < old.until <= sample.until)
