@@ -15,9 +15,11 @@ from pliant.api.endpoints import KernelView
 from pliant.cli.endpoints.asked import OF_DEPLOYMENT, OF_ENDPOINT
 from pliant.cli.endpoints.deploy import fit_name
 from pliant.cli.endpoints.example import example_document
+from pliant.cli.endpoints.settings_table import rows
 from pliant.core.job import JobId
 from pliant.core.serving import VersionLoad
 
+PAGE = Path(__file__).parents[2] / "docs" / "endpoints.md"
 KERNEL = KernelView(task_id="job-1.1", state="ready", node_id="local", slots=(0,), started_at=1000.0, pid=77)
 LOAD = VersionLoad(
     job_id=JobId("job-1"), seconds=2.0, in_flight=3, queued=4, completed=50, latency_s={"p50": 0.01, "p95": 0.25}
@@ -254,3 +256,8 @@ def test_a_name_is_made_fit(text: str, name: str) -> None:
 def test_every_field_of_the_nouns_has_an_option() -> None:
     assert [name for name, option in OF_DEPLOYMENT.items() if not option.help] == []
     assert {*OF_ENDPOINT} < {*OF_DEPLOYMENT}
+
+
+def test_the_page_has_every_setting() -> None:
+    (table,) = re.findall(r"<!-- .*settings_table -->\n\n(.*?)\n\n<!-- -->", PAGE.read_text(), re.DOTALL)
+    assert table.splitlines() == [*rows()], "run: python -m pliant.cli.endpoints.settings_table"

@@ -109,7 +109,7 @@ def test_an_endpoint_is_stopped_started_and_rolled_back(module_server: Served) -
         endpoints.load("digits")
     assert http.post("/endpoints/digits/stop").json()["state"] == "stopped"
     assert http.post("/endpoints/digits/start").json()["state"] == "idle"
-    assert http.post("/endpoints/digits/rollback").json()["current"] == 2
+    assert http.post("/endpoints/digits/rollback", json={}).json()["current"] == 2
     assert http.post("/endpoints/digits/rollback", json={"number": 3}).json()["current"] == 3
     assert http.post("/endpoints/digits/rollback", json={"number": 9}).status_code == 409
     assert http.post("/endpoints/digits/rollback", json={"number": "2"}).status_code == 422

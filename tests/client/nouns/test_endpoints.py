@@ -159,6 +159,7 @@ def test_a_model_is_asked_with_json(client: Client, folder: Path, gateway: Gatew
         (413, TooLarge),
         (429, TooMany),
         (500, InternalError),
+        (502, Unavailable),
         (503, Unavailable),
         (504, Unavailable),
     ],

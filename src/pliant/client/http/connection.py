@@ -52,6 +52,7 @@ _BY_STATUS: Final[Mapping[int, type[PliantError]]] = {
     409: Conflict,
     412: Stale,
     413: TooLarge,
+    502: Unavailable,
     503: Unavailable,
     504: Unavailable,
     507: NoSpace,

@@ -153,10 +153,10 @@ def stop(requests: InEndpoints, caller: Caller, name: Name, response: Response) 
 
 @routes.post("/endpoints/{name}/rollback", Permission.ENDPOINTS_WRITE, "Roll back", 403, 404, 409, 503)
 def rollback(
-    requests: InEndpoints, caller: Caller, name: Name, response: Response, body: RollbackRequest | None = None
+    requests: InEndpoints, caller: Caller, name: Name, body: RollbackRequest, response: Response
 ) -> EndpointView:
     """Give the traffic to an earlier version: the one that is named, or the one that served before."""
-    return with_etag(requests.rollback(caller, name, None if body is None else body.number), response)
+    return with_etag(requests.rollback(caller, name, body.number), response)
 
 
 @routes.delete(
