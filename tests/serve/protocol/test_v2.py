@@ -208,6 +208,8 @@ def test_a_wrong_tensor_is_refused_by_its_field(changes: dict[str, Any], words: 
         ('{"inputs": []}'.encode("utf-16"), "is not UTF-8"),
         (b'{"id": "1", "id": "2"}', "an object names 'id' twice"),
         (b"{}", "inputs: is missing"),
+        (body_of(*[{}] * 10_001), "inputs: 10001 tensors; at most 10000"),
+        (body_of(parameters={str(at): at for at in range(1001)}), "parameters: 1001 parameters; at most 1000"),
         (b'{"inputs": {}}', "inputs: {} is no list"),
         (b'{"inputs": [7]}', "inputs[0]: 7 is no object"),
         (b'{"inputs": [], "id": 7}', "id: 7 is no text"),
@@ -237,6 +239,23 @@ def test_lists_and_objects_may_be_nested_to_the_limit() -> None:
     found = decode_request(b'{"inputs": [], "a": ' + b"[" * inside + b"]" * inside + b"}", None)
 
     assert found.inputs == ()
+
+
+@given(
+    st.recursive(
+        st.text('[{"\\\\]}a', max_size=6),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('"\\\\[', max_size=3), inner, max_size=3),
+    )
+)
+def test_the_depth_is_that_of_the_lists_and_objects(value: object) -> None:
+    def depth(one: object) -> int:
+        if isinstance(one, dict):
+            one = list(one.values())
+        return 1 + max(map(depth, one), default=0) if isinstance(one, list) else 0
+
+    enough_to_be_measured = [[[]] * MAX_DEPTH, value]
+
+    assert measure_depth(json.dumps(enough_to_be_measured).encode()) == max(3, 1 + depth(value))
 
 
 def test_brackets_in_texts_are_no_depth() -> None:
