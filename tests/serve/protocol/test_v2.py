@@ -320,6 +320,14 @@ def test_data_alone_is_the_models_only_input(shape: list[int], found: tuple[int,
     assert encode_response(request, "m", "1", {"y": sent})[1] is not None
 
 
+def test_data_alone_is_its_bytes_until_it_is_resolved() -> None:
+    request = decode_request(b"abc", 0)
+
+    assert request.is_raw
+    assert request.inputs[0].data.tolist() == [97, 98, 99]
+    assert request.inputs[0].data.flags.writeable
+
+
 def test_data_alone_is_one_element_of_bytes() -> None:
     (one,) = resolve_raw(decode_request(b"abc\0", 0), metadata("BYTES", [-1, 1])).inputs
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pliant.core.errors import InvalidInput
@@ -37,6 +37,7 @@ def test_numbers_come_back(numbers: list[int]) -> None:
 
 
 @given(st.binary(max_size=40))
+@example(b"\xff" * 9 + b"\x7f")
 def test_packed_numbers_are_those_that_one_finds_one_by_one(packed: bytes) -> None:
     one_by_one: list[int] | None = []
     at = 0
@@ -92,6 +93,16 @@ def test_defaults_are_said_where_they_are_given() -> None:
     assert decode_message("InferParameter", b"\x08\x00") == {"bool_param": False}
     assert encode_message("ModelReadyResponse", {}) == b""
     assert encode_message("TensorMetadata", {"shape": []}) == b""
+
+
+def test_of_a_number_that_is_too_long_64_bits_are_kept() -> None:
+    found = decode_message("InferParameter", tag(5, WireType.VARINT) + b"\xff" * 9 + b"\x7f")
+
+    assert found == {"uint64_param": (1 << 64) - 1}
+
+
+def test_an_entry_of_a_map_without_a_value_is_passed_over() -> None:
+    assert decode_message("ModelInferRequest", bytes_field(4, bytes_field(1, b"a"))) == {"parameters": {}}
 
 
 def test_a_message_may_be_given_as_its_bytes() -> None:
