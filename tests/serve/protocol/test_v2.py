@@ -14,7 +14,6 @@ from pliant.serve.protocol.v2 import (
     BadOutput,
     InferRequest,
     RequestedOutput,
-    Tensor,
     decode_request,
     encode_response,
     resolve_raw,
@@ -495,9 +494,3 @@ def test_there_are_no_more_classes_than_the_model_has(scores: ARRAY, shape: tupl
 def test_what_has_no_order_has_no_classes(array: ARRAY) -> None:
     with pytest.raises(InvalidInput, match=r"outputs\[0\].parameters.classification: .* has no classes"):
         encode_response(asks(RequestedOutput(name="y", classification=1)), "m", "1", {"y": array})
-
-
-def test_a_tensor_may_be_made_by_hand() -> None:
-    made = Tensor(name="x", datatype="INT64", shape=(1,), data=np.ones(1, "i8"))
-
-    assert not InferRequest(inputs=(made,)).is_raw
