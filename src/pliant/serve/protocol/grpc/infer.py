@@ -30,7 +30,7 @@ from pliant.serve.protocol.v2.outputs import datatype_of, select_outputs
 from pliant.serve.protocol.v2.request import InferRequest, RequestedOutput, Tensor
 
 MAX_PARTS: Final = 10_000
-"""Fields of a request at its top: names, parameters and tensors. A gateway looks at all of them."""
+"""Fields of a request at its top, such as names and tensors. A gateway looks at all of them, and has no time."""
 _PLACES: Final[Mapping[str, str]] = {
     "BOOL": "bool_contents",
     "INT8": "int_contents",
@@ -57,7 +57,7 @@ def peek(body: bytes | memoryview) -> tuple[str, str, str]:
     known = inference_schema().messages["ModelInferRequest"].by_name
     places = {known[name].number: name for name in _NAMES}
     found = dict.fromkeys(_NAMES, "")
-    for number, kind, value in scan(memoryview(body), "", MAX_PARTS):
+    for number, kind, value in scan(memoryview(body), "", iter(range(MAX_PARTS))):
         name = places.get(number)
         if name is None:
             continue
@@ -73,7 +73,7 @@ def decode_grpc(body: bytes | memoryview) -> InferRequest:
     Raises:
         InvalidInput: it is none.
     """
-    said = decode_message("ModelInferRequest", body, max_fields=MAX_PARTS)
+    said = decode_message("ModelInferRequest", body)
     inputs, raws = said.get("inputs", []), said.get("raw_input_contents", [])
     if raws and len(raws) != len(inputs):
         message = f"{len(raws)} tensors for {len(inputs)} inputs; send all tensors raw, or none"

@@ -6,8 +6,8 @@ is not repeated, the last counts; fields that the schema does not know are passe
 that holds itself, so nothing is nested deeper than it is drawn there.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from pliant.core.errors import InvalidInput
 from pliant.serve.protocol.grpc.schema import WireField, inference_schema
 from pliant.serve.protocol.grpc.wire import WireType, pack_double, pack_float, read_packed, scan, tag, varint
 
-MAX_FIELDS: Final = 1 << 20
-"""In one message; numbers that are packed, as every library does it, are one field."""
+MAX_FIELDS: Final = 1 << 18
+"""In a message and those in it together; numbers that are packed, as every library does it, are one field. So hostile
+bytes take seconds at most, however they are made up."""
 _FLOATS: Final[Mapping[str, tuple[WireType, np.dtype[Any]]]] = {
     "float": (WireType.FIXED32, np.dtype("<f4")),
     "double": (WireType.FIXED64, np.dtype("<f8")),
@@ -33,7 +34,7 @@ _SIGNED: Final[Mapping[str, np.dtype[Any]]] = {"int32": np.dtype(np.int32), "int
 
 
 def decode_message(
-    name: str, body: bytes | memoryview, field: str = "", max_fields: int = MAX_FIELDS
+    name: str, body: bytes | memoryview, field: str = "", allowance: Iterator[object] | None = None
 ) -> dict[str, Any]:
     """Return the fields that a message has.
 
@@ -41,34 +42,44 @@ def decode_message(
         name: of the message in the schema.
         body: its bytes.
         field: where it stands, for what is said about errors.
-        max_fields: of this message; those in it have their own limit.
+        allowance: one is taken for every field; None: `MAX_FIELDS` are allowed.
 
     Raises:
         InvalidInput: this is no such message.
     """
     known = inference_schema().messages[name].by_number
     found: dict[str, Any] = {}
-    for number, kind, value in scan(memoryview(body), field, max_fields):
+    left: Iterator[object] = iter(range(MAX_FIELDS)) if allowance is None else allowance
+    for number, kind, value in scan(memoryview(body), field, left):
         described = known.get(number)
         if described is not None:
             path = f"{field}.{described.name}" if field else described.name
-            _add(found, described, kind, value, path)
+            _add(found, described, _Said(kind, value, path, left))
     for described in known.values():
         if described.name in found:
             found[described.name] = _finish(described, found[described.name])
     return found
 
 
-def _add(found: dict[str, Any], described: WireField, kind: WireType, value: int | memoryview, path: str) -> None:
+class _Said(NamedTuple):
+    """What stands on the wire for a field, and where."""
+
+    kind: WireType
+    value: int | memoryview
+    path: str
+    allowance: Iterator[object]
+
+
+def _add(found: dict[str, Any], described: WireField, said: _Said) -> None:
     if not described.is_repeated:
         found.pop(described.name, None)  # what was said last stands last: it is the choice where there is one
-        found[described.name] = _value(described, kind, value, path)
+        found[described.name] = _value(described, said)
         return
     listed = found.setdefault(described.name, [])
     if described.is_number:
-        listed.append(_numbers(described.kind, kind, value, path))
+        listed.append(_numbers(described.kind, said))
     else:
-        listed.append(_value(described, kind, value, f"{path}[{len(listed)}]"))
+        listed.append(_value(described, said._replace(path=f"{said.path}[{len(listed)}]")))
 
 
 def _finish(described: WireField, value: Any) -> Any:
@@ -79,16 +90,17 @@ def _finish(described: WireField, value: Any) -> Any:
     return value
 
 
-def _value(described: WireField, kind: WireType, value: int | memoryview, path: str) -> Any:
+def _value(described: WireField, said: _Said) -> Any:
+    kind, value, path, allowance = said
     if described.is_number:
         if kind is WireType.BYTES:
             raise InvalidInput.at(path, f"bytes stand where a {described.kind} belongs")
-        return _numbers(described.kind, kind, value, path)[0].item()
+        return _numbers(described.kind, said)[0].item()
     if isinstance(value, int) or kind is not WireType.BYTES:
         raise InvalidInput.at(path, f"a number stands where {described.kind} belongs")
     if described.kind == "string":
         return read_text(value, path)
-    return value if described.kind == "bytes" else decode_message(described.kind, value, path)
+    return value if described.kind == "bytes" else decode_message(described.kind, value, path, allowance)
 
 
 def read_text(value: memoryview, field: str) -> str:
@@ -103,7 +115,8 @@ def read_text(value: memoryview, field: str) -> str:
         raise InvalidInput.at(field, f"byte {error.start} is not UTF-8") from None
 
 
-def _numbers(name: str, kind: WireType, value: int | memoryview, path: str) -> NDArray[Any]:
+def _numbers(name: str, said: _Said) -> NDArray[Any]:
+    kind, value, path, _ = said
     if name in _FLOATS:
         expected, dtype = _FLOATS[name]
         if isinstance(value, int) or kind not in (expected, WireType.BYTES) or len(value) % dtype.itemsize:

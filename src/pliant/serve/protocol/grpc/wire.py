@@ -34,16 +34,23 @@ class WireType(IntEnum):
 _SIZES: Final = {WireType.FIXED64: 8, WireType.FIXED32: 4}
 
 
-def scan(message: memoryview, field: str, max_fields: int) -> Iterator[tuple[int, WireType, int | memoryview]]:
+def scan(
+    message: memoryview, field: str, allowance: Iterator[object]
+) -> Iterator[tuple[int, WireType, int | memoryview]]:
     """Yield number, type and value of every field; values other than varints are cut from the message, not copied.
 
+    Args:
+        message: its bytes.
+        field: where it stands, for what is said about errors.
+        allowance: one is taken for every field; messages in each other share it.
+
     Raises:
-        InvalidInput: this is no message, or has more fields.
+        InvalidInput: this is no message, or has more fields than are allowed.
     """
     at, end = 0, len(message)
-    for _ in range(max_fields):
-        if at == end:
-            return
+    while at != end:
+        if next(allowance, None) is None:
+            raise InvalidInput.at(field, "the message has too many fields; send tensors raw, and fewer of them")
         tag, at = read_varint(message, at, field)
         number, code = tag >> 3, tag & 7
         if not 0 < number < 1 << 29 or code not in (0, 1, 2, 5):
@@ -63,8 +70,6 @@ def scan(message: memoryview, field: str, max_fields: int) -> Iterator[tuple[int
             value = message[at : at + size]
             at += size
         yield number, kind, value
-    if at != end:
-        raise InvalidInput.at(field, f"the message has more than {max_fields} fields")
 
 
 def read_varint(message: memoryview, at: int, field: str) -> tuple[int, int]:
