@@ -54,7 +54,10 @@ class FakeGateway:
     def is_closed(self) -> bool:
         """Wait until the kernel closes; anything else that it sends is a failure."""
         self.channel.settimeout(TIMEOUT_S)
-        return not self.frames and self.channel.recv(1) == b""
+        try:
+            return not self.frames and self.channel.recv(1) == b""
+        except ConnectionResetError:  # it has not read all that was sent
+            return True
 
     def send(self, kind: KernelFrameKind, header: dict[str, Any], body: bytes = b"") -> None:
         self.channel.sendall(encode_frame(kind, header, body))
@@ -112,12 +115,16 @@ class Listener:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(str(self.path))
         self._socket.listen()
+        self._accepted: list[FakeGateway] = []
 
     def accept(self, **settings: Any) -> FakeGateway:
         self._socket.settimeout(TIMEOUT_S)
-        return FakeGateway(self._socket.accept()[0], **settings)
+        self._accepted.append(FakeGateway(self._socket.accept()[0], **settings))
+        return self._accepted[-1]
 
     def close(self) -> None:
+        for gateway in self._accepted:
+            gateway.close()
         self._socket.close()
         self.path.unlink(missing_ok=True)
 
