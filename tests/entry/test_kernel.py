@@ -84,9 +84,7 @@ def variables(folder: Path, listener: Listener, runner: Runner, file: str) -> di
 
 
 @contextmanager
-def kernel(
-    folder: Path, text: str, runner: Runner = "python", env: Mapping[str, str] | None = None
-) -> Iterator[Started]:
+def kernel(folder: Path, text: str, runner: Runner = "python") -> Iterator[Started]:
     """Run a kernel as the zygote does: in a fork that has imported everything."""
     file = "kernel.py" if runner == "redhare" else "serve.py"
     code = folder / "model"
