@@ -14,7 +14,6 @@ from pliant.serve.protocol.v2 import (
     BadOutput,
     InferRequest,
     RequestedOutput,
-    Tensor,
     decode_request,
     encode_response,
     resolve_raw,
@@ -208,6 +207,8 @@ def test_a_wrong_tensor_is_refused_by_its_field(changes: dict[str, Any], words: 
         ('{"inputs": []}'.encode("utf-16"), "is not UTF-8"),
         (b'{"id": "1", "id": "2"}', "an object names 'id' twice"),
         (b"{}", "inputs: is missing"),
+        (body_of(*[{}] * 10_001), "inputs: 10001 tensors; at most 10000"),
+        (body_of(parameters={str(at): at for at in range(1001)}), "parameters: 1001 parameters; at most 1000"),
         (b'{"inputs": {}}', "inputs: {} is no list"),
         (b'{"inputs": [7]}', "inputs[0]: 7 is no object"),
         (b'{"inputs": [], "id": 7}', "id: 7 is no text"),
@@ -237,6 +238,23 @@ def test_lists_and_objects_may_be_nested_to_the_limit() -> None:
     found = decode_request(b'{"inputs": [], "a": ' + b"[" * inside + b"]" * inside + b"}", None)
 
     assert found.inputs == ()
+
+
+@given(
+    st.recursive(
+        st.text('[{"\\\\]}a', max_size=6),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('"\\\\[', max_size=3), inner, max_size=3),
+    )
+)
+def test_the_depth_is_that_of_the_lists_and_objects(value: object) -> None:
+    def depth(one: object) -> int:
+        if isinstance(one, dict):
+            one = list(one.values())
+        return 1 + max(map(depth, one), default=0) if isinstance(one, list) else 0
+
+    enough_to_be_measured = [[[]] * MAX_DEPTH, value]
+
+    assert measure_depth(json.dumps(enough_to_be_measured).encode()) == max(3, 1 + depth(value))
 
 
 def test_brackets_in_texts_are_no_depth() -> None:
@@ -299,6 +317,14 @@ def test_data_alone_is_the_models_only_input(shape: list[int], found: tuple[int,
     assert (one.name, one.datatype, one.shape, one.data.ravel().tolist()) == ("x", "INT16", found, sent.tolist())
     assert not request.is_raw
     assert encode_response(request, "m", "1", {"y": sent})[1] is not None
+
+
+def test_data_alone_is_its_bytes_until_it_is_resolved() -> None:
+    request = decode_request(b"abc", 0)
+
+    assert request.is_raw
+    assert request.inputs[0].data.tolist() == [97, 98, 99]
+    assert request.inputs[0].data.flags.writeable
 
 
 def test_data_alone_is_one_element_of_bytes() -> None:
@@ -468,9 +494,3 @@ def test_there_are_no_more_classes_than_the_model_has(scores: ARRAY, shape: tupl
 def test_what_has_no_order_has_no_classes(array: ARRAY) -> None:
     with pytest.raises(InvalidInput, match=r"outputs\[0\].parameters.classification: .* has no classes"):
         encode_response(asks(RequestedOutput(name="y", classification=1)), "m", "1", {"y": array})
-
-
-def test_a_tensor_may_be_made_by_hand() -> None:
-    made = Tensor(name="x", datatype="INT64", shape=(1,), data=np.ones(1, "i8"))
-
-    assert not InferRequest(inputs=(made,)).is_raw

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pliant.core.errors import InvalidInput
 from pliant.serve.protocol.v2.datatypes import read_raw, require_datatype
 from pliant.serve.protocol.v2.fields import (
+    MAX_TENSORS,
     refuse_shared_memory,
     require_count,
     require_distinct,
@@ -63,6 +64,8 @@ def decode_request(body: bytes | memoryview, num_json: int | None) -> InferReque
 def _objects(value: object, field: str) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise InvalidInput.at(field, f"{show(value)} is no list of tensors")
+    if len(value) > MAX_TENSORS:
+        raise InvalidInput.at(field, f"{len(value)} tensors; at most {MAX_TENSORS} are taken")
     for at, one in enumerate(value):
         if not isinstance(one, dict):
             raise InvalidInput.at(f"{field}[{at}]", f"{show(one)} is no object with a `name`")

@@ -13,6 +13,9 @@ from pliant.core.errors import InvalidInput
 
 MAX_DIMENSIONS: Final = 32
 MAX_ELEMENTS: Final = 2 << 30
+MAX_TENSORS: Final = 10_000
+"""Inputs of a request, or outputs; so that hostile bytes take seconds at most."""
+MAX_PARAMETERS: Final = 1000
 _INTEGERS: Final = range(-(1 << 63), 1 << 64)
 
 _SHORT: Final = reprlib.Repr()
@@ -95,6 +98,8 @@ def require_parameters(value: object, field: str) -> dict[str, object]:
         return {}
     if not isinstance(value, dict):
         raise InvalidInput.at(field, f"{show(value)} is no object of parameters")
+    if len(value) > MAX_PARAMETERS:
+        raise InvalidInput.at(field, f"{len(value)} parameters; at most {MAX_PARAMETERS} are taken")
     found = {key: one for key, one in value.items() if one is not None}
     for key, one in found.items():
         _require_parameter(one, f"{field}.{require_text(key, field)[:60]}")
