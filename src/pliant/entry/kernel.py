@@ -81,6 +81,8 @@ def _run(args: tuple[str, ...]) -> int:
         num_threads=node.num_threads,
         build=build_model,
     )
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [path for path in paths if path and path not in sys.path]
     session.begin()
     return _serve(session, model)
 

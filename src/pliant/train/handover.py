@@ -63,7 +63,9 @@ def take_model(run_script: Callable[[], object]) -> tuple[torch.nn.Module, Any]:
     finally:
         _TAKER.reset(token)
     if taken.model is None:
-        raise TrainingError("the script has ended without a pliant.Run, so it has no model; deploy one that trains")
+        raise TrainingError(
+            "the script has ended without a pliant.train.Run, so it has no model; deploy a job that trains"
+        )
     return taken.model, first_sample(taken.data)
 
 

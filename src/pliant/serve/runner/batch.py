@@ -18,8 +18,11 @@ from typing import Final
 
 _DECAY: Final = 0.95
 """How much of its weight a batch keeps with every batch after it: the last 20 or so count."""
-_LEAN: Final = 0.05
+_LEAN: Final = 0.005
 """The weight of a cost in proportion to n, in batches that are one request larger or smaller than the mean."""
+_SURPRISE: Final = 4.0
+"""A batch counts as at most so many times what was predicted: one may be slow by chance, many cannot be."""
+_QUICK_S: Final = 0.001
 _SHARE: Final = 0.5
 _ALONE: Final = 1.25
 _DECREASE: Final = 0.9
@@ -49,6 +52,11 @@ class LatencyFit:
         kept = old / self.weight
         self.variance = kept * (self.variance + share * off_n * off_n)
         self.covariance = kept * (self.covariance + share * off_n * off_s)
+
+    def most(self, num: int) -> float:
+        """Return the most that a batch of this size may take to be believed at once."""
+        fixed, slope = self.line()
+        return _SURPRISE * max(fixed + slope * num, _QUICK_S) if self.weight else math.inf
 
     def line(self) -> tuple[float, float]:
         """Return a and b, neither below 0; both 0 before the first batch."""
@@ -94,7 +102,7 @@ class BatchCap:
         if num > 1 and not probed:
             missed = seconds > max(_SHARE * objective_s, _ALONE * self._alone())
             self._trust = max(_LEAST_TRUST, self._trust * _DECREASE) if missed else min(1.0, self._trust + _INCREASE)
-        self._fit.add(num, seconds)
+        self._fit.add(num, min(seconds, self._fit.most(num)))
 
     def _alone(self) -> float:
         return sum(self._fit.line())

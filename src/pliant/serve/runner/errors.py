@@ -37,3 +37,9 @@ def error_line(error: BaseException) -> str:
     lines = "".join(traceback.format_exception_only(error)).strip().split("\n")
     said = lines[-1:] if isinstance(error, SyntaxError) else lines  # before its last line stands where it is
     return " ".join(" ".join(said).split())[:MAX_LINE]
+
+
+def last_line(error: Exception) -> str:
+    """Return what was said last: before it, TorchScript shows the code that was compiled."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:500]

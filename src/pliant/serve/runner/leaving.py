@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -26,7 +27,8 @@ class LeaveSignal:
         """Take SIGTERM; the process ends with it until `loaded` is called."""
         self._is_loading = True
         signal.signal(signal.SIGTERM, self._handle)
-        os.register_at_fork(after_in_child=_leave_children_alone)
+        fork = _ForkedChildren()
+        os.register_at_fork(before=fork.before, after_in_parent=fork.after, after_in_child=fork.become_ordinary)
 
     def loaded(self, on_signal: Callable[[], None]) -> None:
         """From now on SIGTERM is noted; then this is called, in the middle of whatever is done."""
@@ -64,6 +66,21 @@ class LeaveSignal:
             self._on_signal()
 
 
-def _leave_children_alone() -> None:
-    """What the model starts by a fork is no kernel: it ends with SIGTERM as every process does."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+class _ForkedChildren:
+    """What the model starts by a fork is no kernel: it ends with SIGTERM as every process does.
+
+    The signal is held back around a fork, or one that comes before the child has changed what it does would be lost.
+    """
+
+    def __init__(self) -> None:
+        self._masks = threading.local()
+
+    def before(self) -> None:
+        self._masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def after(self) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._masks.before)
+
+    def become_ordinary(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self.after()

@@ -10,22 +10,8 @@ from typing import Any, Final
 from pliant.serve.runner.errors import ModelNotLoaded
 
 DATATYPES: Final = frozenset(
-    [
-        "BOOL",
-        "UINT8",
-        "UINT16",
-        "UINT32",
-        "UINT64",
-        "INT8",
-        "INT16",
-        "INT32",
-        "INT64",
-        "FP16",
-        "BF16",
-        "FP32",
-        "FP64",
-        "BYTES",
-    ]
+    ["BOOL", "BYTES", "FP16", "BF16", "FP32", "FP64"]
+    + [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)]
 )
 _FORM: Final = 'write {"name": "x", "datatype": "FP32", "shape": [-1, 28, 28]}'
 

@@ -152,10 +152,12 @@ class KernelSession:
         give_up_at, pause_s, why = self._clock() + self._patience_s, _FIRST_PAUSE_S, ""
         while not self._leave.is_set:
             try:
-                return self._try_to_establish(model, load_s, give_up_at)
+                self._try_to_establish(model, load_s, give_up_at)
             except (OSError, GatewayLost) as error:
                 self._drop()
                 why = error_line(error)
+            else:
+                break
             if self._clock() >= give_up_at:
                 raise NoGateway(f"no gateway has taken this kernel for {self._patience_s:g} s; the last attempt: {why}")
             self._leave.wait(None, pause_s)

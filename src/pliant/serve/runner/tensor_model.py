@@ -11,7 +11,7 @@ from typing import Any
 from pliant.core.errors import InvalidInput
 from pliant.serve.protocol.v2 import InferRequest
 from pliant.serve.runner.deployed import DeployedModel
-from pliant.serve.runner.errors import error_line
+from pliant.serve.runner.errors import error_line, last_line
 from pliant.serve.runner.joined import Arrays, Computed, JoinedCompute
 from pliant.serve.runner.json_values import json_part, read_json, write_json
 from pliant.serve.runner.metadata import ModelMetadata
@@ -102,8 +102,8 @@ class TensorModel:
     def _write(self, asked: _Asked, computed: Computed) -> KernelResult:
         if isinstance(computed, Exception):
             if self._blames_caller(computed):
-                return failure(400, f"the model cannot compute these inputs: {_last_line(computed)}")
-            return failure(500, f"{type(computed).__name__}: {_last_line(computed)}")
+                return failure(400, f"the model cannot compute these inputs: {last_line(computed)}")
+            return failure(500, f"{type(computed).__name__}: {last_line(computed)}")
         try:
             if asked.infer is not None:
                 return write_tensors(asked.infer, self._model, computed)
@@ -116,9 +116,3 @@ class TensorModel:
 
 def _are_tensors(inputs: Any) -> bool:
     return isinstance(inputs, list) and any(isinstance(one, dict) and "datatype" in one for one in inputs)
-
-
-def _last_line(error: Exception) -> str:
-    """Return what was said last: before it, TorchScript shows the code that was compiled."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:500]

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from pliant.core.errors import InvalidInput
+from pliant.serve.runner.errors import last_line
 from pliant.serve.runner.joined import Arrays
 from pliant.serve.runner.metadata import DeclaredTensor
 
@@ -31,6 +32,8 @@ _OF_INPUTS: Final = re.compile(
     r"size|shape|dimension|dtype|scalar type|out of range|guard|argument|expected", re.IGNORECASE
 )
 """Words of torch's errors that are about what went in."""
+
+_RAISED_BY_TORCH: Final = (RuntimeError, IndexError, ValueError, TypeError, AssertionError, torch.jit.Error)
 
 
 def choose_device() -> torch.device:
@@ -105,8 +108,7 @@ def blames_caller(error: Exception) -> bool:
     """Tell whether an error is due to the inputs: their number, shape or type, or an index that is too large."""
     if isinstance(error, InvalidInput):
         return True
-    if isinstance(error, torch.OutOfMemoryError) or "CUDA error" in str(error):
+    text = last_line(error)
+    if isinstance(error, torch.OutOfMemoryError) or "CUDA error" in text:
         return False
-    return isinstance(error, RuntimeError | IndexError | ValueError | TypeError | AssertionError) and bool(
-        _OF_INPUTS.search(str(error))
-    )
+    return isinstance(error, _RAISED_BY_TORCH) and bool(_OF_INPUTS.search(text))

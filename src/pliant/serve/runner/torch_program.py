@@ -4,6 +4,7 @@ No code of the model's author is needed. A module with parameters alone (`state_
 """
 
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,9 @@ def load(model: DeployedModel) -> TensorModel:
 def _load_script(model: DeployedModel, path: Path) -> TensorModel:
     device = choose_device()
     try:
-        module = torch.jit.load(str(path), map_location=device)  # type: ignore[no-untyped-call]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit itself: people have such files
+            module = torch.jit.load(str(path), map_location=device)  # type: ignore[no-untyped-call]
     except _UNREADABLE as error:
         remedy = "write it with torch.jit.script(model).save(…), or torch.export.save(…) into a .pt2 file"
         raise ModelNotLoaded(f"{path.name} is no TorchScript ({str(error).splitlines()[0]:.200}); {remedy}") from error

@@ -58,7 +58,8 @@ def _load_weights(module: torch.nn.Module, model: DeployedModel) -> None:
     try:
         module.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     except (OSError, EOFError, RuntimeError, ValueError, TypeError, AttributeError, pickle.UnpicklingError) as error:
-        raise ModelNotLoaded(f"{path.name} does not fit the model that {model.file} builds: {error}") from error
+        why = " ".join(str(error).split())
+        raise ModelNotLoaded(f"{path.name} does not fit the model that {model.file} builds: {why:.1000}") from error
 
 
 def _argument_names(module: torch.nn.Module) -> list[str]:
