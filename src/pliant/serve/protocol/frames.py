@@ -28,6 +28,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 _HEAD: Final = struct.Struct("!IBI")
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
 HEAD_BYTES: Final = _HEAD.size
 MAX_HEADER_BYTES: Final = 1 << 20
 MAX_FRAME_BYTES: Final = (2 << 30) + MAX_HEADER_BYTES
@@ -62,6 +63,8 @@ class KernelFrameKind(IntEnum):
     CANCEL = 18
     """`ids`: nobody waits for these any more; they need no answer, and may have one."""
     PING = 19
+    """Are you there? One at a time. PONG also says: what was cancelled before this PING, and is not answered by now,
+    is held no more. So a gateway learns what room cancelled requests have freed, though nobody answers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,12 @@ class BadKernelFrame(ValueError):
 
 def encode_frame(kind: KernelFrameKind, header: dict[str, Any], body: bytes | bytearray | memoryview = b"") -> bytes:
     """Return a frame; `encode_head` spares the copy of a long body."""
-    return encode_head(kind, header, len(body)) + bytes(body)
+    return b"".join((encode_head(kind, header, len(body)), body))
 
 
 def encode_head(kind: KernelFrameKind, header: dict[str, Any], num_body_bytes: int) -> bytes:
     """Return head and header of a frame whose body follows."""
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = _JSON.encode(header).encode()
     return _HEAD.pack(len(text) + num_body_bytes, kind, len(text)) + text
 
 
@@ -92,12 +95,12 @@ class KernelFrameReader:
     """Cuts a stream of bytes into frames. Holds the beginning of a frame that is not whole yet.
 
     Args:
-        max_bytes: of a frame.
+        max_bytes: of a frame; may be changed at any time.
     """
 
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.max_bytes = max_bytes
         self._buffer = bytearray()
-        self._max_bytes = max_bytes
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[KernelFrame]:
         """Return the frames that are whole with these bytes.
@@ -106,21 +109,29 @@ class KernelFrameReader:
             BadKernelFrame: they are no frames.
         """
         buffer = self._buffer
-        buffer += data
-        frames, at, there = [], 0, len(buffer)
-        while there - at >= HEAD_BYTES:
-            num_bytes, kind, num_header_bytes = _HEAD.unpack_from(buffer, at)
-            if num_bytes > self._max_bytes or num_header_bytes > min(num_bytes, MAX_HEADER_BYTES):
-                raise BadKernelFrame(f"a frame of {num_bytes} bytes with a header of {num_header_bytes}")
-            end = at + HEAD_BYTES + num_bytes
-            if end > there:
-                break
-            body_at = at + HEAD_BYTES + num_header_bytes
-            frames.append(_frame(kind, bytes(buffer[at + HEAD_BYTES : body_at]), bytes(buffer[body_at:end])))
-            at = end
-        if at:
+        if buffer:
+            buffer += data
+        source = buffer or data  # whole frames are cut out of what came, without a copy in between
+        frames, at = [], 0
+        with memoryview(source) as view:
+            while (end := self._end(view, at)) is not None:
+                frames.append(_frame(view, at, end))
+                at = end
+        if source is buffer:
             del buffer[:at]
+        else:
+            buffer += source[at:]
         return frames
+
+    def _end(self, view: memoryview, at: int) -> int | None:
+        """Return where the frame ends that begins there; None if it is not whole."""
+        if len(view) - at < HEAD_BYTES:
+            return None
+        num_bytes, _, num_header_bytes = _HEAD.unpack_from(view, at)
+        if num_bytes > self.max_bytes or num_header_bytes > min(num_bytes, MAX_HEADER_BYTES):
+            raise BadKernelFrame(f"a frame of {num_bytes} bytes with a header of {num_header_bytes}")
+        end = at + HEAD_BYTES + int(num_bytes)
+        return end if end <= len(view) else None
 
     @property
     def num_missing(self) -> int:
@@ -131,11 +142,13 @@ class KernelFrameReader:
         return HEAD_BYTES + int(_HEAD.unpack_from(self._buffer)[0]) - there
 
 
-def _frame(kind: int, text: bytes, body: bytes) -> KernelFrame:
+def _frame(view: memoryview, at: int, end: int) -> KernelFrame:
+    _, kind, num_header_bytes = _HEAD.unpack_from(view, at)
+    body_at = at + HEAD_BYTES + num_header_bytes
     try:
-        header, known = json.loads(text), KernelFrameKind(kind)
+        header, known = json.loads(bytes(view[at + HEAD_BYTES : body_at])), KernelFrameKind(kind)
     except (ValueError, RecursionError) as error:
         raise BadKernelFrame(f"a frame cannot be read: {error}") from error
     if not isinstance(header, dict):
         raise BadKernelFrame("the header of a frame is no JSON object")
-    return KernelFrame(known, header, body)
+    return KernelFrame(known, header, bytes(view[body_at:end]))

@@ -1,0 +1,162 @@
+"""The data plane of inference: takes requests over HTTP, queues them, and gives them to kernels as these have room.
+
+    clients ── HTTP ──▶ HttpApi ──▶ VersionService (queue, one per version) ──▶ KernelLink ── UNIX socket ──▶ kernels
+
+What there is to serve comes from outside (`apply`), and so do tokens' owners, time and the listening sockets; what
+others should know goes out (`loads`, `ready`, and what was given as `notify` and `urge`). Knows no server.
+One ticker looks after all deadlines. Belongs to one event loop.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pliant.core.job import TaskId
+from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
+from pliant.serve.gateway.admission import Admission
+from pliant.serve.gateway.callers import CallerBook
+from pliant.serve.gateway.endpoint_table import EndpointTable
+from pliant.serve.gateway.http_api import HttpApi, Send
+from pliant.serve.gateway.inferences import Inferences
+from pliant.serve.gateway.kernel_listener import KernelListener
+from pliant.serve.gateway.refused import Refused
+from pliant.serve.gateway.request_body import BodyReader, Receive
+from pliant.serve.gateway.version_service import ServiceOwner
+
+TICK_S: Final = 0.1
+_STOOD_STILL_S: Final = 2.0
+"""After such a gap between two ticks it was this process that was silent, not the kernels."""
+_log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """Serves endpoints.
+
+    Args:
+        callers: knows whose tokens are.
+        clock: seconds that only grow.
+        notify: hears of kernels that are ready, and of those that hang.
+        urge: is called when a request waits, and no kernel is there.
+        admission: how much is taken in at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        callers: CallerBook,
+        clock: Callable[[], float],
+        notify: Callable[[KernelReady | KernelHung], None],
+        urge: Callable[[], None],
+        admission: Admission | None = None,
+    ) -> None:
+        self._clock = clock
+        self._table = EndpointTable(ServiceOwner(clock=clock, notify=notify, urge=urge))
+        self._kernels = KernelListener(self._table.find_job, clock)
+        self._admission = admission or Admission()
+        self._inferences = Inferences(clock)
+        self._bodies = BodyReader(clock)
+        self._http = HttpApi(
+            table=self._table,
+            callers=callers,
+            admission=self._admission,
+            inferences=self._inferences,
+            bodies=self._bodies,
+            unix_ms_of=(time.time() - clock()) * 1000,
+        )
+        self._ticked_at = clock()
+
+    def apply(self, serve: Serve) -> None:
+        """Serve what there is now."""
+        self._table.apply(serve)
+        self._kernels.review()
+
+    def loads(self) -> tuple[VersionLoad, ...]:
+        """Return what every version had to do since the last call."""
+        now = self._clock()
+        return tuple(service.load(now) for service in self._table.services())
+
+    def ready(self) -> tuple[TaskId, ...]:
+        """Return the kernels that take requests."""
+        return tuple(task_id for service in self._table.services() for task_id in service.ready())
+
+    async def serve_kernels(self, sock: socket.socket) -> None:
+        """Take kernels and look after deadlines until it is cancelled; then all kernels are cut off.
+
+        Args:
+            sock: a UNIX stream socket that listens.
+        """
+        ticker = asyncio.create_task(self._tick_on())
+        try:
+            await self._kernels.listen(sock)
+        finally:
+            ticker.cancel()
+            self._table.each_service(lambda service: service.cut_kernels())
+            with contextlib.suppress(asyncio.CancelledError):
+                await ticker
+
+    def tick(self) -> None:
+        """End what is overdue: requests, bodies, kernels."""
+        now = self._clock()
+        gap, self._ticked_at = now - self._ticked_at, now
+        if gap > _STOOD_STILL_S:
+            self._table.each_service(lambda service: service.forgive(now))
+        self._bodies.tick(now)
+        self._inferences.tick(now)
+        self._kernels.tick(now)
+        self._table.each_service(lambda service: service.tick(now))
+
+    async def app(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request: the ASGI application."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def drain(self, timeout_s: float) -> None:
+        """Refuse new requests from now on, and return when the others are over, or the time is."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._admission.drain()
+
+    async def _answer(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def note(message: dict[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._http.answer(scope, receive, note)
+        except Exception:  # noqa: BLE001 (one request must not end the others)
+            _log.exception("a request was not answered because of a fault of the gateway")
+            if not has_begun:
+                fault = Refused(500, "the gateway has a fault of its own, which its log names; please report it")
+                body = b'{"error": "%s"}' % fault.message.encode()
+                headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+                await send({"type": "http.response.start", "status": fault.status, "headers": headers})
+                await send({"type": "http.response.body", "body": body})
+
+    async def _tick_on(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            try:
+                self.tick()
+            except Exception:  # noqa: BLE001 (without ticks nothing would ever be overdue again)
+                _log.exception("a tick of the gateway has failed")
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    """Take part in the beginning and the end of the process: there is nothing to do."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,303 @@
+"""The Open Inference Protocol, and IBM's inference route, over HTTP: an ASGI application without a framework.
+
+    GET  /v2  /v2/health/live  /v2/health/ready  /v2/models/stats
+    GET  /v2/models/NAME[/versions/N][/ready | /config | /stats]
+    POST /v2/models/NAME[/versions/N]/infer     /v2/repository/index     /dlim/v1/inference/NAME
+
+All but health wants a token. An endpoint that is not there and one that the caller may not see have the same answer.
+The body goes to a kernel as it came, and the kernel's to the client: neither is looked into.
+"""
+
+import json
+import logging
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from pliant.core.errors import Unauthorized, Unavailable
+from pliant.serve.gateway.admission import Admission, AdmittedRequest
+from pliant.serve.gateway.callers import CallerBook, CallerRights
+from pliant.serve.gateway.description import (
+    SERVER,
+    describe_config,
+    describe_index,
+    describe_model,
+    describe_ready,
+    describe_stats,
+)
+from pliant.serve.gateway.endpoint_table import EndpointService, EndpointTable, unknown
+from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
+from pliant.serve.gateway.inferences import Inferences
+from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused
+from pliant.serve.gateway.request_body import BodyReader, Receive
+from pliant.serve.gateway.route import Route, RouteKind, find_route
+from pliant.serve.gateway.version_service import VersionService
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Headers = Mapping[bytes, bytes]
+_JSON_LENGTH: Final = b"inference-header-content-length"
+_TYPE: Final = re.compile(r"^[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w-]{1,50}=[\w.+-]{1,50})?$", re.ASCII)
+_LEFT_OVER_BYTES: Final = 64 << 10
+"""An unread body up to this is read by the HTTP server; for a longer one the connection is closed."""
+_log = logging.getLogger(__name__)
+
+
+class HttpApi:
+    """Answers HTTP.
+
+    Args:
+        table: what is served.
+        callers: knows whose tokens are.
+        admission: how much is taken in at once.
+        inferences: the requests that are under way.
+        bodies: reads bodies.
+        unix_ms_of: milliseconds since 1970 when the gateway's clock showed 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: EndpointTable,
+        callers: CallerBook,
+        admission: Admission,
+        inferences: Inferences,
+        bodies: BodyReader,
+        unix_ms_of: float,
+    ) -> None:
+        self._table = table
+        self._callers = callers
+        self._admission = admission
+        self._inferences = inferences
+        self._bodies = bodies
+        self._unix_ms_of = unix_ms_of
+
+    async def answer(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers: Headers = dict(scope["headers"])
+        try:
+            route = find_route(scope["method"], scope["path"])
+            if route.kind in (RouteKind.INFER, RouteKind.DLIM_INFER):
+                await self._infer(route, headers, receive, send)
+            else:
+                status, value = await self._ask(route, headers)
+                await _send_json(send, status, value)
+        except ClientGone:
+            return
+        except Refused as refused:
+            await _send_refusal(send, refused, headers)
+        except Unauthorized as error:
+            nobody = Refused(401, str(error), headers=((b"www-authenticate", b"Bearer"),))
+            await _send_refusal(send, nobody, headers)
+        except Unavailable as error:
+            await _send_refusal(send, Refused(503, str(error), retry_after_s=TRY_AGAIN_S), headers)
+
+    async def _ask(self, route: Route, headers: Headers) -> tuple[int, object]:
+        """Return the answer to a question: its status and JSON."""
+        if route.kind is RouteKind.LIVE:
+            return 200, {"live": True}
+        if route.kind is RouteKind.READY:
+            ready = self._table.is_known and not self._admission.is_draining
+            return 200 if ready else 503, {"ready": ready}
+        rights = await self._authenticate(headers)
+        match route.kind:
+            case RouteKind.SERVER:
+                return 200, SERVER
+            case RouteKind.NOT_HERE:
+                raise Refused(
+                    501, "Pliant does not do this: shared memory, tracing, logging and loading are not for clients"
+                )
+            case RouteKind.INDEX:
+                return 200, [entry for one in self._visible(rights) for entry in describe_index(one)]
+            case RouteKind.ALL_STATS:
+                services = [service for one in self._visible(rights) for service in one.versions.values()]
+                return 200, self._stats(services)
+        endpoint = self._find(route.model, rights)
+        return self._ask_model(route, endpoint, endpoint.show(route.version))
+
+    def _ask_model(self, route: Route, endpoint: EndpointService, service: VersionService | None) -> tuple[int, object]:
+        match route.kind:
+            case RouteKind.MODEL_READY:
+                ready, value = describe_ready(endpoint, service)
+                return 200 if ready else 503, value
+            case RouteKind.MODEL_CONFIG:
+                return 200, describe_config(endpoint, service)
+            case RouteKind.MODEL_STATS:
+                services = list(endpoint.versions.values()) if route.version is None else [service]
+                return 200, self._stats([one for one in services if one is not None])
+            case _:
+                return 200, describe_model(endpoint, service)
+
+    def _stats(self, services: list[VersionService]) -> object:
+        return {"model_stats": [describe_stats(service, self._unix_ms_of) for service in services]}
+
+    async def _infer(self, route: Route, headers: Headers, receive: Receive, send: Send) -> None:
+        """Pass a request on to a kernel, and the answer back."""
+        with self._admission.enter() as admitted:
+            rights = await self._authenticate(headers)
+            endpoint = self._find(route.model, rights)
+            service = endpoint.choose(route.version)
+            body = await self._read(service, headers, receive, admitted)
+            service = self._still(endpoint, service, route)
+            header = _frame_header(route, headers, len(body))
+
+            async def gone() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+
+            under_way = self._inferences.begin(
+                service,
+                header,
+                body,
+                patience_s=_patience(headers),
+                names_version=route.version is not None,
+                gone=gone,
+            )
+            try:
+                await _relay(under_way.request, send, is_v2=route.kind is RouteKind.INFER)
+            finally:
+                self._inferences.finish(under_way)
+
+    def _still(self, endpoint: EndpointService, service: VersionService, route: Route) -> VersionService:
+        """Return the version to ask, now that the body is there: things may have changed meanwhile.
+
+        Raises:
+            Refused: the endpoint or the version is gone.
+        """
+        if self._table.find(endpoint.endpoint.name) is not endpoint:
+            raise unknown(endpoint.endpoint.name)
+        if endpoint.endpoint.started and endpoint.versions.get(service.version.number) is service:
+            return service
+        return endpoint.choose(route.version)
+
+    async def _read(
+        self, service: VersionService, headers: Headers, receive: Receive, admitted: AdmittedRequest
+    ) -> bytes | bytearray:
+        try:
+            return await self._bodies.read(receive, headers, service.endpoint.profile.max_body_bytes, admitted)
+        except Refused as refused:
+            if refused.status in (413, 503):
+                service.meter.refuse()
+            raise
+
+    async def _authenticate(self, headers: Headers) -> CallerRights:
+        """Return who asks, who may ask endpoints.
+
+        Raises:
+            Unauthorized, Unavailable: as `CallerBook` says.
+            Refused: they may not.
+        """
+        rights = await self._callers.who(_token(headers))
+        if not rights.may_infer:
+            raise Refused(403, f"{rights.name} may not ask endpoints: neither role nor token allows it")
+        return rights
+
+    def _find(self, name: str, rights: CallerRights) -> EndpointService:
+        endpoint = self._table.find(name)
+        if endpoint is None or not _may_see(endpoint, rights):
+            raise unknown(name)
+        return endpoint
+
+    def _visible(self, rights: CallerRights) -> list[EndpointService]:
+        return [endpoint for endpoint in self._table if _may_see(endpoint, rights)]
+
+
+def _may_see(endpoint: EndpointService, rights: CallerRights) -> bool:
+    served = endpoint.endpoint
+    shared = served.shared_with
+    return rights.sees_all or rights.name == served.owner or rights.name in shared or "*" in shared
+
+
+def _token(headers: Headers) -> str:
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    if scheme.lower() != b"bearer":
+        token = headers.get(b"x-auth-token") or headers.get(b"x-user-token") or b""
+    if not token.strip():
+        message = "no token; send 'Authorization: Bearer TOKEN' (or X-Auth-Token, X-User-Token)"
+        raise Unauthorized(message)
+    return token.strip().decode("latin-1")
+
+
+def _patience(headers: Headers) -> float | None:
+    text = headers.get(b"x-request-timeout-s")
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= 86_400:
+        shown = text[:30].decode("latin-1")
+        raise Refused(400, f"X-Request-Timeout-S is {shown!r}; send seconds, above 0 and up to 86400")
+    return seconds
+
+
+def _frame_header(route: Route, headers: Headers, num_bytes: int) -> dict[str, Any]:
+    """Return what a kernel is told of a request."""
+    if route.kind is RouteKind.DLIM_INFER:
+        return {"api": "dlim"}
+    length = headers.get(_JSON_LENGTH)
+    if length is None:
+        return {"api": "v2"}
+    if not (length.isdigit() and len(length) < 12 and int(length) <= num_bytes):
+        shown = length[:30].decode("latin-1")
+        raise Refused(400, f"Inference-Header-Content-Length is {shown!r}; the body has {num_bytes} bytes")
+    return {"api": "v2", "json": int(length)}
+
+
+async def _relay(request: InferenceRequest, send: Send, *, is_v2: bool) -> None:
+    """Send what kernels answer, as it comes.
+
+    Raises:
+        Refused: they do not, and nothing was sent yet.
+        ClientGone: nobody is left to send it to.
+    """
+    has_begun = False
+    while (part := await request.next()) is not None:
+        if not has_begun:
+            headers = [*_headers_of(part, is_v2=is_v2)]
+            await send({"type": "http.response.start", "status": part.status, "headers": headers})
+            has_begun = True
+        await send({"type": "http.response.body", "body": bytes(part.body), "more_body": True})
+    outcome = request.outcome
+    if isinstance(outcome, KernelAnswer):
+        if not has_begun:
+            headers = [*_headers_of(outcome, is_v2=is_v2), (b"content-length", b"%d" % len(outcome.body))]
+            await send({"type": "http.response.start", "status": outcome.status, "headers": headers})
+        await send({"type": "http.response.body", "body": outcome.body})
+    elif has_begun and isinstance(outcome, Refused):
+        _log.warning("a stream of answers ends in the middle: %s", outcome.message)
+    elif outcome is not None:
+        raise outcome
+
+
+def _headers_of(answer: KernelAnswer, *, is_v2: bool) -> list[tuple[bytes, bytes]]:
+    default = "application/octet-stream" if answer.num_json is not None or not is_v2 else "application/json"
+    kind = answer.type if _TYPE.match(answer.type) else default
+    headers = [
+        (b"content-type", kind.encode()),
+        (b"pliant-version", b"%d" % answer.version),
+        (b"pliant-kernel", answer.kernel.encode("ascii", "replace")),
+    ]
+    if answer.num_json is not None:
+        headers.append((_JSON_LENGTH, b"%d" % answer.num_json))
+    return headers
+
+
+async def _send_refusal(send: Send, refused: Refused, headers: Headers) -> None:
+    """Answer that there is no answer. What is left of a long body is not waited for."""
+    more = list(refused.headers)
+    if refused.retry_after_s is not None:
+        more.append((b"retry-after", b"%d" % refused.retry_after_s))
+    length = headers.get(b"content-length", b"0")
+    is_long = not length.isdigit() or len(length) > 9 or int(length) > _LEFT_OVER_BYTES
+    if is_long or b"transfer-encoding" in headers or refused.status == 408:
+        more.append((b"connection", b"close"))
+    await _send_json(send, refused.status, {"error": refused.message}, more)
+
+
+async def _send_json(send: Send, status: int, value: object, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    body = json.dumps(value).encode()
+    about = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *(headers or ())]
+    await send({"type": "http.response.start", "status": status, "headers": about})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,111 @@
+"""A request on its way from a client to a kernel and back, and what may come back. Belongs to one event loop.
+
+A request is *settled* once: with a kernel's answer, or with the reason why there is none. Before that, parts of a
+stream may come. Whoever asked waits for `news`, one future at a time.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pliant.core.job import TaskId
+from pliant.serve.gateway.dispatch import DispatchedRequest
+from pliant.serve.gateway.refused import ClientGone, Refused
+
+MAX_PARTS_BYTES: Final = 64 << 20
+"""Of a stream that its client does not read as fast as it comes."""
+Body = bytes | bytearray
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAnswer:
+    """What a kernel answered: the whole, or a part of a stream."""
+
+    status: int
+    type: str
+    """Of the body; empty: not said."""
+    num_json: int | None
+    """So many bytes of the body are JSON, if tensors follow them."""
+    body: Body | memoryview
+    kernel: TaskId
+    version: int
+
+
+class InferenceRequest(DispatchedRequest):
+    """One request.
+
+    Args:
+        number: once per gateway, ascending.
+        header: of the frame, without `id` and `timeout_s`.
+        body: as it came.
+        arrived_at: by the gateway's clock.
+        deadline: nobody waits longer.
+        names_version: it wants the version that it is at, and no other.
+    """
+
+    __slots__ = (
+        "arrived_at",
+        "body",
+        "deadline",
+        "given_at",
+        "header",
+        "names_version",
+        "news",
+        "num_parts_bytes",
+        "outcome",
+        "parts",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        *,
+        header: dict[str, Any],
+        body: Body,
+        arrived_at: float,
+        deadline: float | None = None,
+        names_version: bool = False,
+    ) -> None:
+        super().__init__(number)
+        self.header = header
+        self.body = body
+        self.arrived_at = arrived_at
+        self.deadline = deadline
+        self.names_version = names_version
+        self.given_at = arrived_at
+        self.outcome: KernelAnswer | Refused | ClientGone | None = None
+        self.parts: deque[KernelAnswer] = deque()
+        self.num_parts_bytes = 0
+        self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def settle(self, outcome: KernelAnswer | Refused | ClientGone) -> None:
+        """End it; whoever asked is woken."""
+        assert self.outcome is None
+        self.outcome = outcome
+        self.body = b""
+        self._wake()
+
+    def add_part(self, part: KernelAnswer) -> bool:
+        """Hand on a part of the answer; tell whether whoever asked keeps up with them."""
+        self.has_begun = True
+        self.parts.append(part)
+        self.num_parts_bytes += len(part.body)
+        self._wake()
+        return self.num_parts_bytes <= MAX_PARTS_BYTES
+
+    async def next(self) -> KernelAnswer | None:
+        """Return the next part of a stream; None once there is no more, and `outcome` says how it ended."""
+        while not self.parts and self.outcome is None:
+            await self.news
+            if self.outcome is None:
+                self.news = asyncio.get_running_loop().create_future()
+        if not self.parts:
+            return None
+        part = self.parts.popleft()
+        self.num_parts_bytes -= len(part.body)
+        return part
+
+    def _wake(self) -> None:
+        if not self.news.done():
+            self.news.set_result(None)
