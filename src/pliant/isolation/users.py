@@ -225,8 +225,8 @@ def _let_read(path: Path, group: int) -> None:
 
 def _let_read_one(name: str, group: int, at: int | None) -> None:
     facts = os.stat(name, dir_fd=at, follow_symlinks=False)
-    if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.geteuid():
-        return
+    if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode)) or facts.st_uid != os.geteuid():
+        return  # a socket's mode says who may connect, and is its maker's business
     owners = stat.S_IMODE(facts.st_mode) & 0o700
     os.chmod(name, owners | (owners & 0o500) >> 3, dir_fd=at)
     os.chown(name, -1, group, dir_fd=at, follow_symlinks=False)
