@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pliant.api.server_address import ServerAddress
 from pliant.api.trust import Trust, websocket_url
 from pliant.core.errors import InvalidInput
 from pliant.entry.server.tls import Tls, TlsSettings, prepare
-from pliant.api.server_address import ServerAddress
 
 GIVEN = "http://127.0.0.1:7311"
 

@@ -13,6 +13,7 @@ import pytest
 from tests.train.link.link_server import TOKEN, LinkServer
 from websockets.exceptions import ConnectionClosed
 
+from pliant.api.server_address import ServerAddress
 from pliant.api.trust import Trust
 from pliant.core.job import Progress, TaskId
 from pliant.core.link import Abandon, Dismiss, Finished, Hello, Leaving, Note, Point, Pulse, Report, ToTask
@@ -20,7 +21,6 @@ from pliant.entry.server.tls import TlsSettings, prepare
 from pliant.files.folder import write_whole
 from pliant.train.link.link import Link, PulseSettings
 from pliant.train.link.send_queue import WINDOW
-from pliant.api.server_address import ServerAddress
 
 TASK = TaskId("job-1.1")
 
