@@ -123,7 +123,7 @@ class KernelSession:
                 self._work(model)
             except GatewayLost as lost:
                 self._drop()
-                if self._leave.is_set:
+                if self.is_leaving:
                     break  # it was told, and has closed before the kernel has
                 print(f"pliant: {lost}", file=sys.stderr)
                 self._leave.wait(None, _FIRST_PAUSE_S)  # a gateway that closes at once is not asked without a break
