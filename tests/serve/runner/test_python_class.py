@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.runner.calls import answer_of, call
 from tests.serve.runner.folders import deployed, own_process_state
 from tests.serve.runner.served import Batch, a_request
 
@@ -107,6 +108,17 @@ def test_bytes_are_an_answer_as_they_are(tmp_path: Path) -> None:
     (one,) = answers(tmp_path, predicting(r"[b'\xff']"), 1)
 
     assert (one.body, one.type) == (b"\xff", "application/octet-stream")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [predicting("[{'x': one['x'] + 1} for one in batch]"), predicting("[{'x': [8]} for _ in batch]", "raw = True")],
+)
+def test_call_over_grpc_is_a_dict_of_arrays_too(tmp_path: Path, text: str) -> None:
+    good, bad = answers(tmp_path, text, call([7]), b"\xff\xff", api="grpc")
+
+    assert answer_of(good.body) == {"x": [8]}
+    assert bad.status == 400
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000, b"9" * 5000])

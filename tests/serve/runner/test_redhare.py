@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.runner.calls import answer_of, call
 from tests.serve.runner.fake_gateway import FakeGateway
 from tests.serve.runner.folders import deployed, own_process_state
 from tests.serve.runner.served import served
@@ -270,6 +271,21 @@ def test_v2_request_with_binary_tensors_is_json_to_a_kernel(tmp_path: Path) -> N
     assert num_bytes == 8
     assert bad.status == 400
     assert "binary_data_size" in error_of(bad.body)
+
+
+def test_call_over_grpc_is_json_to_a_kernel_and_its_answer_tensors(tmp_path: Path) -> None:
+    text = """
+class Mine(Kernel):
+    def on_task_invoke(self, task):
+        inputs = json.loads(task.get_input_data())["inputs"]
+        task.set_output_data({"outputs": inputs} if inputs[0]["data"] == [7] else "no tensors")
+"""
+
+    with gateway_of(tmp_path, text) as gateway:
+        good, bad = gateway.exchange(call([7]), call([8]), api="grpc")
+
+    assert answer_of(good.body) == {"x": [7]}
+    assert (bad.status, "over gRPC an answer is tensors" in error_of(bad.body)) == (500, True)
 
 
 def test_kernel_that_has_to_go_in_a_batch_is_given_no_more(tmp_path: Path) -> None:

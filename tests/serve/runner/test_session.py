@@ -15,8 +15,14 @@ from pliant.serve.protocol.frames import KernelFrameKind
 from pliant.serve.runner.connection import connect_gateway
 from pliant.serve.runner.errors import KernelBroken, NoGateway
 from pliant.serve.runner.request import BatchOfRequests, KernelResult, failure
+from pliant.serve.runner.session import KernelSession
 
 Kind = KernelFrameKind
+
+
+def begin_and_serve(session: KernelSession, model: Function) -> None:
+    session.begin()
+    session.serve(model)
 
 
 def error_of(body: bytes) -> str:
@@ -185,7 +191,10 @@ def test_success_between_failures_keeps_a_kernel_alive() -> None:
 
 
 def test_request_that_a_model_forgets_gets_an_error() -> None:
-    with serving(Function(lambda batch: take_all(batch) and None)) as gateway:
+    def forget(batch: BatchOfRequests) -> None:
+        take_all(batch)
+
+    with serving(Function(forget)) as gateway:
         heard = gateway.exchange("a", "b") * 4
 
     assert {(one.status, error_of(one.body)) for one in heard} == {(500, "the kernel returned no output")}
@@ -258,7 +267,7 @@ def test_gateway_that_comes_back_finds_the_model_loaded_and_gets_no_old_answers(
         listening(tmp_path) as listener,
         session_over(lambda: connect_gateway(listener.path)) as (session, leave),
     ):
-        thread = threading.Thread(target=lambda: (session.begin(), session.serve(Function(act))), daemon=True)
+        thread = threading.Thread(target=begin_and_serve, args=(session, Function(act)), daemon=True)
         thread.start()
         old = listener.accept()
         old.ready()
@@ -290,7 +299,7 @@ def test_kernel_waits_for_a_gateway_that_is_not_there_yet(tmp_path: Path) -> Non
         return connect_gateway(tmp_path / "gateway")
 
     with session_over(connect) as (session, leave):
-        thread = threading.Thread(target=lambda: (session.begin(), session.serve(Function(echo))), daemon=True)
+        thread = threading.Thread(target=begin_and_serve, args=(session, Function(echo)), daemon=True)
         thread.start()
         assert third.wait(30)
         with listening(tmp_path) as listener:

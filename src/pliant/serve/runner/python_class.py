@@ -28,9 +28,9 @@ from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.errors import ModelNotLoaded, error_line
 from pliant.serve.runner.json_values import complete_v2, json_part, read_json, write_json
 from pliant.serve.runner.metadata import ModelMetadata, parse_max_batch_size, parse_tensors
-from pliant.serve.runner.request import BYTES_TYPE, BatchOfRequests, KernelRequest, KernelResult, failure
+from pliant.serve.runner.request import BYTES_TYPE, TENSOR_APIS, BatchOfRequests, KernelRequest, KernelResult, failure
 from pliant.serve.runner.session import KernelSession
-from pliant.serve.runner.tensors import as_arrays, as_json, read_tensors, write_tensors
+from pliant.serve.runner.tensors import as_arrays, as_json, read_tensors, write_json_tensors, write_tensors
 
 _FORM: Final = "define one: class Model, with predict(self, batch)"
 
@@ -169,18 +169,18 @@ class PythonModel:
         return list(outputs)  # type: ignore[call-overload,no-any-return]
 
     def _read(self, request: KernelRequest) -> _Asked:
-        if request.api not in ("v2", "dlim"):
+        if request.api not in (*TENSOR_APIS, "dlim"):
             raise InvalidInput.at("", f"this model does not speak {request.api}; ask it over REST")
-        if request.api == "v2" and not self._is_raw:
+        if request.api in TENSOR_APIS and not self._is_raw:
             infer = read_tensors(request, self.metadata)
             return _Asked(request, {tensor.name: tensor.data for tensor in infer.inputs}, infer)
-        if request.api == "v2" and request.num_json is not None:
+        if request.api == "grpc" or (request.api == "v2" and request.num_json is not None):
             return _Asked(request, as_json(request), None)
         return _Asked(request, read_json(json_part(request)), None)
 
     def _write(self, asked: _Asked, output: Any) -> KernelResult:
         try:
-            if asked.request.api == "v2":
+            if asked.request.api in TENSOR_APIS:
                 return self._write_v2(asked, output)
             if isinstance(output, bytes):
                 return KernelResult(body=output, type=BYTES_TYPE)
@@ -192,6 +192,8 @@ class PythonModel:
 
     def _write_v2(self, asked: _Asked, output: Any) -> KernelResult:
         if self._is_raw and isinstance(output, dict) and isinstance(output.get("outputs"), list):
+            if asked.request.api == "grpc":
+                return write_json_tensors(asked.request, self._model, output["outputs"])
             return write_json(complete_v2(output, asked.request, self._model))
         infer = asked.infer or read_tensors(asked.request, self.metadata)
-        return write_tensors(infer, self._model, as_arrays(output))
+        return write_tensors(asked.request, infer, self._model, as_arrays(output))

@@ -24,7 +24,7 @@ from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.errors import ModelNotLoaded
 from pliant.serve.runner.json_values import complete_v2, json_part, write_json, write_text
 from pliant.serve.runner.metadata import ModelMetadata
-from pliant.serve.runner.request import BatchOfRequests, KernelRequest, KernelResult, failure
+from pliant.serve.runner.request import TENSOR_APIS, BatchOfRequests, KernelRequest, KernelResult, failure
 from pliant.serve.runner.session import KernelSession
 
 DESCRIPTION: Final = "model.json"
@@ -240,7 +240,7 @@ class RedhareTask:
 
 
 def _text_of(request: KernelRequest) -> str:
-    if request.api == "v2" and request.num_json is not None:
+    if request.api == "grpc" or (request.api == "v2" and request.num_json is not None):
         from pliant.serve.runner.tensors import as_json  # numpy is imported where it is needed
 
         return json.dumps(as_json(request))
@@ -252,11 +252,17 @@ def _write(task: RedhareTask, model: DeployedModel) -> KernelResult:
     if not isinstance(output, str | bytes | bytearray | memoryview):
         output = write_json(output).body
     given = output if isinstance(output, str) else bytes(output)
-    if task.request.api == "v2" and not task.extend:
+    if task.request.api in TENSOR_APIS and not task.extend:
         try:
             value = json.loads(given)
         except (ValueError, RecursionError):
             value = None
         if isinstance(value, dict) and "outputs" in value:
+            if task.request.api == "grpc":
+                from pliant.serve.runner.tensors import write_json_tensors
+
+                return write_json_tensors(task.request, model, value["outputs"])
             return write_json(complete_v2(value, task.request, model))
+    if task.request.api == "grpc":
+        raise ValueError('over gRPC an answer is tensors: {"outputs": [{"name", "datatype", "shape", "data"}]}')
     return write_text(given, task.extend)

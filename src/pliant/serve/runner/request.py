@@ -12,6 +12,8 @@ from pliant.serve.runner.metadata import ModelMetadata
 
 JSON_TYPE: Final = "application/json"
 BYTES_TYPE: Final = "application/octet-stream"
+TENSOR_APIS: Final = ("v2", "grpc")
+"""Those whose bodies are tensors: the Open Inference Protocol, as JSON and over gRPC."""
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 

@@ -122,8 +122,10 @@ class KernelSession:
                 self._establish(model, load_s)
                 self._work(model)
             except GatewayLost as lost:
-                print(f"pliant: {lost}", file=sys.stderr)
                 self._drop()
+                if self.is_leaving:
+                    break  # it was told, and has closed before the kernel has
+                print(f"pliant: {lost}", file=sys.stderr)
                 self._leave.wait(None, _FIRST_PAUSE_S)  # a gateway that closes at once is not asked without a break
         with suppress(GatewayLost):
             self._farewell()

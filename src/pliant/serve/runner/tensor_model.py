@@ -15,7 +15,7 @@ from pliant.serve.runner.errors import error_line, last_line
 from pliant.serve.runner.joined import Arrays, Computed, JoinedCompute
 from pliant.serve.runner.json_values import json_part, read_json, write_json
 from pliant.serve.runner.metadata import ModelMetadata
-from pliant.serve.runner.request import BatchOfRequests, KernelRequest, KernelResult, failure
+from pliant.serve.runner.request import TENSOR_APIS, BatchOfRequests, KernelRequest, KernelResult, failure
 from pliant.serve.runner.tensors import check_inputs, plain_arrays, read_tensors, write_tensors
 
 
@@ -76,7 +76,7 @@ class TensorModel:
             raise errors[-1]
 
     def _read(self, request: KernelRequest) -> _Asked:
-        if request.api == "v2":
+        if request.api in TENSOR_APIS:
             return self._read_tensors(request)
         if request.api != "dlim":
             raise InvalidInput.at("", f"this model does not speak {request.api}; ask it over REST")
@@ -106,7 +106,7 @@ class TensorModel:
             return failure(500, f"{type(computed).__name__}: {last_line(computed)}")
         try:
             if asked.infer is not None:
-                return write_tensors(asked.infer, self._model, computed)
+                return write_tensors(asked.request, asked.infer, self._model, computed)
             return write_json(dict(computed))
         except InvalidInput as error:
             return failure(400, str(error))

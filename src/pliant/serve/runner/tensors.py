@@ -1,5 +1,6 @@
 """Bodies as arrays: requests of the Open Inference Protocol, and plain JSON, for models that compute with tensors."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.errors import InvalidInput
+from pliant.serve.protocol.grpc import decode_grpc, encode_grpc
 from pliant.serve.protocol.v2 import InferRequest, Tensor, decode_request, encode_response, resolve_raw
 from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.metadata import DeclaredTensor, ModelMetadata
@@ -29,16 +31,20 @@ def read_tensors(request: KernelRequest, metadata: ModelMetadata) -> InferReques
     Raises:
         InvalidInput: it is no request of the protocol.
     """
+    if request.api == "grpc":
+        return decode_grpc(request.body)
     return resolve_raw(decode_request(request.body, request.num_json), metadata.to_json())
 
 
-def write_tensors(asked: InferRequest, model: DeployedModel, outputs: Arrays) -> KernelResult:
+def write_tensors(request: KernelRequest, asked: InferRequest, model: DeployedModel, outputs: Arrays) -> KernelResult:
     """Return the answer to a request.
 
     Raises:
         InvalidInput: an output that is asked for cannot be given, or not in that form.
         BadOutput: the protocol has nothing like an output.
     """
+    if request.api == "grpc":
+        return KernelResult(body=encode_grpc(asked, model.endpoint, str(model.version), outputs), type=BYTES_TYPE)
     body, num_json = encode_response(asked, model.endpoint, str(model.version), outputs)
     return KernelResult(body=body, type=JSON_TYPE if num_json is None else BYTES_TYPE, num_json=num_json)
 
@@ -64,6 +70,17 @@ def _as_lists(tensor: Tensor) -> dict[str, Any]:
     if tensor.datatype == "BYTES":
         data = [one.decode("utf-8", "surrogateescape") for one in data]
     return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape), "data": data}
+
+
+def write_json_tensors(request: KernelRequest, model: DeployedModel, outputs: object) -> KernelResult:
+    """Return the answer over gRPC whose outputs a kernel gave as JSON: `[{"name", "datatype", "shape", "data"}]`.
+
+    Raises:
+        InvalidInput: they are no tensors.
+    """
+    given = decode_request(json.dumps({"inputs": outputs}).encode(), None).inputs
+    asked = read_tensors(request, ModelMetadata(platform=""))
+    return write_tensors(request, asked, model, {tensor.name: tensor.data for tensor in given})
 
 
 def as_arrays(output: object) -> dict[str, NDArray[Any]]:
