@@ -55,7 +55,7 @@ def test_a_folder_is_deployed_by_one_command_and_asked_by_another(pool: Pool, tm
 
     said = pool.cli("deploy", str(tmp_path / "pingpong"))
     answer = pool.cli("predict", "pingpong", "--raw", "--data", '{"seq": 1}')
-    shown = pool.json("endpoints", "show", "pingpong")
+    shown = json.loads(pool.cli("endpoints", "show", "--json", "pingpong"))
 
     assert "pingpong" in said
     assert json.loads(answer) == {"pong": {"seq": 1}, "by": "pingpong"}
@@ -66,7 +66,7 @@ def test_a_folder_is_deployed_by_one_command_and_asked_by_another(pool: Pool, tm
 def test_under_load_it_takes_slots_of_a_training_and_gives_them_back(
     pool: Pool, client: Client, tmp_path: Path, pace: Pace
 ) -> None:
-    job_id = pool.submit(PACED, "--workers", "1-8", args=("--epochs", "1000", "--pace", str(pace)))
+    job_id = pool.submit(PACED, "--max", "8", args=("--epochs", "1000", "--pace", str(pace)))
     pool.until(lambda: len(pool.training(client, job_id)) == 8, "the training has all slots")
     write_model(tmp_path / "slow", seconds=0.05)
     client.endpoints.deploy("slow", tmp_path / "slow", kernel_max=3, batch_size=1, pipe_size=1, release_delay_s=1)
