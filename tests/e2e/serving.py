@@ -40,7 +40,7 @@ from redhareapi import Kernel
 class Pingpong(Kernel):
     def on_kernel_start(self, kernel_context):
         self.name = json.loads(kernel_context.get_model_description())["name"]
-        Kernel.log_info("started " + self.name)
+        print("started", self.name)
 
     def on_task_invoke(self, task_context):
         while task_context is not None:
