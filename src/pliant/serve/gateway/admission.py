@@ -46,7 +46,7 @@ class Admission:
         Raises:
             Refused: there are too many.
         """
-        if self.num_bytes and self.num_bytes + num_bytes > self._max_bytes and self.num_requests > 1:
+        if num_bytes and self.num_bytes + num_bytes > self._max_bytes and self.num_requests > 1:
             message = f"the requests that are under way here have {self._max_bytes >> 20} MiB; try again later"
             raise Refused(503, message, retry_after_s=TRY_AGAIN_S)
         self.num_bytes += num_bytes
