@@ -30,7 +30,6 @@ from pliant.core.endpoint import (
     EndpointVersion,
     VersionSettings,
     VersionState,
-    problems_of_profile,
 )
 from pliant.core.errors import Conflict, InvalidInput, NotFound
 from pliant.core.input import values_of
@@ -38,6 +37,7 @@ from pliant.core.job import JobId
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry
 from pliant.core.serving import VersionLoad
+from pliant.core.serving_profile import problems_of_profile
 from pliant.files.archive import unpack
 
 

@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import errno
 import fcntl
-import importlib
 import json
 import logging
 import os
@@ -40,6 +39,7 @@ from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.files.folder import write_whole
 from pliant.serve.gateway.callers import CallerBook
+from pliant.serve.gateway.gateway import Gateway
 from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOCK, LOG, RECORD, SECOND
 from pliant.serve.gateway.kernel_socket import open_kernel_socket, remove_kernel_socket
 from pliant.serve.gateway.known_callers import KnownCallers
@@ -144,18 +144,13 @@ def main(argv: Sequence[str], make: GatewayMaker | None = None) -> int:
                 return SECOND
             _log_to(arguments.state / LOG, stack)
             sock = stack.enter_context(closing(_bind(arguments.host, arguments.port)))
-            program = GatewayProgram(arguments, sock, make or _own_gateway())
+            program = GatewayProgram(arguments, sock, make or Gateway)
             stack.callback((arguments.state / RECORD).unlink, missing_ok=True)
             write_whole(arguments.state / RECORD, json.dumps(program.record()).encode())
             return asyncio.run(program.run())
     except OSError as error:
         print(f"pliant: the gateway cannot start: {error}", file=sys.stderr)
         return 2
-
-
-def _own_gateway() -> GatewayMaker:
-    maker: GatewayMaker = importlib.import_module("pliant.serve.gateway.gateway").Gateway
-    return maker
 
 
 def _take_lock(state: Path, stack: ExitStack) -> bool:

@@ -27,6 +27,8 @@ MAX_UNPACKED_BYTES: Final = 512 << 20
 MAX_FILES: Final = 20_000
 CODE_LIMITS: Final = ArchiveLimits(max_bytes=MAX_UNPACKED_BYTES, max_files=MAX_FILES)
 """Of a submission."""
+MODEL_LIMITS: Final = ArchiveLimits(max_bytes=16 << 30, max_files=MAX_FILES)
+"""Of a model, which has its weights with it."""
 
 _CHUNK: Final = 1 << 16
 _BROKEN: Final = (

@@ -16,7 +16,7 @@ from pliant.core.errors import InvalidInput, NotFound
 from pliant.core.job import Job
 from pliant.core.serving_profile import Runner
 from pliant.files import folder as folders
-from pliant.files.archive import unpack
+from pliant.files.archive import MODEL_LIMITS, unpack
 from pliant.files.content_store import CODE, ContentStore
 from pliant.files.digest import digest_of_file
 from pliant.files.pack import pack_files, walk
@@ -59,7 +59,7 @@ class ModelArchives:
             Unavailable: the disk cannot take it.
         """
         with self._draft() as draft:
-            unpack(archive, draft)
+            unpack(archive, draft, limits=MODEL_LIMITS)
             found, runner = detect_model(draft, file)
         return self._keep(archive, found, runner)
 

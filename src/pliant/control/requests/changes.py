@@ -27,7 +27,7 @@ from pliant.core.job import DEFAULT_QUEUE, Job, JobId, JobSpec, TaskId
 from pliant.core.job_params import params_of_args
 from pliant.core.lifecycle import JobState
 from pliant.core.tag import changed_tags, words_of_tags
-from pliant.files.archive import unpack
+from pliant.files.archive import CODE_LIMITS, MODEL_LIMITS, unpack
 from pliant.files.folder import copy_file
 from pliant.files.space import disk_error
 from pliant.files.untrusted.path import UntrustedPath
@@ -85,7 +85,7 @@ def unpack_code(spec: JobSpec, archive: Path, reach: Reach, kinds: Kinds, check:
 def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach], check: CheckCode) -> None:
     problems = problems_of_spec(spec, *rules)
     try:
-        unpack(archive, code)
+        unpack(archive, code, limits=CODE_LIMITS if spec.endpoint is None else MODEL_LIMITS)
     except InvalidInput as error:
         raise InvalidInput(*error.problems, *problems) from error
     except OSError as error:

@@ -54,6 +54,8 @@ class KernelLink(asyncio.Protocol):
         self.task_id = TaskId("")
         self.room = KernelRoom(0)
         self.is_ready = False
+        self.is_draining = False
+        """It leaves as soon as it holds nothing."""
         self.received_at = now
         """When anything came last."""
         self.busy_since: float | None = None

@@ -184,12 +184,15 @@ class VersionService:
             case KernelFrameKind.READY:
                 self._take_ready(link, frame)
             case KernelFrameKind.DRAIN:
+                link.is_draining = True
                 self._close(link, now)
             case KernelFrameKind.PONG:
                 self._take_pong(link, now)
             case _:
                 raise BadKernelFrame(f"{frame.kind.name} is nothing that a kernel says after HELLO")
         self._pump(now)
+        if link.is_draining and not len(link.room):
+            link.cut()  # it waits for that, so that nothing can cross its leaving on the way
 
     def take_loss(self, link: KernelLink) -> None:
         """Give the requests of a kernel that is gone to others, or end them."""
