@@ -20,7 +20,6 @@ import uvicorn
 from tests.databases import new_sqlite
 from tests.link_proofs import new_proof
 from tests.plain_http import NO_TLS
-from tests.server.kept_endpoints import KeptEndpoints
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.api.serving_link import gateway_key
@@ -35,10 +34,12 @@ from pliant.control.settings import ControlSettings
 from pliant.control.upkeep.backup import Backup
 from pliant.control.upkeep.cleanup import Upkeep
 from pliant.core.access import Role
+from pliant.core.endpoint import VersionState
 from pliant.core.job import JobId, NodeId
 from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.plan import NodeView, Policy
 from pliant.core.ports import Cluster, Links
+from pliant.core.serving import KernelReady
 from pliant.entry.server.http.connections import ConnectionCounts
 from pliant.entry.server.http.limits import HttpLimits
 from pliant.entry.server.http.sockets import CountingSocket
@@ -57,6 +58,8 @@ from pliant.people.people import make_people
 from pliant.people.user import User
 from pliant.server.app import make_app
 from pliant.server.context import Context
+from pliant.server.endpoint_jobs import make_endpoints
+from pliant.server.endpoint_views import ShownEndpoints
 from pliant.server.event_signal import EventSignal
 from pliant.server.gateways import GatewayHub, ServingListener
 from pliant.server.links import LinkHub
@@ -139,7 +142,15 @@ class Served:
         self.environments.watch(self.control.wake)
         self.control.start()
         self.sharing = sharing_of(self.store.registry, self.clock, self.people.authenticator.has_user)
-        self.endpoints = KeptEndpoints(self.store.registry, self.clock)
+        self.endpoints = make_endpoints(
+            self.store.registry,
+            self.clock,
+            self.control,
+            self.sharing,
+            self.people.authenticator.has_user,
+            show=self.gateways.send_serve,
+            need_gateway=lambda: None,
+        )
         self._listener = CountingSocket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.bind(("127.0.0.1", 0))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -176,7 +187,7 @@ class Served:
             children=children,
             shut_down=self._shut_down,
             trouble=lambda: self.trouble,
-            endpoints=self.endpoints,
+            endpoints=ShownEndpoints(self.endpoints.catalog, self.control.kernels.statuses, lambda: None),
         )
         self.app = make_app(context, IBM)
         config = Listener(sock=self._listener, tls=None).config(
@@ -196,6 +207,18 @@ class Served:
             timeout=30,
             verify=NO_TLS,
         )
+
+    def load_model(self, name: str, metadata: Mapping[str, object] | None = None) -> None:
+        """Let the newest version of an endpoint start a kernel that loads its model."""
+        self.endpoints.keeper.look()
+        for _ in range(3):  # those of other versions leave first
+            self.tick()
+        (kept,) = [one for one in self.endpoints.catalog.all() if one.noun.name == name]
+        newest = [one for one in kept.noun.versions if one.state is VersionState.STARTING][-1]
+        assert newest.job_id is not None
+        for task in self.control.kernels.statuses()[newest.job_id].kernels:
+            self.control.kernels.kernel_ready(KernelReady(task_id=task.id, metadata=metadata or {}))
+        self.endpoints.keeper.look()
 
     def add_user(self, name: str, role: Role = Role.USER) -> None:
         """Make a user with the password `PASSWORD`."""

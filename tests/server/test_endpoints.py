@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -33,16 +34,15 @@ def deploy(
 def test_a_folder_is_deployed_shown_and_serves_when_it_is_loaded(module_server: Served) -> None:
     made = deploy(module_server.http, kernel_max=3, env={"HF_TOKEN": "hf_1", "A": "b"}, source="digits/")
     assert (made.status_code, made.headers["ETag"]) == (201, '"1"'), made.text
-    assert module_server.endpoints.files["digits"] == ("serve.py",)
     view = made.json()
     assert (view["state"], view["current"], view["kernel_max"], view["owner"]) == ("starting", None, 3, "admin")
     (version,) = view["versions"]
     assert (version["number"], version["state"], version["source"]) == (1, "starting", "digits/")
     assert version["env"] == {"HF_TOKEN": "(hidden)", "A": "b"}
 
-    module_server.endpoints.load("digits", {"platform": "python"})
+    module_server.load_model("digits", {"platform": "python"})
     shown = module_server.http.get("/endpoints/digits")
-    assert (shown.json()["state"], shown.json()["current"], shown.headers["ETag"]) == ("idle", 1, '"2"')
+    assert (shown.json()["state"], shown.json()["current"], shown.headers["ETag"]) == ("serving", 1, '"2"')
     assert module_server.http.get("/endpoints").json() == {"endpoints": [shown.json()], "next": None}
 
 
@@ -56,9 +56,17 @@ def test_what_a_later_deployment_leaves_out_stays(module_server: Served) -> None
 
 
 def test_a_trained_job_is_deployed_with_json_alone(module_server: Served) -> None:
-    made = module_server.http.post("/endpoints/digits/versions", json={"job": "job-1", "kernel_min": 1})
+    job_id = module_server.submit({"train.py": "import pliant\n"}, script="train.py").json()["id"]
+    asked = {"job": job_id, "kernel_min": 1}
+    early = module_server.http.post("/endpoints/digits/versions", json=asked)
+    weights = module_server.control.settings.folders(job_id).weights
+    Path(str(weights)).write_bytes(b"weights")
+    made = module_server.http.post("/endpoints/digits/versions", json=asked)
+
+    assert (early.status_code, f"{job_id} has saved no model yet" in early.text) == (404, True)
     assert made.status_code == 201, made.text
-    assert (made.json()["kernel_min"], made.json()["versions"][0]["source"]) == (1, "job-1")
+    view = made.json()
+    assert (view["kernel_min"], view["versions"][0]["source"], view["versions"][0]["runner"]) == (1, job_id, "job")
 
 
 def test_a_deployment_names_exactly_one_source(module_server: Served) -> None:
@@ -103,14 +111,18 @@ def test_an_endpoint_is_changed_and_who_comes_second_is_told(module_server: Serv
 
 
 def test_an_endpoint_is_stopped_started_and_rolled_back(module_server: Served) -> None:
-    http, endpoints = module_server.http, module_server.endpoints
+    http = module_server.http
     for _ in range(3):
         deploy(http)
-        endpoints.load("digits")
+        module_server.load_model("digits")
     assert http.post("/endpoints/digits/stop").json()["state"] == "stopped"
-    assert http.post("/endpoints/digits/start").json()["state"] == "idle"
-    assert http.post("/endpoints/digits/rollback", json={}).json()["current"] == 2
-    assert http.post("/endpoints/digits/rollback", json={"number": 3}).json()["current"] == 3
+    assert http.post("/endpoints/digits/start").json()["started"] is True
+    assert http.post("/endpoints/digits/rollback", json={}).json()["current"] == 3
+    module_server.load_model("digits")
+    assert http.get("/endpoints/digits").json()["current"] == 2
+    assert http.post("/endpoints/digits/rollback", json={"number": 3}).status_code == 200
+    module_server.load_model("digits")
+    assert http.get("/endpoints/digits").json()["current"] == 3
     assert http.post("/endpoints/digits/rollback", json={"number": 9}).status_code == 409
     assert http.post("/endpoints/digits/rollback", json={"number": "2"}).status_code == 422
 
