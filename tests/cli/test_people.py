@@ -88,7 +88,7 @@ def test_a_login_counts_until_it_is_ended(run: Run, served: Served, credentials:
     who = run("whoami").out
     assert who.startswith("ann (user) at ")
     assert "by a session until" in who
-    assert "may data:read, data:write, jobs:read" in who
+    assert "may data:read, data:write, endpoints:read, endpoints:write, infer, jobs:read" in who
     out = run("logout").out
     assert out == f"ann is logged out at http://{served.address}.\n"
     with Client(kept.url, kept.token) as client, pytest.raises(Exception, match="opens nothing here"):

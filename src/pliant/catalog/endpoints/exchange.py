@@ -21,7 +21,7 @@ FindJob = Callable[[JobId], Job | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class VersionExchange:
     """What is to become of an endpoint."""
 
     endpoint: Endpoint
@@ -31,7 +31,9 @@ class Exchange:
     """Jobs that nobody needs any more."""
 
 
-def settle(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus], own: set[JobId], find: FindJob) -> Exchange:
+def settle(
+    endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus], own: set[JobId], find: FindJob
+) -> VersionExchange:
     """Return what is to become of an endpoint now.
 
     Args:
@@ -52,7 +54,7 @@ def settle(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus], own: set
         endpoint = replace(endpoint, current=None)
     wanted = running(endpoint)
     kept = {one.job_id for one in wanted}
-    return Exchange(
+    return VersionExchange(
         endpoint=endpoint,
         start=tuple(one for one in wanted if one.job_id is None or one.job_id not in statuses),
         stop=tuple(sorted(own - kept, key=lambda job_id: (len(job_id), job_id))),

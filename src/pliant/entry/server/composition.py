@@ -101,8 +101,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
     gateway = gateway_options(settings, home, listener)
-    serving = open_serving(gateway, home.challenge, registry, clock, control, people, sharing)
-    shutdown.serving = serving
+    shutdown.serving = serving = open_serving(gateway, home.challenge, registry, clock, control, people, sharing)
     context = Context(
         control=control,
         datasets=data,

@@ -33,6 +33,9 @@ class ServiceOwner:
     """Something waits, and no kernel is there."""
 
 
+_SAID_TO_KERNELS: Final = ("batch_size", "pipe_size", "latency_objective_s", "execution_timeout_s")
+
+
 class VersionService:
     """Serves one version.
 
@@ -274,13 +277,7 @@ class VersionService:
     def _welcome(self, link: KernelLink) -> None:
         profile = self.endpoint.profile
         self._dispatch.set_credits(link.room, profile.batch_size * profile.pipe_size)
-        header = {
-            "batch_size": profile.batch_size,
-            "pipe_size": profile.pipe_size,
-            "latency_objective_s": profile.latency_objective_s,
-            "execution_timeout_s": profile.execution_timeout_s,
-        }
-        link.send(KernelFrameKind.WELCOME, header)
+        link.send(KernelFrameKind.WELCOME, {name: getattr(profile, name) for name in _SAID_TO_KERNELS})
 
     # inside
 
