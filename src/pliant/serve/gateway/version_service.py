@@ -6,6 +6,7 @@ Knows no HTTP. Belongs to one event loop.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 from typing import Any
 
 from pliant.core.job import TaskId
@@ -20,6 +21,7 @@ from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused
 from pliant.serve.gateway.tensors_said import clean_metadata
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind
 
+_SAID_TO_KERNELS: Final = ("batch_size", "pipe_size", "latency_objective_s", "execution_timeout_s")
 _log = logging.getLogger(__name__)
 
 
@@ -31,9 +33,6 @@ class ServiceOwner:
     notify: Callable[[KernelReady | KernelHung], None]
     urge: Callable[[], None]
     """Something waits, and no kernel is there."""
-
-
-_SAID_TO_KERNELS: Final = ("batch_size", "pipe_size", "latency_objective_s", "execution_timeout_s")
 
 
 class VersionService:
