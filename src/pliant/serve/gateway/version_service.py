@@ -6,8 +6,7 @@ Knows no HTTP. Belongs to one event loop.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
-from typing import Any
+from typing import Any, Final
 
 from pliant.core.job import TaskId
 from pliant.core.serving import KernelHung, KernelReady, ServedEndpoint, ServedVersion, VersionLoad
