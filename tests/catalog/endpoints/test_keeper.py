@@ -272,6 +272,7 @@ def test_what_is_removed_runs_no_more_and_a_job_without_an_endpoint_is_ended(wor
     world.look()
 
     assert (world.jobs.running, world.picture) == ({}, Serve(endpoints=()))
+    assert list((world.home / "endpoints").iterdir()) == []
     with pytest.raises(NotFound, match="there is no endpoint 'digits'"):
         world.catalog.get(ANN, "digits")
 

@@ -91,6 +91,10 @@ class ModelArchives:
                 packed.flush()
                 return self._keep(Path(packed.name), job.spec.script, "job")
 
+    def remove(self, checksums: Collection[str]) -> None:
+        """Remove archives that no version needs any more."""
+        self._contents.remove([self.path(checksum).name for checksum in checksums])
+
     def sweep(self, used: Collection[str]) -> None:
         """Remove all archives but those of these checksums, and what a killed server has left."""
         if self._root.is_dir():

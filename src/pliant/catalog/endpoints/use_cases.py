@@ -94,6 +94,8 @@ class EndpointCatalog:
             endpoint = _endpoint_of(before.noun if before is not None else None, asked, caller)
             version = replace(made, number=endpoint.next_number, created_at=self._ports.now(), created_by=caller.name)
             spec = spec_of(endpoint, version)
+            if not self._archives.path(kept.checksum).is_file():
+                raise Conflict(f"the same model was removed from another endpoint just now; deploy {asked.name} again")
             job_id = self._ports.jobs.start(spec, self._archives.path(kept.checksum), endpoint.owner, visible)
             endpoint = _pruned(
                 replace(
@@ -104,10 +106,13 @@ class EndpointCatalog:
                 )
             )
             try:
-                return self._write(endpoint, before)
+                written = self._write(endpoint, before)
             except BaseException:
                 self._ports.jobs.stop(job_id, "the deployment that was not kept")
                 raise
+            if before is not None:
+                self._remove_archives(before.noun)
+            return written
 
     def change(
         self, caller: Principal, name: str, values: Mapping[str, Any], revision: int | None = None
@@ -182,8 +187,9 @@ class EndpointCatalog:
             Stale: it is not at `revision` any more.
         """
         with self.lock:
-            self._own(caller, name)
+            endpoint = self._own(caller, name).noun
             self._registry.remove(Endpoint, name, revision=revision)
+            self._remove_archives(endpoint)
         self._ports.changed()
 
     def all(self) -> tuple[Kept[Endpoint], ...]:
@@ -241,6 +247,11 @@ class EndpointCatalog:
         return kept, replace(
             version, args=spec.args, weights=WEIGHTS, dataset=spec.dataset, data_dir=data_dir, python=spec.python
         )
+
+    def _remove_archives(self, before: Endpoint) -> None:
+        """Remove those archives of an endpoint, as it was, that no version of any endpoint has now."""
+        used = {one.checksum for kept in self.all() for one in kept.noun.versions}
+        self._archives.remove({one.checksum for one in before.versions} - used)
 
     def _own(self, caller: Principal, name: str) -> Kept[Endpoint]:
         kept = self.get(caller, name)
