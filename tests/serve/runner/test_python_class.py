@@ -74,7 +74,6 @@ def test_v2_request_is_a_dict_of_arrays(tmp_path: Path) -> None:
         ("[1, 2]", "INT64", [1, 2]),
         ("['a', 'ü']", "BYTES", ["a", "ü"]),
         ("True", "BOOL", [True]),
-        ("__import__('torch').ones(1, requires_grad=True)", "FP32", [1.0]),
     ],
 )
 def test_v2_output_may_be_plain(tmp_path: Path, output: str, datatype: str, data: list[Any]) -> None:

@@ -17,7 +17,7 @@ from tests.serve.runner.folders import deployed, own_process_state
 from tests.serve.runner.served import Batch, a_request
 
 from pliant.entry.kernel import build_model
-from pliant.serve.runner import onnx_model, torch_program, trained_job
+from pliant.serve.runner import onnx_model, python_class, torch_program, trained_job
 from pliant.serve.runner.errors import ModelNotLoaded
 from pliant.serve.runner.joined import JoinedCompute
 from pliant.serve.runner.request import KernelResult
@@ -354,3 +354,15 @@ def test_equal_shapes_are_one_call_and_an_error_is_of_one_request() -> None:
     assert calls == [4]
     assert [isinstance(one, ValueError) for one in compute([good, bad])] == [False, True]
     assert calls == [4, 3, 2, 1]
+
+
+def test_a_class_may_return_a_tensor_that_still_has_a_gradient(tmp_path: Path) -> None:
+    text = "import torch\nclass Mine:\n    def predict(self, batch): return [torch.ones(1, requires_grad=True)]\n"
+    model = python_class.load(deployed(tmp_path, "serve.py", text))
+    request = a_request(0, json.dumps({"inputs": [tensor("x", [1.0])]}).encode(), api="v2")
+    batch = Batch.of(request)
+
+    model.serve(batch)
+
+    (output,) = json.loads(batch.answered[request.id].body)["outputs"]
+    assert (output["datatype"], output["data"]) == ("FP32", [1.0])
