@@ -59,6 +59,7 @@ from pliant.people.user import User
 from pliant.server.app import make_app
 from pliant.server.context import Context
 from pliant.server.endpoint_jobs import make_endpoints
+from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.endpoint_views import ShownEndpoints
 from pliant.server.event_signal import EventSignal
 from pliant.server.gateways import GatewayHub, ServingListener
@@ -142,7 +143,7 @@ class Served:
         self.environments.watch(self.control.wake)
         self.control.start()
         self.sharing = sharing_of(self.store.registry, self.clock, self.people.authenticator.has_user)
-        self.endpoints = make_endpoints(
+        self.room = make_endpoints(
             self.store.registry,
             self.clock,
             self.control,
@@ -187,7 +188,7 @@ class Served:
             children=children,
             shut_down=self._shut_down,
             trouble=lambda: self.trouble,
-            endpoints=ShownEndpoints(self.endpoints.catalog, self.control.kernels.statuses, lambda: None),
+            endpoints=self.shown_endpoints(),
         )
         self.app = make_app(context, IBM)
         config = Listener(sock=self._listener, tls=None).config(
@@ -208,17 +209,21 @@ class Served:
             verify=NO_TLS,
         )
 
+    def shown_endpoints(self) -> EndpointRequests:
+        """Return the use cases of endpoints that the routes get."""
+        return ShownEndpoints(self.room.catalog, self.control.kernels.statuses, lambda: None)
+
     def load_model(self, name: str, metadata: Mapping[str, object] | None = None) -> None:
         """Let the newest version of an endpoint start a kernel that loads its model."""
-        self.endpoints.keeper.look()
+        self.room.keeper.look()
         for _ in range(3):  # those of other versions leave first
             self.tick()
-        (kept,) = [one for one in self.endpoints.catalog.all() if one.noun.name == name]
+        (kept,) = [one for one in self.room.catalog.all() if one.noun.name == name]
         newest = [one for one in kept.noun.versions if one.state is VersionState.STARTING][-1]
         assert newest.job_id is not None
         for task in self.control.kernels.statuses()[newest.job_id].kernels:
             self.control.kernels.kernel_ready(KernelReady(task_id=task.id, metadata=metadata or {}))
-        self.endpoints.keeper.look()
+        self.room.keeper.look()
 
     def add_user(self, name: str, role: Role = Role.USER) -> None:
         """Make a user with the password `PASSWORD`."""

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.server.conftest import TOKEN, Served
+from tests.server.kept_endpoints import KeptEndpoints
 
 from pliant.core.job import Job, JobId, Metric, NodeId, Progress
 from pliant.core.link import Finished, Pulse, Report
 from pliant.core.ports import Writes
+from pliant.server.endpoint_requests import EndpointRequests
 from pliant.sim.tasks import SimTasks
 from pliant.sim.training import SimWork
 
@@ -33,6 +35,11 @@ class Played(Served):
     def _make_tasks(self) -> SimTasks:
         self.tasks = SimTasks(self.clock, self.cluster, lambda _: SimWork(pause_s=0.0421))
         return self.tasks
+
+    def shown_endpoints(self) -> EndpointRequests:
+        """Return endpoints whose models load, or do not, when a test says so; the real ones have tests of their own."""
+        self.endpoints = KeptEndpoints(self.store.registry, self.clock)
+        return self.endpoints
 
     def job(self, job_id: str) -> Job:
         """Return a job as it is stored."""
