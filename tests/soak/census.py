@@ -17,7 +17,7 @@ class Process:
 
     pid: int
     role: str
-    """server, zygote, or the name that a task gave itself."""
+    """server, gateway, zygote, or the name that a task gave itself."""
     state: str
     """As in /proc: R, S, T, Z, …"""
     num_threads: int
@@ -37,7 +37,7 @@ class Census:
 
     @property
     def tasks(self) -> tuple[Process, ...]:
-        return tuple(process for process in self.processes if process.role not in ("server", "zygote", "up"))
+        return tuple(process for process in self.processes if process.role not in ("server", "gateway", "zygote", "up"))
 
 
 def count(home: Path) -> Census:
@@ -97,6 +97,8 @@ def _role(words: list[str], comm: str) -> str:
     line = " ".join(words)
     if "pliant.entry.zygote" in line:
         return "zygote"
+    if "pliant.entry.gateway" in line:
+        return "gateway"
     if "pliant.entry.server" in line or "pliant.cli.app" in line:
         return "server"
     return comm

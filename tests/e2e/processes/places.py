@@ -60,6 +60,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "catalog/environments/build_program.py": ("builder",),
         "catalog/environments/look_program.py": ("look",),
         "cli/app.py": ("command",),
+        "cli/endpoints/settings_table.py": ("alone",),
         "cli/jobs/job_schema.py": ("alone",),
         "client/methods.py": ("alone",),
         "entry/agent.py": ("agent",),
@@ -67,6 +68,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/gateway.py": ("gateway",),
         "entry/importer.py": ("importer",),
         "entry/inspector.py": ("inspector",),
+        "entry/kernel.py": ("interpreter",),
         "entry/restore.py": ("restore",),
         "entry/routes.py": ("alone",),
         "entry/server/__main__.py": ("server", "standby"),
@@ -82,7 +84,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
-        "gateway": "what answers requests for endpoints: no server starts one yet",
+        "gateway": "what holds requests for endpoints: it is the server's own user and runs no person's code",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
         "agent": "an agent by itself, as it will be on other machines: no server starts one yet",
