@@ -238,6 +238,7 @@ async def test_a_first_kernel_that_does_not_come_is_waited_for_only_so_long() ->
         (KernelFrameKind.HELLO, {"task": "job-8.0", "token": "token of job-9"}),
         (KernelFrameKind.HELLO, {"task": "job-9.0", "token": "töken \ud800"}),
         (KernelFrameKind.HELLO, {"task": 7}),
+        (KernelFrameKind.HELLO, {"task": "job-9.1\r\nSet-Cookie: a=b", "token": "token of job-9"}),
         (KernelFrameKind.READY, {}),
         (KernelFrameKind.RESULT, {"id": 1}),
     ],
@@ -256,6 +257,26 @@ async def test_who_shows_no_token_of_a_job_gets_no_welcome(kind: KernelFrameKind
 
         assert await closed is None
         assert world.gateway.ready() == ()
+
+
+@in_loop
+async def test_one_token_does_not_open_more_links_than_its_endpoint_can_have_kernels() -> None:
+    async with played(endpoint(version(), kernel_max=1)) as world:
+        welcome = []
+        for number in range(18):
+            kernel = await world.connect()
+            kernel.send(KernelFrameKind.HELLO, task=f"job-9.{number}", token="token of job-9")
+            welcome.append(await kernel.take(KernelFrameKind.WELCOME))
+        one_more = await world.connect()
+        one_more.send(KernelFrameKind.HELLO, task="job-9.99", token="token of job-9")
+        refused = world.spawn(one_more.next())
+        await asyncio.sleep(0.01)
+        while not refused.done():
+            world.advance(2)
+            await asyncio.sleep(0.01)
+
+        assert len(welcome) == 18
+        assert await refused is None
 
 
 @in_loop

@@ -9,6 +9,7 @@ Knows no HTTP and no socket.
 
 import hmac
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from pliant.core.job import JobId, TaskId
 from pliant.core.serving import Serve, ServedEndpoint
@@ -18,6 +19,8 @@ from pliant.serve.gateway.traffic import WeightedTurns
 from pliant.serve.gateway.version_service import ServiceOwner, VersionService
 
 _TRY_STOPPED_AGAIN_S = 30
+_MORE_LINKS: Final = 16
+"""Kernels that leave are there besides those that take their places."""
 
 
 class EndpointService:
@@ -153,10 +156,13 @@ class EndpointTable:
         self._jobs = {service.version.job_id: service for service in self.services()}
 
     def find_job(self, task_id: TaskId, token: str) -> VersionService | None:
-        """Return what a kernel serves that shows this token; None if it is none of a job that is known."""
+        """Return what a kernel serves that shows this token; None if it is none of a job that is known, or too many do."""
         service = self._jobs.get(JobId(task_id.rpartition(".")[0]))
         if service is None or not hmac.compare_digest(service.version.token.encode(), token.encode(errors="replace")):
             return None
+        most = 2 * service.endpoint.profile.kernel_max + _MORE_LINKS
+        if len(service.links) >= most and task_id not in service.links:
+            return None  # whoever has the token can speak for kernels that there are not
         return service
 
 

@@ -6,6 +6,7 @@ there is this job: then it waits for the rest of its time. Strangers are few at 
 
 import asyncio
 import logging
+import re
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -17,6 +18,7 @@ from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFram
 
 HELLO_WITHIN_S: Final = 10.0
 MAX_STRANGERS: Final = 1000
+_TASK: Final = re.compile(r"job-[0-9]{1,18}\.[0-9]{1,18}")
 _log = logging.getLogger(__name__)
 
 
@@ -67,7 +69,7 @@ class KernelListener:
         task_id, token = frame.header.get("task"), frame.header.get("token")
         if frame.kind is not KernelFrameKind.HELLO or self._strangers.get(link) is not None:
             raise BadKernelFrame(f"{frame.kind.name} before it was welcome")
-        if not isinstance(task_id, str) or not isinstance(token, str) or not 0 < len(task_id) <= 100:
+        if not isinstance(task_id, str) or not isinstance(token, str) or _TASK.fullmatch(task_id) is None:
             raise BadKernelFrame("HELLO without a task and a token")
         link.task_id = TaskId(task_id)
         self._strangers[link] = token
