@@ -156,7 +156,7 @@ class EndpointTable:
         self._jobs = {service.version.job_id: service for service in self.services()}
 
     def find_job(self, task_id: TaskId, token: str) -> VersionService | None:
-        """Return what a kernel serves that shows this token; None if it is none of a job that is known, or too many do."""
+        """Return what a kernel serves that shows this token; None if it is no known job's, or too many show it."""
         service = self._jobs.get(JobId(task_id.rpartition(".")[0]))
         if service is None or not hmac.compare_digest(service.version.token.encode(), token.encode(errors="replace")):
             return None
