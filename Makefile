@@ -5,10 +5,10 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix check docs up sim bench soak attack
+.PHONY: help setup demo demo-serve test lint fix check docs up sim bench soak attack
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## make .venv and install Pliant and its tools into it
 
@@ -22,6 +22,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: setup ## play the scenario: two trainings share 8 slots (at most 3 minutes)
 	@$(BIN)/python -m examples.demo.play $(ARGS)
+
+demo-serve: setup ## play another: a trained model takes slots of two trainings while it is asked (at most 3 minutes)
+	@$(BIN)/python -m examples.serve_demo.play $(ARGS)
 
 test: setup ## run the tests, the slow ones after the others; ARGS="tests/policy -k stable" for some
 	@$(BIN)/python -m tests.layers $(ARGS)

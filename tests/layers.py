@@ -1,7 +1,8 @@
 """Run the tests layer by layer: `python -m tests.layers`, with any arguments of pytest.
 
 The layer `unit` comes first, then the layer `slow`; the second runs whatever became of the first, and the run fails if
-either did. Two workers share the tests: one that is done takes half of what is left to the other.
+either did. Two workers share the tests of the first layer, three those of the second, which waits more than it
+computes: one that is done takes half of what is left to another.
 
 Real processes on a loaded machine fail once in fifty runs without being wrong, so a test of the slow layer that fails
 is run again, alone, after the others. If it passes then, the run passes, and shows its first failure whole under the
@@ -113,7 +114,7 @@ def main(args: Sequence[str]) -> int:
         unit = run(Path(place), "-m", "not slow", *args)
         if unit.code in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
             return unit.code
-        slow = run(Path(place), "-m", "slow", *args)
+        slow = run(Path(place), "-m", "slow", *args, workers=3)
         flaky = find_flaky(Path(place), slow, args)
     code = combine(unit.code, pytest.ExitCode.OK if flaky and set(flaky) == set(slow.failures) else slow.code)
     print("\n".join(describe(flaky)), end="", flush=True)
@@ -125,11 +126,11 @@ def main(args: Sequence[str]) -> int:
     return code
 
 
-def run(place: Path, *args: str) -> Record:
+def run(place: Path, *args: str, workers: int = 2) -> Record:
     """Run pytest in a process of its own; return what became of the tests."""
     path = place / "record.json"
     path.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.layers", "-n", "2", "--dist", "worksteal"]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.layers", "-n", str(workers), "--dist", "worksteal"]
     # The tests start hundreds of processes; none of them shall compile Pliant anew.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     code = subprocess.run([*command, *args, f"--record={path}"], env=environment, check=False).returncode

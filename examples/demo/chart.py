@@ -27,23 +27,48 @@ def draw(seen: Seen, path: Path) -> None:
     mpl.use("Agg")
     figure = Figure(figsize=(11, 5.4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    _stack(axes, seen)
-    axes.axhline(seen.num_slots, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-    _mark_stages(axes, seen)
-    _mark_events(axes, seen)
-    _dress(axes, seen)
+    draw_slots(axes, seen)
+    caption(axes, seen, "Slots held by two trainings that share them", width=CAPTION_WIDTH)
+    axes.set_xlabel("time, seconds")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=6, frameon=False, fontsize=8.5)
     figure.savefig(path)
 
 
+def draw_slots(axes: Axes, seen: Seen) -> None:
+    """Draw the slots of every job over time, with the stages and what happened."""
+    _stack(axes, seen)
+    axes.axhline(seen.num_slots, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    mark_stages(axes, seen)
+    for stage in seen.stages:
+        _number(axes, stage.number, seen.elapsed_s(stage.began_at), seen.num_slots + 0.55)
+    _mark_events(axes, seen)
+    axes.set_ylabel("slots")
+    axes.set_xlim(0, seen.elapsed_s(seen.now))
+    axes.set_ylim(0, seen.num_slots + 1)
+    axes.set_yticks(range(seen.num_slots + 1))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def caption(axes: Axes, seen: Seen, title: str, *, width: int) -> None:
+    """Write above a chart what it shows, and the titles of the stages."""
+    captions = "     ".join(f"{stage.number} {stage.title}".replace(" ", NO_BREAK) for stage in seen.stages)
+    lines = wrap(captions, width, break_on_hyphens=False)
+    axes.set_title(title, loc="left", fontsize=13, color=INK, pad=8 + 13 * len(lines))
+    axes.annotate(
+        "\n".join(lines), (0, 1.02), xycoords="axes fraction", fontsize=8, color="#555555", va="bottom", linespacing=1.4
+    )
+
+
 def instants(seen: Seen) -> list[float]:
-    """Return every instant at which a slot changed hands or began to train."""
-    changes = {point.at for point in seen.usage} | {e.at for e in seen.events_of(EventKind.GENERATION_SWITCHED)}
+    """Return every instant at which a slot changed hands, or began to train or to answer."""
+    begun = (*seen.events_of(EventKind.GENERATION_SWITCHED), *seen.events_of(EventKind.TASK_READY, seen.endpoint_id))
+    changes = {point.at for point in seen.usage} | {event.at for event in begun}
     return sorted({seen.began_at, seen.now, *(at for at in changes if at >= seen.began_at)})
 
 
 def layers(seen: Seen, job_id: JobId, times: Sequence[float]) -> tuple[list[int], list[int]]:
     """Return the slots of a job that trained right after each instant, and those that it held besides."""
-    training = [seen.training_at(job_id, at) for at in times]
+    training = [seen.working_at(job_id, at) for at in times]
     held = [seen.slots_at(job_id, at) for at in times]
     return training, [all_slots - busy for all_slots, busy in zip(held, training, strict=True)]
 
@@ -52,28 +77,33 @@ def _stack(axes: Axes, seen: Seen) -> None:
     times = instants(seen)
     rows: list[list[int]] = []
     labels, colours = [], []
-    for (job_id, label), colour, pale in zip(seen.labels.items(), COLOURS, PALE, strict=False):
+    for job_id in seen.labels:
+        hue, name = seen.hue(job_id), seen.name(job_id)
+        verb = "answers" if job_id == seen.endpoint_id else "trains"
         rows += layers(seen, job_id, times)
-        labels += [f"{label} trains", f"{label} starts or leaves"]
-        colours += [colour, pale]
+        for label, colour in ((f"{name} {verb}", COLOURS[hue]), (f"{name} starts or leaves", PALE[hue])):
+            labels.append(label if label not in labels else "_again")
+            colours.append(colour)
     elapsed = [seen.elapsed_s(at) for at in times]
     axes.stackplot(elapsed, rows, labels=labels, colors=colours, step="post", edgecolor="white", linewidth=0.3)
 
 
-def _mark_stages(axes: Axes, seen: Seen) -> None:
-    """Draw a numbered line where each stage began."""
+def mark_stages(axes: Axes, seen: Seen) -> None:
+    """Draw a line where each stage began."""
     for stage in seen.stages:
-        at = seen.elapsed_s(stage.began_at)
-        axes.axvline(at, color=INK, linewidth=0.8, alpha=0.6)
-        axes.annotate(
-            str(stage.number),
-            (at, seen.num_slots + 0.55),
-            ha="center",
-            va="center",
-            fontsize=9,
-            color="white",
-            bbox={"boxstyle": "circle,pad=0.25", "facecolor": INK, "edgecolor": "none"},
-        )
+        axes.axvline(seen.elapsed_s(stage.began_at), color=INK, linewidth=0.8, alpha=0.6)
+
+
+def _number(axes: Axes, number: int, x: float, y: float) -> None:
+    axes.annotate(
+        str(number),
+        (x, y),
+        ha="center",
+        va="center",
+        fontsize=9,
+        color="white",
+        bbox={"boxstyle": "circle,pad=0.25", "facecolor": INK, "edgecolor": "none"},
+    )
 
 
 def _mark_events(axes: Axes, seen: Seen) -> None:
@@ -97,19 +127,3 @@ def _mark_events(axes: Axes, seen: Seen) -> None:
                 markeredgecolor="white",
                 markeredgewidth=0.6,
             )
-
-
-def _dress(axes: Axes, seen: Seen) -> None:
-    captions = "     ".join(f"{stage.number} {stage.title}".replace(" ", NO_BREAK) for stage in seen.stages)
-    caption = "\n".join(wrap(captions, CAPTION_WIDTH, break_on_hyphens=False))
-    axes.set_title("Slots held by two trainings that share them", loc="left", fontsize=13, color=INK, pad=34)
-    axes.annotate(
-        caption, (0, 1.02), xycoords="axes fraction", fontsize=8, color="#555555", va="bottom", linespacing=1.4
-    )
-    axes.set_xlabel("time, seconds")
-    axes.set_ylabel("slots")
-    axes.set_xlim(0, seen.elapsed_s(seen.now))
-    axes.set_ylim(0, seen.num_slots + 1)
-    axes.set_yticks(range(seen.num_slots + 1))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=6, frameon=False, fontsize=8.5)

@@ -5,13 +5,9 @@ the account of each job and leaves chart, events and models under `demo-result/`
 claim holds.
 """
 
-import argparse
 import os
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,16 +15,16 @@ from rich.console import Console
 
 from examples.demo.account import Account, Check, Expected, checks_of
 from examples.demo.chart import draw
-from examples.demo.recording import DemoFailed, Recording, Seen
+from examples.demo.command import ROOT, make_parser, perform, showing
+from examples.demo.director import Director
+from examples.demo.recording import Recording, Seen
 from examples.demo.report import account_of, load_data, show, write
-from examples.demo.scenario import NUM_SLOTS, Director, Outcome, Settings, play
-from examples.demo.screen import Lines, Screen
+from examples.demo.scenario import NUM_SLOTS, Outcome, Settings, play
 from examples.demo.server import leftovers, serving
 from examples.demo.watch import catch_up, refresh, watching
 from pliant.client import Client
-from pliant.core.errors import PliantError
 
-ROOT = Path(__file__).parents[2]
+RESULTS = ("slots.png", "events.jsonl", "a/model/model.pt", "b/model/model.pt", "account.txt", "account.json")
 EPOCHS_PER_CPU, MIN_EPOCHS, MAX_EPOCHS = 30, 60, 240
 SIZES_OF_A = (1, 8, 4, 3)
 SIZES_OF_B = (4, 5, 4, 5, 8)
@@ -36,37 +32,10 @@ SIZES_OF_B = (4, 5, 4, 5, 8)
 
 def main() -> int:
     """Play, check, and say where everything lies."""
-    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=ROOT / "demo-result", help="folder of the results")
-    parser.add_argument(
-        "--epochs", type=int, default=num_epochs_for(len(os.sched_getaffinity(0))), help="epochs of each training"
-    )
-    parser.add_argument("--plain", action="store_true", help="print lines instead of the live picture")
+    parser = make_parser("make demo", __doc__, num_epochs=num_epochs_for(len(os.sched_getaffinity(0))))
     options = parser.parse_args()
-    console = Console()
-    folder = options.out.resolve() / time.strftime("%Y%m%d-%H%M%S")
-    folder.mkdir(parents=True)
     settings = Settings(code=ROOT / "examples" / "digits", num_epochs=options.epochs)
-    for end in (signal.SIGINT, signal.SIGTERM):  # also when started in the background, where SIGINT is ignored
-        signal.signal(end, signal.default_int_handler)
-    began_at = time.time()
-    try:
-        checks = run(console, folder, settings, live=console.is_terminal and not options.plain)
-    except (DemoFailed, PliantError) as error:
-        console.print(f"\nThe demo failed: {error}", style="bold red", highlight=False, soft_wrap=True)
-        console.print(f"The server's log and its state folder are in {folder}", highlight=False, soft_wrap=True)
-        return 1
-    except KeyboardInterrupt:
-        console.print(f"\nStopped, and everything shut down. What there is lies in {folder}", soft_wrap=True)
-        return 130
-    num_broken = sum(not check.holds for check in checks)
-    verdict = "Everything holds" if not num_broken else f"{num_broken} of {len(checks)} claims do not hold"
-    console.print(
-        f"\n{verdict}; it took {time.time() - began_at:.0f} s.", style="bold red" if num_broken else "bold green"
-    )
-    for name in ("slots.png", "events.jsonl", "a/model/model.pt", "b/model/model.pt", "account.txt", "account.json"):
-        console.print(f"  {folder / name}", highlight=False, soft_wrap=True)
-    return 1 if num_broken else 0
+    return perform(options, lambda console, folder, live: run(console, folder, settings, live=live), RESULTS)
 
 
 def num_epochs_for(num_cpus: int) -> int:
@@ -91,7 +60,8 @@ def run(console: Console, folder: Path, settings: Settings, *, live: bool) -> tu
     draw(seen, folder / "slots.png")
     accounts, checks = settle(seen, outcome, folder, settings)
     checks += (Check(label="the demo", claim="left no process behind", holds=not left, found=f"{len(left)} left"),)
-    write(folder, seen, accounts, checks)
+    whole = {"accounts": accounts, "checks": checks}
+    write(folder, seen, whole, lambda file: show(file, seen, accounts, checks))
     show(console, seen, accounts, checks)
     return checks
 
@@ -109,24 +79,9 @@ def settle(
         sizes=SIZES_OF_A,
     )
     of_b = replace(of_a, max_redone_steps=1, sizes=SIZES_OF_B)
-    a = account_of(seen, outcome.a, folder / "a", data, of_a, outcome.killed)
-    b = account_of(seen, outcome.b, folder / "b", data, of_b, outcome.killed)
+    a = account_of(seen, outcome.a, folder / "a", data, of_a, frozenset({outcome.killed}))
+    b = account_of(seen, outcome.b, folder / "b", data, of_b, frozenset({outcome.killed}))
     return (a, b), (*checks_of(a, of_a), *checks_of(b, of_b))
-
-
-@contextmanager
-def showing(console: Console, recording: Recording, *, live: bool) -> Iterator[Screen | Lines]:
-    """Show what is recorded while the block runs."""
-
-    def look() -> Seen:
-        return recording.at(time.time())
-
-    view = Screen(console, look) if live else Lines(console, look)
-    view.start()
-    try:
-        yield view
-    finally:
-        view.stop()
 
 
 def fetch(client: Client, recording: Recording, outcome: Outcome, folder: Path) -> None:

@@ -3,9 +3,11 @@
 `Recording` collects, `Seen` is an immutable picture of it at one instant; screen, chart and scenario read `Seen` alone.
 """
 
+import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 from pliant.api.jobs import JobDetail
 from pliant.core.event import Event, EventKind, Usage
@@ -30,6 +32,30 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of one request to an endpoint; times are seconds since the epoch."""
+
+    intended_at: float
+    """When it was to be sent, whatever became of those before it."""
+    sent_at: float
+    done_at: float
+    status: int
+    """Of HTTP; 0 if there was no answer."""
+    fault: str = ""
+    """Why it failed, or how the answer is wrong; empty if it is right."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it came, and says what it must."""
+        return self.status == HTTPStatus.OK and not self.fault
+
+    @property
+    def latency_s(self) -> float:
+        """Return the time from when it was to be sent, so that a queue before the sender counts, too."""
+        return self.done_at - self.intended_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """All that was seen up to `now`."""
 
@@ -42,10 +68,26 @@ class Seen:
     events: tuple[Event, ...]
     usage: tuple[Usage, ...]
     stages: tuple[Stage, ...]
+    endpoint_id: JobId | None = None
+    """The one among the jobs that answers requests."""
+    answers: tuple[Answer, ...] = ()
+    """In the order in which they came."""
 
     def elapsed_s(self, at: float) -> float:
         """Return the seconds from the start of the demo to `at`."""
         return at - self.began_at
+
+    def name(self, job_id: JobId) -> str:
+        """Return what people call a job: the first word of its label, so that `A alone` is A, too."""
+        return self.labels[job_id].split()[0]
+
+    def hue(self, job_id: JobId) -> int:
+        """Return the number of a job's colour: one for every name, in the order of submission."""
+        return list(dict.fromkeys(map(self.name, self.labels))).index(self.name(job_id))
+
+    def kernels_at(self, at: float) -> int:
+        """Return how many kernels of the endpoint answered at an instant."""
+        return 0 if self.endpoint_id is None else self.working_at(self.endpoint_id, at)
 
     def events_of(self, kind: EventKind, job_id: JobId | None = None) -> tuple[Event, ...]:
         """Return the events of one kind, oldest first."""
@@ -71,13 +113,40 @@ class Seen:
                 held = point.num_slots
         return held
 
-    def training_at(self, job_id: JobId, at: float) -> int:
-        """Return how many of those slots trained; the others held a process that was about to join, or to leave."""
+    def working_at(self, job_id: JobId, at: float) -> int:
+        """Return how many of those slots trained, or answered; the others held a process that began, or was to leave.
+
+        A training changes its size at once; the kernels of an endpoint come and go one by one.
+        """
+        if job_id == self.endpoint_id:
+            return min(len(self._kernels_at(at)), self.slots_at(job_id, at))
         size = 0
         for event in self.events_of(EventKind.GENERATION_SWITCHED, job_id):
             if event.at <= at:
                 size = int(event.data["size"] or 0)
         return min(size, self.slots_at(job_id, at))
+
+    def _kernels_at(self, at: float) -> set[TaskId]:
+        """Return the kernels that had loaded their model and had not gone yet."""
+        ready: set[TaskId] = set()
+        for event in self.events:
+            if event.job_id != self.endpoint_id or event.task_id is None or event.at > at:
+                continue
+            if event.kind is EventKind.TASK_READY:
+                ready.add(event.task_id)
+            elif event.kind in (EventKind.TASK_LEFT, EventKind.TASK_LOST):
+                ready.discard(event.task_id)
+        return ready
+
+
+def quantile(values: Iterable[float], part: float) -> float:
+    """Return the least of the values that so large a part of them does not exceed; NaN if there are none.
+
+    >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5)
+    2.0
+    """
+    ordered = sorted(values)
+    return ordered[max(math.ceil(part * len(ordered)) - 1, 0)] if ordered else math.nan
 
 
 class Recording:
@@ -91,8 +160,14 @@ class Recording:
         self._error: BaseException | None = None
 
     def at(self, now: float) -> Seen:
-        """Return what was seen; raise what a watching thread died of."""
+        """Return what was seen.
+
+        Raises:
+            DemoFailed: a watching thread has ended; the message says of what.
+        """
         with self._lock:
+            if isinstance(self._error, DemoFailed):
+                raise self._error
             if self._error is not None:
                 raise DemoFailed(f"lost sight of the server: {self._error}") from self._error
             self._seen = replace(self._seen, now=now)
@@ -102,6 +177,17 @@ class Recording:
         """Take note of a job that was submitted."""
         with self._lock:
             self._seen = replace(self._seen, labels={**self._seen.labels, job_id: label})
+
+    def add_endpoint(self, job_id: JobId, label: str) -> None:
+        """Take note of the job that runs an endpoint's kernels."""
+        self.add_job(job_id, label)
+        with self._lock:
+            self._seen = replace(self._seen, endpoint_id=job_id)
+
+    def add_answer(self, answer: Answer) -> None:
+        """Append what became of a request."""
+        with self._lock:
+            self._seen = replace(self._seen, answers=(*self._seen.answers, answer))
 
     def add_event(self, event: Event) -> None:
         """Append an event; one that is known already changes nothing."""

@@ -3,7 +3,7 @@
 import dataclasses
 import importlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,17 @@ class Data:
     plain: Any
     """The plain PyTorch script that the elastic one came from."""
 
-    def accuracy(self, model_file: Path) -> float:
-        """Return the accuracy of a trained model on the test set, with plain PyTorch alone."""
+    def model(self, model_file: Path) -> Any:
+        """Return a trained model, made with plain PyTorch alone."""
         state = torch.load(model_file, weights_only=True)
         width = next(iter(state.values())).shape[0]
         model = self.plain.make_model(width)
         model.load_state_dict(state)
-        model.eval()
-        return float(self.plain.evaluate(model, self.test_set))
+        return model.eval()
+
+    def accuracy(self, model_file: Path) -> float:
+        """Return the accuracy of a trained model on the test set."""
+        return float(self.plain.evaluate(self.model(model_file), self.test_set))
 
 
 def load_data() -> Data:
@@ -46,14 +49,16 @@ def load_data() -> Data:
     return Data(num_samples=len(train_set), test_set=test_set, plain=plain)
 
 
-def account_of(seen: Seen, job_id: JobId, result: Path, data: Data, expected: Expected, killed: TaskId) -> Account:
+def account_of(
+    seen: Seen, job_id: JobId, result: Path, data: Data, expected: Expected, killed: frozenset[TaskId]
+) -> Account:
     """Return the account of one job, from its events and its downloaded results."""
     ledger = balance(
         read_audit(result / "audit"),
         num_epochs=expected.num_epochs,
         num_samples=expected.num_samples,
         steps_per_epoch=expected.steps_per_epoch,
-        killed=frozenset({killed}),
+        killed=killed,
     )
     return Account(
         label=seen.labels[job_id],
@@ -65,8 +70,14 @@ def account_of(seen: Seen, job_id: JobId, result: Path, data: Data, expected: Ex
     )
 
 
-def show(console: Console, seen: Seen, accounts: Sequence[Account], checks: Iterable[Check]) -> None:
+def show(console: Console, seen: Seen, accounts: Iterable[Account], checks: Iterable[Check]) -> None:
     """Print the accounts and every claim with what was found."""
+    show_accounts(console, seen, accounts)
+    show_checks(console, checks)
+
+
+def show_accounts(console: Console, seen: Seen, accounts: Iterable[Account]) -> None:
+    """Print what happened to each job."""
     for account in accounts:
         ledger = account.ledger
         console.print(f"\n[bold]Training {account.label}[/] ({account.job_id})", highlight=False)
@@ -80,6 +91,10 @@ def show(console: Console, seen: Seen, accounts: Sequence[Account], checks: Iter
         for name, value in facts.items():
             console.print(f"  {name:<24}{value}", highlight=False)
         console.print(_resizes(seen, account))
+
+
+def show_checks(console: Console, checks: Iterable[Check]) -> None:
+    """Print every claim with what was found."""
     console.print()
     for check in checks:
         mark = Text("  ✓ " if check.holds else "  ✗ ", style="green" if check.holds else "bold red")
@@ -102,13 +117,12 @@ def _resizes(seen: Seen, account: Account) -> Table:
     return table
 
 
-def write(folder: Path, seen: Seen, accounts: Sequence[Account], checks: Sequence[Check]) -> None:
-    """Write the events, and the accounts for people and for programs."""
+def write(folder: Path, seen: Seen, whole: Mapping[str, object], show_on: Callable[[Console], None]) -> None:
+    """Write the events, and the accounts for programs and, as they are shown, for people."""
     (folder / "events.jsonl").write_text("".join(_line(event) for event in seen.events))
-    whole = {"accounts": accounts, "checks": checks}
     (folder / "account.json").write_text(json.dumps(to_jsonable_python(whole), indent=2, ensure_ascii=False) + "\n")
     with (folder / "account.txt").open("w") as file:
-        show(Console(file=file, width=100), seen, accounts, checks)
+        show_on(Console(file=file, width=100))
 
 
 def _line(event: Event) -> str:

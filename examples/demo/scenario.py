@@ -1,28 +1,24 @@
 """The scenario: five stages, each a condition that the server must report within its deadline.
 
-Everything goes through the public client; the only other thing done to the machine is one SIGKILL. How long a stage is
-held depends on A's progress, not on seconds, so that all stages fit whatever the speed of the machine.
+Everything goes through the public client; the only other thing done to the machine is one SIGKILL.
 """
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from examples.demo.recording import DemoFailed, Recording, Seen, Stage
+from examples.demo.director import Director, has_ended, share_done
+from examples.demo.recording import DemoFailed, Recording, Seen
 from pliant.api.jobs import JobPatch, JobRequest
 from pliant.client import Client
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, TaskId
-from pliant.core.lifecycle import JobState
 
 NUM_SLOTS = 8
 HIGH_PRIORITY = 10_000
-POLL_S = 0.1
-MIN_HOLD_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,58 +46,6 @@ class Outcome:
     killed: TaskId
 
 
-class Director:
-    """Carries out stages: waits for what must happen, and says what it waits for."""
-
-    def __init__(self, recording: Recording, tick: Callable[[], None]) -> None:
-        self._recording = recording
-        self._tick = tick
-
-    @contextmanager
-    def stage(self, number: int, title: str) -> Iterator[None]:
-        """Show a stage while the block runs."""
-        self._stage = Stage(number=number, title=title, began_at=time.time())
-        self._recording.set_stage(self._stage)
-        yield
-        self._stage = replace(self._stage, ended_at=time.time(), now_text="")
-        self._recording.set_stage(self._stage)
-
-    def wait(self, what: str, condition: Callable[[Seen], bool], *, within_s: float) -> Seen:
-        """Wait until the condition is true of what is seen.
-
-        Raises:
-            DemoFailed: the deadline passed, or a job failed.
-        """
-        self._recording.set_stage(replace(self._stage, now_text=f"until {what}"))
-        deadline = time.monotonic() + within_s
-        while True:
-            seen = self._recording.at(time.time())
-            self._tick()
-            _refuse_failed_jobs(seen)
-            if condition(seen):
-                return seen
-            if time.monotonic() > deadline:
-                raise DemoFailed(f"stage {self._stage.number}: waited {within_s:.0f} s until {what}; {_standing(seen)}")
-            time.sleep(POLL_S)
-
-    def hold(
-        self, what: str, condition: Callable[[Seen], bool], *, until: Callable[[Seen], bool], within_s: float
-    ) -> None:
-        """Go on for a visible while, in which the condition must stay true.
-
-        Raises:
-            DemoFailed: the condition became false, the deadline passed, or a job failed.
-        """
-        not_before = time.monotonic() + MIN_HOLD_S
-
-        def held(seen: Seen) -> bool:
-            if not condition(seen):
-                raise DemoFailed(f"stage {self._stage.number}: {what} did not last; {_standing(seen)}")
-            return until(seen) and time.monotonic() >= not_before
-
-        self.wait(f"they have trained on {what} for a while", held, within_s=within_s)
-
-
 def play(client: Client, director: Director, recording: Recording, settings: Settings) -> Outcome:
     """Play all five stages.
 
@@ -124,10 +68,10 @@ def play(client: Client, director: Director, recording: Recording, settings: Set
         killed = _kill_leader(recording.at(time.time()), b)
         director.wait("B trains without it", lambda s: _trains_without(s, b, killed), within_s=settings.deadline_s)
         _settle(director, settings, {a: 3, b: 5}, share=settings.held_until[4])
-        director.wait("A has ended", lambda s: _ended(s, a), within_s=settings.end_deadline_s)
+        director.wait("A has ended", lambda s: has_ended(s, a), within_s=settings.end_deadline_s)
     with director.stage(5, "A ends: B grows to 8 and ends"):
         director.wait("B trains on 8", lambda s: s.size(b) == NUM_SLOTS, within_s=settings.deadline_s)
-        director.wait("B has ended", lambda s: _ended(s, b), within_s=settings.end_deadline_s)
+        director.wait("B has ended", lambda s: has_ended(s, b), within_s=settings.end_deadline_s)
     return Outcome(a=a, b=b, killed=killed)
 
 
@@ -136,13 +80,13 @@ def _settle(director: Director, settings: Settings, sizes: Mapping[JobId, int], 
     first, *_ = sizes
 
     def settled(seen: Seen) -> bool:
-        if ended := [seen.labels[job_id] for job_id in sizes if job_id in seen.details and _ended(seen, job_id)]:
+        if ended := [seen.labels[job_id] for job_id in sizes if job_id in seen.details and has_ended(seen, job_id)]:
             raise DemoFailed(f"training {ended[0]} ended before the scenario was over; give more with --epochs")
         return all(seen.size(job_id) == size for job_id, size in sizes.items())
 
     shared = " and ".join(map(str, sizes.values()))
     director.wait(f"the trainings run on {shared}", settled, within_s=settings.deadline_s)
-    director.hold(shared, settled, until=lambda s: _share(s, first) >= share, within_s=settings.end_deadline_s)
+    director.hold(shared, settled, until=lambda s: share_done(s, first) >= share, within_s=settings.end_deadline_s)
 
 
 def _submit(client: Client, recording: Recording, label: str, settings: Settings) -> JobId:
@@ -169,30 +113,3 @@ def _trains_without(seen: Seen, job_id: JobId, task_id: TaskId) -> bool:
     """Tell whether the server has seen the loss and the others train again."""
     lost = any(event.task_id == task_id for event in seen.events_of(EventKind.TASK_LOST))
     return lost and seen.size(job_id) > 0 and task_id not in seen.members(job_id)
-
-
-def _share(seen: Seen, job_id: JobId) -> float:
-    """Return which part of its steps a job has done."""
-    progress = seen.details[job_id].job.progress
-    return progress.step / progress.num_steps if progress and progress.num_steps else 0.0
-
-
-def _ended(seen: Seen, job_id: JobId) -> bool:
-    return seen.details[job_id].job.ended
-
-
-def _refuse_failed_jobs(seen: Seen) -> None:
-    for job_id, detail in seen.details.items():
-        if detail.job.state in (JobState.FAILED, JobState.STOPPED):
-            label = seen.labels.get(job_id, job_id)
-            raise DemoFailed(f"training {label} ({job_id}) is {detail.job.state}: {detail.job.reason}")
-
-
-def _standing(seen: Seen) -> str:
-    """Say where the jobs stand, for a message."""
-    said = [
-        f"{label} is {detail.job.state}, trains on {seen.size(job_id)}, holds {detail.job.num_slots} slots"
-        for job_id, label in seen.labels.items()
-        if (detail := seen.details.get(job_id))
-    ]
-    return "; ".join(said) or "no job is known"

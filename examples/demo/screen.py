@@ -14,41 +14,50 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from examples.demo.recording import Seen, Stage
+from examples.demo.recording import Seen, Stage, quantile
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId
 
 COLOURS = ("dodger_blue2", "dark_orange", "green3", "magenta")
 SHOWN_KINDS = {
     EventKind.DECISION,
+    EventKind.DEMAND,
     EventKind.JOB_STATE,
     EventKind.JOB_CHANGED,
     EventKind.TASK_LOST,
     EventKind.GENERATION_SWITCHED,
     EventKind.WARNING,
 }
+DECISIONS = {EventKind.DECISION, EventKind.DEMAND}
 TRAINS, WAITS = "█", "░"
 LEGEND = f"   {TRAINS} trains  {WAITS} starts or leaves"
+SERVING_LEGEND = f"   {TRAINS} trains, or answers  {WAITS} starts or leaves"
+MAX_ROWS = 2
+"""Trainings that have a row: the newest."""
+LATELY_S = 3.0
+"""Requests of so many seconds are what the endpoint's line tells of."""
 MIN_WINDOW_S = 60.0
 PROGRESS_EVERY_S = 5.0
 
 
 def colour_of(seen: Seen, job_id: JobId | None) -> str:
     """Return the colour that a job has everywhere."""
-    labels = list(seen.labels)
-    return COLOURS[labels.index(job_id) % len(COLOURS)] if job_id in labels else "white"
+    return COLOURS[seen.hue(job_id)] if job_id is not None and job_id in seen.labels else "white"
 
 
 def render(seen: Seen, width: int, height: int) -> RenderableType:
     """Return the whole picture."""
     chart = _chart(seen, width)
     jobs = _jobs(seen, width)
+    endpoint = _endpoint(seen)
     stages = _stages(seen)
-    num_left = height - len(chart) - (len(seen.labels) + 1) - len(stages) - 3
+    num_left = height - len(chart) - (len(_shown(seen)) + 1) - len(endpoint) - len(stages) - 3
+    legend = SERVING_LEGEND if seen.endpoint_id else LEGEND
     return Group(
-        Rule(Text.assemble((f"slots over time, {seen.elapsed_s(seen.now):.0f} s", "bold"), LEGEND), style="dim"),
+        Rule(Text.assemble((f"slots over time, {seen.elapsed_s(seen.now):.0f} s", "bold"), legend), style="dim"),
         *chart,
         jobs,
+        *endpoint,
         Rule(style="dim"),
         *stages,
         Rule(Text("decisions", style="bold"), style="dim"),
@@ -89,7 +98,7 @@ def _stack(seen: Seen, at: float) -> list[Cell] | None:
         return None
     cells = []
     for job_id in seen.labels:
-        num_training = seen.training_at(job_id, at)
+        num_training = seen.working_at(job_id, at)
         num_idle = seen.slots_at(job_id, at) - num_training
         colour = colour_of(seen, job_id)
         cells += [Cell(colour, TRAINS)] * num_training + [Cell(colour, WAITS)] * num_idle
@@ -124,11 +133,38 @@ def _jobs(seen: Seen, width: int) -> Table:
     table.add_row(
         "", "", "", *(Text(head, style="dim") for head in ("epoch", "step", "loss", "acc.", "samples/s", "left"))
     )
-    for job_id, label in seen.labels.items():
+    for job_id in _shown(seen):
         detail = seen.details.get(job_id)
         if detail is not None:
-            table.add_row(*_job_row(label, detail.job, colour_of(seen, job_id)))
+            table.add_row(*_job_row(seen.labels[job_id], detail.job, colour_of(seen, job_id)))
     return table
+
+
+def _shown(seen: Seen) -> list[JobId]:
+    return [job_id for job_id in seen.labels if job_id != seen.endpoint_id][-MAX_ROWS:]
+
+
+def _endpoint(seen: Seen) -> list[Text]:
+    """Return the line of the endpoint, if there is one."""
+    if seen.endpoint_id is None:
+        return []
+    style = f"bold {colour_of(seen, seen.endpoint_id)}"
+    line = Text(f" {seen.labels[seen.endpoint_id]} ", style=style, no_wrap=True, overflow="ellipsis")
+    return [line.append(_answers(seen), style="default")]
+
+
+def _answers(seen: Seen) -> str:
+    """Say how many kernels there are, and how requests were answered lately."""
+    num = seen.kernels_at(seen.now)
+    lately = [answer.latency_s for answer in seen.answers if answer.done_at > seen.now - LATELY_S]
+    words = [f"{num} kernel answers" if num == 1 else f"{num} kernels answer"]
+    if lately:
+        p50_ms, p95_ms = (1000 * quantile(lately, part) for part in (0.5, 0.95))
+        words += [f"{len(lately) / LATELY_S:.1f} answers/s", f"p50 {p50_ms:.0f} ms", f"p95 {p95_ms:.0f} ms"]
+    if seen.answers:
+        num_wrong = sum(not answer.is_right for answer in seen.answers)
+        words += [f"{len(seen.answers)} answers, {num_wrong} failed or wrong"]
+    return ", ".join(words)
 
 
 def _job_row(label: str, job: Job, colour: str) -> Sequence[RenderableType]:
@@ -168,7 +204,7 @@ def _stage_line(stage: Stage) -> Text:
 
 
 def _decisions(seen: Seen, num_lines: int) -> list[Text]:
-    shown = seen.events_of(EventKind.DECISION)[-num_lines:]
+    shown = [event for event in seen.events if event.kind in DECISIONS][-num_lines:]
     return [_event_line(seen, event) for event in shown]
 
 
@@ -176,7 +212,7 @@ def _event_line(seen: Seen, event: Event) -> Text:
     label = seen.labels.get(event.job_id, "?") if event.job_id else "-"
     line = Text(f"{seen.elapsed_s(event.at):6.1f} s  ", style="dim", no_wrap=True, overflow="ellipsis")
     line.append(f"{label}  ", style=f"bold {colour_of(seen, event.job_id)}")
-    if event.kind is EventKind.DECISION:
+    if event.kind in DECISIONS:
         line.append(f"{event.data.get('from')} → {event.data.get('to')}  ", style="bold")
     return line.append(event.message, style="default")
 
@@ -232,6 +268,8 @@ class Lines:
             self._progress_at = seen.now
             for job_id, label in seen.labels.items():
                 self._print_progress(seen, job_id, label)
+            for line in _endpoint(seen):
+                self._print(Text(f"{seen.elapsed_s(seen.now):6.1f} s ").append_text(line))
 
     def stop(self) -> None:
         self.tick()

@@ -64,7 +64,15 @@ def test_a_version_is_shown_without_the_values_of_secrets() -> None:
         env={"HF_TOKEN": "hf_123", "MODE": "fast"},
     )
     shown = version_view(
-        version, num_kernels=1, num_ready=1, wanted=2, why="it has 1", demand="it needs 2", load=None, kernels=()
+        version,
+        traffic=90,
+        num_kernels=1,
+        num_ready=1,
+        wanted=2,
+        why="it has 1",
+        demand="it needs 2",
+        load=None,
+        kernels=(),
     )
     assert dict(shown.env) == {"HF_TOKEN": "(hidden)", "MODE": "fast"}
     assert (shown.number, shown.file, shown.wanted) == (1, "serve.py", 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
+from tests.server.conftest import packed
 from tests.server.played import Played
 from tests.tiny_gateway import Gateway, tiny_gateway
 
@@ -16,13 +17,21 @@ from pliant.cli.endpoints.asked import OF_DEPLOYMENT, OF_ENDPOINT
 from pliant.cli.endpoints.deploy import fit_name
 from pliant.cli.endpoints.example import example_document
 from pliant.cli.endpoints.settings_table import rows
-from pliant.core.job import JobId
-from pliant.core.serving import VersionLoad
+from pliant.core.histogram import Histogram
+from pliant.core.job import JobId, JobSpec
+from pliant.core.serving import KernelReady, Load, LoadTotals, VersionLoad
+from pliant.core.serving_profile import EndpointPart, ServingProfile
 
 PAGE = Path(__file__).parents[2] / "docs" / "endpoints.md"
 KERNEL = KernelView(task_id="job-1.1", state="ready", node_id="local", slots=(0,), started_at=1000.0, pid=77)
 LOAD = VersionLoad(
-    job_id=JobId("job-1"), seconds=2.0, in_flight=3, queued=4, completed=50, latency_s={"p50": 0.01, "p95": 0.25}
+    job_id=JobId("job-1"),
+    seconds=2.0,
+    in_flight=3,
+    queued=4,
+    completed=50,
+    latency_s={"p50": 0.01, "p95": 0.25},
+    totals=LoadTotals(succeeded=90, refused=2, batch_size=Histogram((0, 30), 90.0)),
 )
 METADATA = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}]}
 
@@ -31,10 +40,10 @@ METADATA = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}]}
 def gateway(shown: Played) -> Iterator[Gateway]:
     """A gateway; models load when they are looked at twice."""
     with tiny_gateway(shown.token) as gateway:
-        shown.endpoints.http_url = gateway.url
+        shown.endpoints.http_url, shown.endpoints.grpc_address = gateway.url, "127.0.0.1:7313"
         shown.endpoints.load_after_looks = 2
         yield gateway
-    shown.endpoints.http_url = shown.endpoints.load_after_looks = None
+    shown.endpoints.http_url = shown.endpoints.grpc_address = shown.endpoints.load_after_looks = None
     shown.endpoints.kernels.clear()
     shown.endpoints.loads.clear()
     for one in shown.http.get("/endpoints").json()["endpoints"]:
@@ -55,13 +64,50 @@ def serve(shown: Played) -> None:
     shown.endpoints.loads["digits"] = LOAD
 
 
+def test_top_shows_endpoints_beside_trainings(run: Run, shown: Played, gateway: Gateway, folder: Path) -> None:
+    run(shown, "deploy", str(folder), "--name", "digits")
+    serve(shown)
+
+    out = run(shown, "top", "--once").out
+
+    (titles,) = [line for line in out.splitlines() if "KERNELS" in line]
+    (row,) = [line for line in out.splitlines() if "digits v1" in line]
+    assert titles.split() == ["JOB", "ENDPOINT", "STATE", "KERNELS", "REQ/S", "P95", "WAITING", "WHY"]
+    assert row.split()[:8] == ["job-1", "digits", "v1", "serving", "1/1", "25", "250", "ms"]
+    assert row.split()[8] == "4"
+    assert re.search(r"job-1 +digits +running", out), "the training is there, too"
+    (seen,) = json.loads(run(shown, "top", "--once", "--json").out)["endpoints"]
+    assert (seen["name"], seen["versions"][0]["load"]["completed"]) == ("digits", 50)
+
+
+def test_kernels_serve_and_train_nothing(run: Run, pool: Played, tmp_path: Path) -> None:
+    archive = tmp_path / "model.tar.gz"
+    archive.write_bytes(packed({"serve.py": "class Model: ...\n"}))
+    part = EndpointPart(name="digits", version=2, runner="python", profile=ServingProfile(kernel_max=3))
+    spec = JobSpec(name="digits-v2", script="serve.py", max_tasks=3, virtual_workers=3, endpoint=part)
+    job = pool.control.requests.submit(spec, archive, "admin")
+    pool.tick(1.0)
+    (task,) = pool.control.kernels.statuses()[job.id].kernels
+    pool.control.kernels.kernel_ready(KernelReady(task_id=task.id))
+    load = VersionLoad(job_id=job.id, seconds=2.0, num_ready=1, completed=50, latency_s={"p95": 0.25})
+    pool.control.kernels.take_load(Load(versions=(load,)))
+
+    out = run(pool, "show", "digits-v2").out
+    assert "digits, version 2" in out
+    assert re.search(rf"Kernels\n.*\n{task.id} +serving", out)
+    assert not re.search("virtual|training|Tasks", out)
+    assert run(pool, "metrics", "digits-v2", "--name", "requests_per_s", "--csv").out.splitlines() == (
+        ["step,requests_per_s", "1,25.0"]
+    )
+
+
 def test_a_folder_is_deployed_and_what_is_printed_asks_it(
     run: Run, shown: Played, gateway: Gateway, folder: Path
 ) -> None:
     done = run(shown, "deploy", str(folder), "--max", "3", "--release-delay", "5m", "--env", "A=b")
     assert (done.code, shown.endpoints.files["digits"]) == (0, ("serve.py",))
     first, predict, curl = done.out.splitlines()
-    assert first == f"digits serves version 1 at {gateway.url}/v2/models/digits/infer"
+    assert first == f"digits serves version 1 at {gateway.url}/v2/models/digits/infer, and over gRPC at 127.0.0.1:7313"
     assert predict == "  pliant predict digits --data @request.json"
     assert curl.startswith('  curl -H "Authorization: Bearer $PLIANT_TOKEN"')
     assert done.err.splitlines() == [
@@ -169,13 +215,15 @@ def test_an_endpoint_is_shown_with_versions_and_kernels(
     run(shown, "deploy", str(folder), "--description", "Digits of mail", "--share", "*")
     serve(shown)
     out = run(shown, "endpoints", "show", "digits").out
+    assert "127.0.0.1:7313" in out
     for text in ("Digits of mail", "serving", "everybody", "1 of 1 kernel", "p95 250 ms", "3 computed, 4 waiting"):
         assert text in out
+    assert "90 answered, 2 refused; 3 in a batch" in out
     assert f"{gateway.url}/v2/models/digits/infer" in out
     assert re.search(r"job-1\.1 +ready +local +0 ", out)
-    assert re.search(r"1 +serving +python +serve\.py +digits +job-1", out)
+    assert re.search(r"1 +serving +100% +python +serve\.py +digits +job-1", out)
     rows = run(shown, "endpoints", "versions", "digits").out.splitlines()
-    assert rows[1].split()[:4] == ["1", "serving", "python", "serve.py"]
+    assert rows[1].split()[:5] == ["1", "serving", "100%", "python", "serve.py"]
     assert json.loads(run(shown, "endpoints", "versions", "digits", "--json").out)[0]["number"] == 1
 
 
@@ -199,6 +247,24 @@ def test_an_endpoint_is_changed_stopped_started_rolled_back_and_removed(
     assert (gone.code, "`pliant endpoints` lists those you may use" in gone.err) == (3, True), gone.err
 
 
+def test_traffic_is_split_and_shown(run: Run, shown: Played, gateway: Gateway, folder: Path) -> None:
+    for _ in range(2):
+        run(shown, "deploy", str(folder))
+    done = run(shown, "endpoints", "traffic", "digits", "1=90", "2=10%")
+    assert done.out == "digits: version 1 takes 90 % and version 2 takes 10 % of the requests\n"
+    rows = [line.split() for line in run(shown, "endpoints", "versions", "digits").out.splitlines()]
+    assert [row[2] for row in rows[1:]] == ["10%", "90%"]
+    shown.endpoints.exchange = "version 2 is to take 50 % of the requests from version 1: it waits for its first kernel"
+    for words in (("traffic", "digits", "1=50", "2=50"), ("versions", "digits"), ("show", "digits")):
+        assert shown.endpoints.exchange in " ".join(run(shown, "endpoints", *words).out.split())
+    shown.endpoints.exchange = ""
+    wrong = run(shown, "endpoints", "traffic", "digits", "1=50", "2=40", "3=20")
+    assert "there is no version 3; there are 1, 2" in wrong.err
+    assert "50 + 40 + 20 is 110 percent" in wrong.err
+    assert "'2:90' is no share" in run(shown, "endpoints", "traffic", "digits", "2:90").err
+    assert "100" in run(shown, "deploy", str(folder), "--traffic", "101").err
+
+
 def test_logs_are_those_of_the_versions_job(run: Run, shown: Played, gateway: Gateway, folder: Path) -> None:
     run(shown, "deploy", str(folder))
     done = run(shown, "endpoints", "logs", "digits", "--stream", "stdout", "--tail", "1")
@@ -220,6 +286,32 @@ def test_a_model_is_asked_with_text_a_file_or_stdin(
     assert run(shown, "predict", "digits", "--raw", "--data", '{"é": [1]}').out == '{"é": [1]}\n'
     run(shown, "predict", "digits", "--data", text, "--version", "1", "--timeout", "10s")
     assert gateway.paths[-2:] == ["/dlim/v1/inference/digits", "/v2/models/digits/versions/1/infer"]
+
+
+def test_a_token_for_one_endpoint_asks_it_and_nothing_else(
+    run: Run, shown: Played, gateway: Gateway, folder: Path
+) -> None:
+    assert (
+        "there is no endpoint 'digits'"
+        in run(shown, "tokens", "add", "x", "--scope", "infer", "--endpoint", "digits").err
+    )
+    for name in ("digits", "mnist"):
+        run(shown, "deploy", str(folder), "--name", name)
+    shown.people.accounts.first_administrator()
+    wide = run(shown, "tokens", "add", "shop", "--endpoint", "digits")
+    assert (wide.code, "the scope 'infer' and no other" in wide.err) == (2, True)
+    limits = ("--endpoint", "digits", "--max-rate", "50", "--max-concurrent", "8")
+    made = json.loads(run(shown, "tokens", "add", "shop", "--scope", "infer", *limits, "--json").out)
+    (row,) = [line for line in run(shown, "tokens").out.splitlines() if made["info"]["id"] in line]
+    assert "50/s, 8 at once" in row
+    gateway.token = made["token"]
+    document = {"inputs": [{"name": "x", "shape": [1], "datatype": "INT64", "data": [21]}]}
+    asked = ("--data", json.dumps(document))
+    answer = json.loads(run(shown, "--token", made["token"], "predict", "digits", *asked).out)
+    assert answer["outputs"][0]["data"] == [42]
+    assert run(shown, "--token", made["token"], "predict", "mnist", *asked).code == 3
+    assert run(shown, "--token", made["token"], "endpoints", "show", "digits").code == 6
+    run(shown, "tokens", "revoke", made["info"]["id"])
 
 
 def test_a_request_that_cannot_be_sent_or_is_refused_is_an_error(

@@ -1,6 +1,7 @@
 """Models that are deployed in tests, and clients that ask them without a pause and count what comes of it."""
 
 import json
+import struct
 import threading
 import time
 from collections import Counter
@@ -10,8 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 from tests.plain_http import NO_TLS
+
+from pliant.serve.protocol.grpc import encode_message
+from pliant.serve.protocol.grpc.messages import decode_message
 
 DOUBLE = """
 import time
@@ -29,6 +34,11 @@ class Model:
     def predict(self, batch):
         time.sleep({seconds})
         return [{{"value": one["value"] * self.factor, "factor": self.factor}} for one in batch]
+"""
+TENSORS = """
+class Model:
+    def predict(self, batch):
+        return [{"y": one["x"] * 2} for one in batch]
 """
 PINGPONG = """
 import json
@@ -61,6 +71,13 @@ def write_model(folder: Path, *, factor: int = 2, seconds: float = 0.0) -> Path:
     """Write a model that multiplies, and takes so long for a batch; factor 0 does not load."""
     folder.mkdir(exist_ok=True)
     (folder / "serve.py").write_text(DOUBLE.format(factor=factor, seconds=seconds))
+    return folder
+
+
+def write_tensor_model(folder: Path) -> Path:
+    """Write a model that takes arrays and doubles them."""
+    folder.mkdir(exist_ok=True)
+    (folder / "serve.py").write_text(TENSORS)
     return folder
 
 
@@ -108,6 +125,14 @@ def crowd(url: str, token: str, name: str, *, num_clients: int) -> Iterator[Aske
             client.join(90)
 
 
+def versions_of_answers(url: str, token: str, name: str, num: int) -> Counter[str]:
+    """Ask an endpoint so often, one after the other; return how often which version answered."""
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=url, headers=headers, verify=NO_TLS, timeout=60, trust_env=False) as client:
+        answers = (client.post(f"/dlim/v1/inference/{name}", json={"value": 1}) for _ in range(num))
+        return Counter(answer.headers.get("pliant-version", str(answer.status_code)) for answer in answers)
+
+
 def _ask(
     url: str, token: str, name: str, number: int, asked: Asked, over: threading.Event, lock: threading.Lock
 ) -> None:
@@ -136,3 +161,17 @@ def _count(asked: Asked, answer: httpx.Response, value: int) -> None:
     asked.factors.append((time.monotonic(), body["factor"]))
     if body["value"] != value * body["factor"]:
         asked.wrong.append((value, body))
+
+
+def call_model(address: str | None, token: str, name: str, values: list[float]) -> list[float]:
+    """Ask a model over gRPC that takes `x`; return its only output."""
+    assert address is not None
+    tensor = {"name": "x", "datatype": "FP32", "shape": [len(values)]}
+    raw = struct.pack(f"<{len(values)}f", *values)
+    request = {"model_name": name, "inputs": [tensor], "raw_input_contents": [raw]}
+    with grpc.insecure_channel(address) as channel:
+        infer = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        body = encode_message("ModelInferRequest", request)
+        answer = decode_message("ModelInferResponse", infer(body, metadata=(("x-auth-token", token),), timeout=60))
+    (output,) = answer["raw_output_contents"]
+    return [value for (value,) in struct.iter_unpack("<f", output)]

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from tests.e2e.pace import Pace
 from tests.e2e.pool import Pool
-from tests.e2e.serving import crowd, write_model, write_pingpong
+from tests.e2e.serving import (
+    call_model,
+    crowd,
+    versions_of_answers,
+    write_model,
+    write_pingpong,
+    write_tensor_model,
+)
 
 from pliant.api.endpoints import EndpointView
 from pliant.client import Client
@@ -63,6 +70,13 @@ def test_a_folder_is_deployed_by_one_command_and_asked_by_another(pool: Pool, tm
     assert "started pingpong" in pool.cli("endpoints", "logs", "pingpong")
 
 
+def test_a_model_of_tensors_is_asked_over_grpc(pool: Pool, client: Client, tmp_path: Path) -> None:
+    client.endpoints.deploy("tensors", write_tensor_model(tmp_path / "tensors"))
+    view = serving(client, "tensors")
+
+    assert call_model(view.grpc_address, token(pool), "tensors", [1.5, -2.0]) == [3.0, -4.0]
+
+
 def test_under_load_it_takes_slots_of_a_training_and_gives_them_back(
     pool: Pool, client: Client, tmp_path: Path, pace: Pace
 ) -> None:
@@ -106,8 +120,15 @@ def test_versions_are_exchanged_under_load_without_a_failed_or_mixed_answer(
         pool.until(lambda: client.endpoints.get("double").current == 1, "the first version serves again")
         num = asked.num_answered
         pool.until(lambda: asked.num_answered > num + 50, "answers go on")
+        num = asked.num_answered
+        client.endpoints.split("double", {1: 90, 2: 10})
+        pool.until(lambda: 3 in [factor for _, factor in asked.factors[num:]], "the canary answers, too")
+    split = versions_of_answers(url(view), token(pool), "double", 200)
+    back = client.endpoints.rollback("double")
 
-    factors = [factor for _, factor in sorted(asked.factors)]
+    assert split == {"1": 180, "2": 20}
+    assert [one.traffic for one in back.versions] == [100, 0, 0]
+    factors = [factor for _, factor in sorted(asked.factors[:num])]
     changes = [factor for factor, _ in itertools.groupby(factors)]
     assert (asked.wrong, asked.num_broken) == ([], 0)
     assert (failed.current, failed.versions[-1].state) == (2, "failed")

@@ -10,13 +10,33 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import grpc
+
 from pliant.core.errors import Unauthorized, Unavailable
 from pliant.core.job import TaskId
 from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
 from pliant.entry.gateway import main
 from pliant.serve.gateway.callers import CallerBook
+from pliant.serve.gateway.grpc.server import GrpcHandler
 
 TASK = TaskId("job-1.1")
+
+
+class _Calls:
+    def __init__(self, gateway: "SmallGateway") -> None:
+        self._gateway = gateway
+
+    def service(self, handler_call_details: Any) -> Any:
+        name = handler_call_details.method.removeprefix("/small.Gateway/")
+        return grpc.unary_unary_rpc_method_handler(self._slow if name == "Slow" else self._who)
+
+    async def _slow(self, message: bytes, context: Any) -> bytes:
+        await self._gateway.wait()
+        return await self._who(message, context)
+
+    async def _who(self, message: bytes, context: Any) -> bytes:
+        said = {key.encode(): value.encode() for key, value in context.invocation_metadata()}
+        return json.dumps((await self._gateway.answer(said))[1]).encode()
 
 
 class SmallGateway:
@@ -33,11 +53,17 @@ class SmallGateway:
         self._callers = callers
         self._notify = notify
         self._urge = urge
+        self._calls = _Calls(self)
         self._names: list[str] = []
         self._kernel = asyncio.Event()
         self._num_waiting = 0
         self._is_idle = asyncio.Event()
         self._is_idle.set()
+
+    @property
+    def grpc(self) -> GrpcHandler:
+        """The same over gRPC: `/small.Gateway/Who` and `/small.Gateway/Slow`."""
+        return self._calls
 
     def apply(self, serve: Serve) -> None:
         self._names = [endpoint.name for endpoint in serve.endpoints]
@@ -59,12 +85,12 @@ class SmallGateway:
 
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/slow":
-            await self._wait()
-        status, said = await self._answer(dict(scope["headers"]))
+            await self.wait()
+        status, said = await self.answer(dict(scope["headers"]))
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(said).encode()})
 
-    async def _wait(self) -> None:
+    async def wait(self) -> None:
         self._num_waiting += 1
         self._is_idle.clear()
         self._urge()
@@ -73,7 +99,7 @@ class SmallGateway:
         if not self._num_waiting:
             self._is_idle.set()
 
-    async def _answer(self, headers: dict[bytes, bytes]) -> tuple[int, Any]:
+    async def answer(self, headers: dict[bytes, bytes]) -> tuple[int, Any]:
         token = headers.get(b"authorization", b"").decode("latin-1").removeprefix("Bearer ")
         try:
             found = await self._callers.who(token)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc
 import httpx
 import pytest
 from tests.plain_http import NO_TLS
@@ -104,6 +105,15 @@ def ask(url: str, path: str = "/who", token: str = "s3cr3t", verify: Any = NO_TL
     return httpx.get(url + path, headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=verify)
 
 
+def call(address: str, name: str = "Who", certificate: Path | None = None) -> Any:
+    """Ask over gRPC."""
+    secure = None if certificate is None else grpc.ssl_channel_credentials(certificate.read_bytes())
+    channel = grpc.insecure_channel(address) if secure is None else grpc.secure_channel(address, secure)
+    with channel:
+        who = channel.unary_unary(f"/small.Gateway/{name}")
+        return json.loads(who(b"", metadata=(("authorization", "Bearer s3cr3t"),), timeout=30))
+
+
 def test_a_gateway_serves_on_without_its_server_and_is_taken_over_by_the_next_one(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,11 +122,12 @@ def test_a_gateway_serves_on_without_its_server_and_is_taken_over_by_the_next_on
     starter = GatewayProcess(world.options())
     starter.ensure()
     starter.ensure()
-    hello = wait_until(lambda: first.of(GatewayHello), "it says hello")[0]
-    pid, url = hello.pid, hello.http_url
+    said = wait_until(lambda: first.of(GatewayHello), "it says hello")[0]
+    pid, url = said.pid, said.http_url
     assert (world.record()["pid"], world.record()["url"]) == (pid, url)
     assert os.getsid(pid) == pid
     wait_until(lambda: ask(url).text == '["ada", ["digits"]]', "it serves")
+    assert call(said.grpc_address) == ["ada", ["digits"]]
 
     starter.close(retire=False)  # as far as it goes, the server is killed
     first.close(abruptly=True)
@@ -124,10 +135,10 @@ def test_a_gateway_serves_on_without_its_server_and_is_taken_over_by_the_next_on
     assert world.connect_kernel() == b"welcome"
 
     second = world.serve(answers={"s3cr3t": ADA, "new": ADA, "worthless": None})
-    taker = world.gateway(port=1)
+    taker = world.gateway()
     taker.ensure()
     hello = wait_until(lambda: second.of(GatewayHello), "it says hello to the next one")[0]
-    assert hello == GatewayHello(pid=pid, http_url=url, ready=(TaskId("job-1.1"),))
+    assert hello == replace(said, ready=(TaskId("job-1.1"),))
     wait_until(lambda: second.of(KernelReady), "it says again what it knows")
     assert ask(url, token="new").status_code == 200
     assert ask(url, token="worthless").status_code == 401
@@ -176,9 +187,11 @@ def test_a_server_that_retires_lets_the_gateway_finish_what_it_has(world: World)
     starter = GatewayProcess(world.options())
     starter.ensure()
     hello = wait_until(lambda: server.of(GatewayHello), "it says hello")[0]
-    answers: list[int] = []
+    answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(ask(hello.http_url, "/slow").status_code))
+    calling = threading.Thread(target=lambda: answers.append(call(hello.grpc_address, "Slow")[0]))
     asking.start()
+    calling.start()
     wait_until(lambda: server.of(Load), "it says what waits")
     starter.close(retire=False)
     wait_until(lambda: ask(hello.http_url).status_code == 200, "the other request came first")
@@ -187,7 +200,8 @@ def test_a_server_that_retires_lets_the_gateway_finish_what_it_has(world: World)
     assert not world.is_over(hello.pid)
     assert world.connect_kernel() == b"welcome"
     asking.join(30)
-    assert answers == [200]
+    calling.join(30)
+    assert sorted(answers, key=str) == [200, "ada"]
     wait_until(lambda: world.is_over(hello.pid), "it ends")
     os.waitpid(hello.pid, 0)
 
@@ -196,20 +210,50 @@ def test_a_port_that_is_taken_is_replaced_by_a_free_one(world: World) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         server = world.serve()
-        world.gateway(port=port).ensure()
-        url = wait_until(lambda: server.of(GatewayHello), "it says hello")[0].http_url
-        assert not url.endswith(f":{port}")
-        assert ask(url).status_code == 200
-        assert f"port {port} of 127.0.0.1 is taken" in world.log()
+        world.gateway(port=port, grpc_port=port).ensure()
+        hello = wait_until(lambda: server.of(GatewayHello), "it says hello")[0]
+        assert not hello.http_url.endswith(f":{port}")
+        assert not hello.grpc_address.endswith(f":{port}")
+        assert ask(hello.http_url).status_code == 200
+        assert call(hello.grpc_address) == ["ada", ["digits"]]
+        assert f"port {port} of 127.0.0.1 is taken; the gateway listens" in world.log()
+        assert f"port {port} of 127.0.0.1 is taken; gRPC" in world.log()
 
 
 def test_it_serves_with_the_certificate_of_the_server(world: World) -> None:
     tls = prepare(TlsSettings(names=()), world.home, now=time.time())
     server = world.serve()
     world.gateway(certificate=tls.certificate, key_file=tls.key, public_host="localhost").ensure()
-    url = wait_until(lambda: server.of(GatewayHello), "it says hello")[0].http_url
-    assert url.startswith("https://localhost:")
-    assert ask(url, verify=Trust(certificate=tls.trusted).context()).json() == ["ada", ["digits"]]
+    hello = wait_until(lambda: server.of(GatewayHello), "it says hello")[0]
+    assert hello.http_url.startswith("https://localhost:")
+    assert hello.grpc_address.startswith("localhost:")
+    assert ask(hello.http_url, verify=Trust(certificate=tls.trusted).context()).json() == ["ada", ["digits"]]
+    assert call(hello.grpc_address, certificate=tls.trusted) == ["ada", ["digits"]]
+
+    for made_before in (tls.certificate, tls.key):
+        made_before.unlink()
+    newer = prepare(TlsSettings(names=()), world.home, now=time.time())
+    assert newer.fingerprint != tls.fingerprint
+    wait_until(lambda: "it is shown from now on" in world.log(), "it takes the certificate that was renewed")
+    assert ask(hello.http_url, verify=Trust(certificate=newer.trusted).context()).json() == ["ada", ["digits"]]
+    for _ in range(2):
+        assert call(hello.grpc_address, certificate=newer.trusted) == ["ada", ["digits"]]
+    assert len(server.of(GatewayHello)) == 1, "it is the same process"
+
+
+def test_a_gateway_that_was_started_with_other_settings_is_replaced(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = world.serve()
+    starter = GatewayProcess(world.options())
+    starter.ensure()
+    before = wait_until(lambda: server.of(GatewayHello), "it says hello")[0]
+    starter.close(retire=False)
+    world.gateway(public_host="localhost").ensure()
+    after = wait_until(lambda: server.of(GatewayHello)[1:], "another one says hello")[0]
+    assert after.http_url.startswith("http://localhost:")
+    assert f"at {before.http_url} (pid {before.pid}) has other settings" in caplog.text
+    os.waitpid(before.pid, 0)  # the starter is this process
 
 
 def test_the_key_is_in_no_command_line_and_not_in_the_environment_of_what_it_starts(world: World) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pliant.core.errors import InvalidInput, TooLarge
-from pliant.files.archive import CODE_LIMITS, unpack
+from pliant.files.archive import CODE_LIMITS, read_texts, unpack
 from pliant.files.ignore import Patterns
 from pliant.files.untrusted.packing import LEFT_OUT, PackedFolder, pack
 from pliant.files.untrusted.path import UntrustedPath
@@ -133,6 +133,22 @@ def test_a_header_of_gigabytes_is_not_read_into_memory(tmp_path: Path, target: P
     path.write_bytes(gzip.compress(info.tobuf() + bytes(1 << 20)))
     with pytest.raises((InvalidInput, TooLarge)):
         unpack(path, target)
+
+
+def test_small_files_are_read_without_unpacking(tmp_path: Path) -> None:
+    def add(tar: tarfile.TarFile) -> None:
+        for name in ("model.json", "one/model.json", "one/two/model.json", "one/other.json"):
+            member(name, name.encode())(tar)
+
+    names = ("model.json",)
+    packed = archive(tmp_path, add)
+    found = {name: name.encode() for name in ("model.json", "one/model.json")}
+    assert read_texts(packed, names, max_bytes=14) == found
+    with pytest.raises(TooLarge, match=r"one/model\.json is longer"):
+        read_texts(packed, names, max_bytes=13)
+    (tmp_path / "none").write_bytes(b"none")
+    with pytest.raises(InvalidInput, match="not a whole"):
+        read_texts(tmp_path / "none", names, max_bytes=14)
 
 
 def test_a_result_is_packed_without_what_is_excluded(tmp_path: Path) -> None:

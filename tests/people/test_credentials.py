@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
@@ -13,6 +13,7 @@ from pliant.core.access import Permission
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
 from pliant.core.people import TokenSettings
 from pliant.core.registry import Registry
+from pliant.core.serving import RequestLimits
 from pliant.people.credentials import (
     MAX_SESSIONS,
     MAX_TOKENS,
@@ -191,6 +192,28 @@ def test_a_revoked_token_opens_nothing_at_once(people: People, add: Add) -> None
     for token_id in (made.kept.noun.name, "nothing", "\x00"):
         with pytest.raises(NotFound, match="no token"):
             people.credentials.revoke_token(token_id)
+
+
+def test_a_token_for_named_endpoints_may_infer_there_and_nothing_else(people: People, add: Add) -> None:
+    add("ada")
+    infer = frozenset({Permission.INFER})
+    asked = TokenSettings(
+        label="shop", scopes=infer, endpoints=frozenset({"mnist", "digits"}), max_rate=50.0, max_concurrent=8
+    )
+    made = people.credentials.make_token("ada", asked)
+    assert made.kept.noun.endpoints == ("digits", "mnist")
+    found = people.authenticator.authenticate_token(made.text)
+    assert found.limits == RequestLimits(max_rate=50.0, max_concurrent=8)
+    assert [found.principal.may(one) for one in Permission] == [one is Permission.INFER for one in Permission]
+    assert found.principal.reaches("endpoint", "digits")
+    assert not found.principal.reaches("endpoint", "other")
+    assert not found.principal.reaches("dataset", "digits"), "another kind has names of its own"
+    for scopes in (None, infer | {Permission.SELF}, frozenset({Permission.JOBS_READ})):
+        with pytest.raises(InvalidInput, match="the scope 'infer' and no other"):
+            people.credentials.make_token("ada", replace(asked, scopes=scopes, max_rate=None, max_concurrent=None))
+    with pytest.raises(InvalidInput) as refused:
+        people.credentials.make_token("ada", replace(asked, scopes=frozenset({Permission.SELF}), endpoints=None))
+    assert [problem.field for problem in refused.value.problems] == ["max_rate", "max_concurrent"]
 
 
 def test_expired_tokens_are_listed_for_a_month_and_do_not_count(

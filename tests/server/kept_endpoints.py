@@ -22,12 +22,14 @@ from pliant.api.endpoints import (
     version_view,
 )
 from pliant.api.view import fill
+from pliant.catalog.endpoints.traffic import require_split
 from pliant.catalog.sharing import require_owner, require_visible, visible_page
 from pliant.core.access import Principal, VisibleJobs
 from pliant.core.endpoint import (
     MAX_VERSIONS,
     Endpoint,
     EndpointVersion,
+    Traffic,
     VersionSettings,
     VersionState,
 )
@@ -46,6 +48,7 @@ class KeptEndpoints:
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self.http_url: str | None = None
+        self.grpc_address: str | None = None
         """Where a gateway of the test answers."""
         self.kernels: dict[str, tuple[KernelView, ...]] = {}
         """Of the current version, by endpoint."""
@@ -56,6 +59,8 @@ class KeptEndpoints:
         """Every version loads when it was looked at so often; None: when `load` is called."""
         self.fails_with = ""
         """Every version fails with this when it is looked at; empty: it loads."""
+        self.exchange = ""
+        """What is said of exchanges."""
         self._num_looks = 0
         self._registry = registry
         self._clock = clock
@@ -127,6 +132,12 @@ class KeptEndpoints:
             raise Conflict(f"{name} has no earlier version {chosen or ''}that served; there are {earlier}")
         return self._view(self._keep(_serving(endpoint, chosen, {})))
 
+    def split(self, caller: Principal, name: str, traffic: Traffic) -> EndpointView:
+        endpoint = self._own(caller, name).noun
+        goal = require_split(traffic, endpoint.versions)
+        first = max(goal, key=lambda number: goal[number])
+        return self._view(self._keep(replace(_serving(endpoint, first, {}), traffic=goal)))
+
     def remove(self, caller: Principal, name: str, revision: int | None = None) -> None:
         self._own(caller, name)
         self._registry.remove(Endpoint, name, revision=revision)
@@ -176,8 +187,10 @@ class KeptEndpoints:
             kept,
             state=state,
             reason=reason,
+            exchange=self.exchange,
             versions=tuple(self._version_view(endpoint, one, kernels) for one in endpoint.versions),
             http_url=self.http_url,
+            grpc_address=self.grpc_address,
         )
 
     def _version_view(
@@ -186,6 +199,7 @@ class KeptEndpoints:
         mine = kernels if version.number == endpoint.current else ()
         return version_view(
             version,
+            traffic=endpoint.traffic_now.get(version.number, 0),
             num_kernels=len(mine),
             num_ready=sum(kernel.state == "ready" for kernel in mine),
             wanted=len(mine),
@@ -220,7 +234,7 @@ def _serving(endpoint: Endpoint, number: int, metadata: Mapping[str, object]) ->
             return replace(version, state=VersionState.SERVING, metadata=metadata or version.metadata)
         return replace(version, state=VersionState.RETIRED) if version.number == endpoint.current else version
 
-    return replace(endpoint, versions=tuple(map(after, endpoint.versions)), current=number)
+    return replace(endpoint, versions=tuple(map(after, endpoint.versions)), current=number, traffic={})
 
 
 def _state(endpoint: Endpoint, kernels: tuple[KernelView, ...]) -> tuple[EndpointState, str]:

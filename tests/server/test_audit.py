@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.server.conftest import PASSWORD, TOKEN, Served
+from tests.server.conftest import PASSWORD, TOKEN, Served, packed
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
@@ -58,6 +58,43 @@ def test_what_changes_something_is_written_and_what_reads_is_not(server: Served)
         ("", f"PUT /v1/jobs/{job}", "", 405),
         ("", "POST /v1/nowhere%20at/all", "", 404),
     ]
+
+
+def test_every_change_of_endpoints_and_tokens_is_written_and_no_token_is(server: Served) -> None:
+    server.add_user("ada")
+    session = server.people.credentials.open_session("ada").text
+    with server.client({"Authorization": f"Bearer {session}"}) as ada:
+        parts: dict[str, Any] = {"version": (None, "{}"), "code": ("c.tar.gz", packed({"serve.py": ""}))}
+        ada.post("/endpoints/digits/versions", files=parts)
+        server.load_model("digits")
+        ada.patch("/endpoints/digits", json={"kernel_max": 3})
+        ada.post("/endpoints/digits/stop")
+        ada.post("/endpoints/digits/start")
+        ada.post("/endpoints/digits/traffic", json={"traffic": {"1": 100}})
+        ada.post("/endpoints/digits/rollback", json={})
+        made = ada.post("/tokens", json={"label": "x", "scopes": ["infer"], "endpoints": ["digits"]}).json()
+        with server.client({"Authorization": f"Bearer {made['token']}"}) as shop:
+            shop.get("/endpoints/digits/address")
+            shop.get("/endpoints/digits")
+            shop.delete("/endpoints/digits")
+        token_id = made["info"]["id"]
+        ada.delete(f"/tokens/{token_id}")
+        ada.delete("/endpoints/digits")
+    found = entries(server)
+    assert found == [
+        ("ada", "POST /v1/endpoints/digits/versions", "", 201),
+        ("ada", "PATCH /v1/endpoints/digits", "", 200),
+        ("ada", "POST /v1/endpoints/digits/stop", "", 200),
+        ("ada", "POST /v1/endpoints/digits/start", "", 200),
+        ("ada", "POST /v1/endpoints/digits/traffic", "", 200),
+        ("ada", "POST /v1/endpoints/digits/rollback", "", 409),
+        ("ada", "POST /v1/tokens", "", 201),
+        ("ada", "GET /v1/endpoints/digits", "", 403),
+        ("ada", "DELETE /v1/endpoints/digits", "", 403),
+        ("ada", f"DELETE /v1/tokens/{token_id}", "", 204),
+        ("ada", "DELETE /v1/endpoints/digits", "", 204),
+    ]
+    assert made["token"] not in repr(found)
 
 
 def test_log_ons_are_written_whether_they_succeed_or_not(server: Served) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,11 @@ def test_an_endpoint_is_stopped_started_and_rolled_back(module_server: Served) -
     assert http.get("/endpoints/digits").json()["current"] == 3
     assert http.post("/endpoints/digits/rollback", json={"number": 9}).status_code == 409
     assert http.post("/endpoints/digits/rollback", json={"number": "2"}).status_code == 422
+    split = http.post("/endpoints/digits/traffic", json={"traffic": {"2": 10, "3": 90}}).json()
+    assert [one["traffic"] for one in split["versions"]] == [0, 0, 100]
+    assert "version 2 is to take 10 % of the requests from version 3" in split["exchange"]
+    for wrong in ({}, {"2": 101}, {"x": 100}, {"0": 100}, {"2": 50, "9": 50}, {"2": 99}, {"2": 50.5}):
+        assert http.post("/endpoints/digits/traffic", json={"traffic": wrong}).status_code == 422, wrong
 
 
 def test_people_see_their_own_endpoints_and_those_shared_with_them(module_server: Served) -> None:
@@ -139,13 +145,47 @@ def test_people_see_their_own_endpoints_and_those_shared_with_them(module_server
         assert "is 'digits' meant?" in ada.get("/endpoints/digit").json()["detail"]
 
 
-def test_a_token_that_may_only_infer_sees_no_endpoint(module_server: Served) -> None:
+def test_a_token_that_may_only_infer_is_shown_where_and_nothing_else(module_server: Served) -> None:
     settings = TokenSettings(label="app", scopes=frozenset({Permission.INFER}))
-    module_server.add_user("ada")
-    token = module_server.people.credentials.make_token("ada", settings).text
-    with module_server.client({"Authorization": f"Bearer {token}"}) as client:
-        assert client.get("/endpoints").status_code == 403
-        assert deploy(client).status_code == 403
+    with closing(module_server.client_of("ada")) as ada:
+        for name in ("digits", "mnist"):
+            assert deploy(ada, name).status_code == 201
+        module_server.load_model("digits")
+    narrow = replace(settings, endpoints=frozenset({"digits"}))
+    for asked, seen in ((settings, ["digits", "mnist"]), (narrow, ["digits"])):
+        token = module_server.people.credentials.make_token("ada", asked).text
+        with module_server.client({"Authorization": f"Bearer {token}"}) as client:
+            assert client.get("/endpoints").status_code == 403
+            assert client.get("/endpoints/digits").status_code == 403
+            assert client.get("/me").status_code == 403
+            assert deploy(client).status_code == 403
+            answers = {name: client.get(f"/endpoints/{name}/address") for name in ("digits", "mnist", "other")}
+        assert [name for name, answer in answers.items() if answer.status_code == 200] == seen
+        assert {answer.status_code for answer in answers.values()} == {200, 404}
+        assert set(answers["digits"].json()) == {"name", "http_url", "grpc_address", "ready", "inputs"}
+        if len(seen) == 1:
+            others = [answers[name].json()["detail"].replace(name, "NAME") for name in ("mnist", "other")]
+            assert others[0] == others[1], "what is outside is as if it were not there"
+
+
+def test_a_token_is_made_for_endpoints_that_its_owner_sees(module_server: Served) -> None:
+    scope = {"label": "app", "scopes": ["infer"]}
+    with closing(module_server.client_of("ada")) as ada, closing(module_server.client_of("bob")) as bob:
+        for name, http in (("ada", ada), ("bob", bob)):
+            session = module_server.people.credentials.open_session(name).text
+            http.headers["Authorization"] = f"Bearer {session}"  # a token makes no tokens
+        assert deploy(ada).status_code == 201
+        hidden = bob.post("/tokens", json=scope | {"endpoints": ["digits"]})
+        assert (hidden.status_code, "there is no endpoint 'digits'" in hidden.text) == (422, True)
+        refused = ada.post("/tokens", json=scope | {"endpoints": ["digit", "mnist", "digits"]})
+        assert (refused.status_code, "is 'digits' meant?" in refused.text, "mnist" in refused.text) == (422, True, True)
+        for wrong in ([], ["a/b"], "digits", [f"e{number}" for number in range(101)]):
+            assert ada.post("/tokens", json=scope | {"endpoints": wrong}).status_code == 422, wrong
+        for limit in ({"max_rate": 0}, {"max_rate": "x"}, {"max_concurrent": 0}, {"max_concurrent": 1.5}):
+            assert ada.post("/tokens", json=scope | limit).status_code == 422, limit
+        made = ada.post("/tokens", json=scope | {"endpoints": ["digits"], "max_rate": 0.5, "max_concurrent": 3})
+        info = made.json()["info"]
+        assert (info["endpoints"], info["max_rate"], info["max_concurrent"]) == (["digits"], 0.5, 3)
 
 
 def test_endpoints_come_in_pages(module_server: Served) -> None:

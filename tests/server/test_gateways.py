@@ -32,11 +32,13 @@ from pliant.core.people import TokenSettings
 from pliant.core.serving import (
     Answer,
     Ask,
+    Forget,
     FromGateway,
     GatewayHello,
     KernelHung,
     KernelReady,
     Load,
+    RequestLimits,
     Retire,
     Serve,
     ServedEndpoint,
@@ -231,6 +233,54 @@ def test_a_token_is_answered_with_what_its_holder_may(served: Served, stack: Exi
         assert answer_to(link, worthless, number) == Answer(number=number)
 
 
+def test_the_gateway_learns_what_a_token_is_limited_to(served: Served, stack: ExitStack) -> None:
+    served.add_user("shopkeeper")
+    asked = TokenSettings(
+        label="shop",
+        scopes=frozenset({Permission.INFER}),
+        endpoints=frozenset({"mnist", "digits"}),
+        max_rate=50.0,
+        max_concurrent=8,
+    )
+    token = served.people.credentials.make_token("shopkeeper", asked).text
+    link = stack.enter_context(open_link(served))
+    say(link, HELLO)
+    assert answer_to(link, token) == Answer(
+        number=1,
+        name="shopkeeper",
+        may_infer=True,
+        endpoints=("digits", "mnist"),
+        limits=RequestLimits(max_rate=50.0, max_concurrent=8),
+        valid_s=VALID_S,
+    )
+
+
+def test_gateways_are_told_at_once_when_what_somebodys_tokens_open_has_changed(
+    served: Served, stack: ExitStack
+) -> None:
+    served.add_user("cid")
+    people = served.people
+    links = [stack.enter_context(open_link(served, name)) for name in ("one", "two")]
+    for link in links:
+        say(link, HELLO)
+        assert answer_to(link, TOKEN).name == "admin"
+    token = people.credentials.make_token("cid", TokenSettings(label="x"))
+    other = people.credentials.make_token("cid", TokenSettings(label="y"))
+    session = people.credentials.open_session("cid")
+    changes: list[tuple[Callable[[], object], str]] = [
+        (lambda: people.credentials.revoke_token(token.kept.noun.name), token.text),
+        (lambda: people.credentials.end_session(session.kept.noun.name), session.text),
+        (lambda: people.accounts.change("cid", {"role": Role.VIEWER}, by="admin"), ""),
+        (lambda: people.accounts.change("cid", {"active": False}, by="admin"), other.text),
+        (lambda: people.accounts.remove("cid", by="admin"), other.text),
+    ]
+    for number, (change, worthless) in enumerate(changes, start=2):
+        change()
+        for link in links:
+            assert next_of(link) == Forget(name="cid")
+            assert answer_to(link, worthless, number) == Answer(number=number)
+
+
 def test_an_answer_is_valid_no_longer_than_the_token(served: Served, stack: ExitStack) -> None:
     served.add_user("eve")
     session = served.people.credentials.open_session("eve")
@@ -309,6 +359,13 @@ class Kernels:
         return (TaskId("job-1.1"),)
 
 
+async def ask_on(callers: KnownCallers, token: str) -> None:
+    """Ask whose a token is until it is refused."""
+    while True:
+        await callers.who(token)
+        await asyncio.sleep(0.005)
+
+
 def test_a_gateways_own_end_of_the_link_and_the_servers_understand_each_other(
     served: Served, listener: Listener, stack: ExitStack, tmp_path: Path
 ) -> None:
@@ -316,12 +373,14 @@ def test_a_gateways_own_end_of_the_link_and_the_servers_understand_each_other(
     file = tmp_path / "server.json"
     file.write_text(json.dumps({"url": f"http://{served.address}", "challenge": ""}))
     served.gateways.send_serve(serving("digits"))
+    served.add_user("eva")
+    revoked = served.people.credentials.make_token("eva", TokenSettings(label="x"))
 
     async def play() -> None:
         settings = LinkSettings(key=KEY, pid=7, http_url=HELLO.http_url)
         link = ServerLink(settings, address=ServerAddress("http://127.0.0.1:9", file), clock=time.monotonic)
         callers, kernels = KnownCallers(link, time.monotonic), Kernels()
-        running = asyncio.create_task(link.run(kernels))
+        running = asyncio.create_task(link.run(kernels, callers))
         link.notify(KernelHung(task_id=TaskId("job-1.2"), why="is silent"))
         async with asyncio.timeout(30):
             assert await callers.who(TOKEN) == CallerRights(name="admin", sees_all=True, may_infer=True)
@@ -330,6 +389,11 @@ def test_a_gateways_own_end_of_the_link_and_the_servers_understand_each_other(
             while load("job-1") not in listener.said or not kernels.applied:
                 await asyncio.sleep(0.005)
         assert kernels.applied == [serving("digits")]
+        assert (await callers.who(revoked.text)).name == "eva"
+        served.people.credentials.revoke_token(revoked.kept.noun.name)
+        async with asyncio.timeout(VALID_S / 3):  # by itself it would be asked for again much later
+            with pytest.raises(Unauthorized):
+                await ask_on(callers, revoked.text)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

@@ -16,7 +16,14 @@ from pliant.api.derive import settable, with_checks
 from pliant.api.faults import sentence_of
 from pliant.api.request import Changes, Patch, Request
 from pliant.api.view import fill, view
-from pliant.core.endpoint import EndpointName, EndpointSettings, EndpointVersion, VersionSettings
+from pliant.core.endpoint import (
+    MAX_VERSIONS,
+    EndpointName,
+    EndpointSettings,
+    EndpointVersion,
+    Percent,
+    VersionSettings,
+)
 from pliant.core.errors import InvalidInput
 from pliant.core.input import ONE_LINE, Input, Pattern
 from pliant.core.registry import Owned
@@ -54,6 +61,8 @@ class DeployRequest(SettingsGiven, of=VersionSettings):
     """What to run in the folder, such as `serve.py` or `model.onnx`; it is looked for if left out."""
     source: Annotated[str, Input(MaxLen(400), ONE_LINE)] = ""
     """What is deployed, for people: the folder's name."""
+    traffic: Annotated[int, Input(Ge(1), Le(100))] | None = None
+    """Give it so many percent of the requests beside the version that serves; left out: all."""
 
     def given_settings(self) -> dict[str, object]:
         """Return the fields of `EndpointSettings` that were given."""
@@ -79,6 +88,20 @@ class RollbackRequest(Request):
     """Left out: the newest one that served before the present one."""
 
 
+class TrafficRequest(Request):
+    """Which versions share the requests that name none."""
+
+    traffic: Annotated[
+        Mapping[Annotated[str, Input(Pattern(r"^[1-9][0-9]{0,8}$", "the number of a version, such as 3"))], Percent],
+        Input(Len(1, MAX_VERSIONS)),
+    ]
+    """Percent by the number of the version, such as `{"2": 90, "3": 10}`; together 100. Others get nothing."""
+
+    def split(self) -> dict[int, int]:
+        """Return the percents by number."""
+        return {int(number): percent for number, percent in self.traffic.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelView:
     """A process that holds slots and computes answers."""
@@ -97,6 +120,8 @@ class KernelView:
 class VersionView(EndpointVersion):
     """One deployment, and what of it runs. Values of variables that are called like secrets are hidden."""
 
+    traffic: int
+    """Percent of the requests that name no version."""
     num_kernels: int
     """Kernels that hold slots."""
     num_ready: int
@@ -123,13 +148,33 @@ class EndpointView(EndpointSettings, Owned):
     """Somebody may stop it: it holds no slots then, and refuses requests."""
     current: int | None
     """The number of the version that serves; null before one ever did."""
+    exchange: str
+    """Which version is to take traffic from which, and what that waits for, in a sentence; empty: the traffic is where
+    it was meant to go."""
     versions: tuple[VersionView, ...]
     """Oldest first."""
     http_url: str | None
     """Where the gateway is asked, such as `http://127.0.0.1:7312`; null while there is none."""
+    grpc_address: str | None
+    """Where it is asked over gRPC, such as `127.0.0.1:7313`; null while there is none."""
     created_at: float
     changed_at: float
     revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointAddress:
+    """Where an endpoint is asked, and how its model is: all that a token which may only `infer` sees of it."""
+
+    name: str
+    http_url: str | None
+    """Such as `http://127.0.0.1:7312`; null while there is no gateway."""
+    grpc_address: str | None
+    """Such as `127.0.0.1:7313`; null while there is none."""
+    ready: bool
+    """Requests are taken: a kernel is there, or the first request brings one."""
+    inputs: tuple[object, ...]
+    """What the model that serves said of its inputs; empty if it said nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +195,19 @@ def require_endpoint_name(name: str) -> None:
         _NAME.validate_python(name)
     except ValidationError as error:
         raise InvalidInput.at("name", sentence_of(error.errors()[0])) from error
+
+
+def address_of(view: EndpointView) -> EndpointAddress:
+    """Return what of an endpoint is for those who may only ask it."""
+    metadata = next((one.metadata for one in view.versions if one.number == view.current), {})
+    inputs = metadata.get("inputs")
+    return EndpointAddress(
+        name=view.name,
+        http_url=view.http_url,
+        grpc_address=view.grpc_address,
+        ready=view.state in ("serving", "idle"),
+        inputs=tuple(inputs) if isinstance(inputs, list | tuple) else (),
+    )
 
 
 def version_view(version: EndpointVersion, **values: Any) -> VersionView:

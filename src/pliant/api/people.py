@@ -139,6 +139,12 @@ class TokenView:
     expires_at: float
     last_used_at: float | None
     """To the minute."""
+    endpoints: tuple[str, ...] | None
+    """It may ask these endpoints and nothing else; null if it is not limited so."""
+    max_rate: float | None
+    """Requests per second with which it may ask endpoints; null: no limit."""
+    max_concurrent: int | None
+    """Requests to endpoints that may be under way with it at once; null: no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

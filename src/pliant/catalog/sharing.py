@@ -51,7 +51,7 @@ def visible_page(
 ) -> tuple[tuple[Kept[S], ...], str | None]:
     """Return the first `limit` nouns after a name that somebody sees, and the name of the last if there are more."""
     found = iterate_nouns(registry, kind, after=after)
-    return take_page(found, lambda noun: caller.sees(noun.owner, noun.shared_with), limit)
+    return take_page(found, lambda noun: _sees(caller, noun), limit)
 
 
 def is_visible(noun: Shareable, visible: VisibleJobs | None) -> bool:
@@ -67,13 +67,14 @@ def require_visible(registry: Registry, kind: type[S], caller: Principal, name: 
         NotFound: there is nothing, or nothing that the caller sees.
     """
 
-    def sees(noun: S) -> bool:
-        return caller.sees(noun.owner, noun.shared_with)
-
     kept = registry.get(kind, name)
-    if kept is None or not sees(kept.noun):
-        raise NotFound(no_such_name(registry, kind, name, sees))
+    if kept is None or not _sees(caller, kept.noun):
+        raise NotFound(no_such_name(registry, kind, name, lambda noun: _sees(caller, noun)))
     return kept
+
+
+def _sees(caller: Principal, noun: Shareable) -> bool:
+    return caller.sees(noun.owner, noun.shared_with) and caller.reaches(noun.KIND, noun.name)
 
 
 def require_owner(caller: Principal, noun: Noun, what: str) -> None:

@@ -5,7 +5,7 @@ are as wide as what is in them.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,19 @@ STATE_STYLES: Final = {
     TaskState.EXITED: "dim",
     TaskState.LOST: "bold red",
 }
+ENDPOINT_STYLES: Final = {
+    "serving": "green",
+    "idle": "blue",
+    "starting": "cyan",
+    "waiting": "yellow",
+    "failed": "bold red",
+    "stopped": "dim",
+    "ready": "green",
+    "leaving": "magenta",
+    "retired": "dim",
+}
+"""States of endpoints, their versions and kernels."""
+_SERVING_WORDS: Final[Mapping[JobState | TaskState, str]] = {TaskState.TRAINING: "serving", TaskState.WARM: "loaded"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,9 +172,15 @@ def print_outcome(noun: Any, text: str, *, as_json: bool) -> None:
         say(text)
 
 
-def state_text(state: JobState | TaskState) -> Text:
-    """Return a state in its colour."""
-    return Text(state.value, style=STATE_STYLES.get(state, ""))
+def state_text(state: JobState | TaskState, *, serves: bool = False) -> Text:
+    """Return a state in its colour.
+
+    Args:
+        state: of a job or a task.
+        serves: it is one of a kernel, or of the job of an endpoint, which trains nothing.
+    """
+    word = _SERVING_WORDS.get(state, state.value) if serves else state.value
+    return Text(word, style=STATE_STYLES.get(state, ""))
 
 
 def say_notes(notes: Iterable[str]) -> None:

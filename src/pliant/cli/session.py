@@ -6,6 +6,7 @@ from typing import Final
 
 import typer
 
+from pliant.api.endpoints import EndpointView
 from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
 from pliant.client.http import session
@@ -19,6 +20,7 @@ from pliant.core.near_name import near_name
 __all__ = [
     "UNFINISHED",
     "Server",
+    "all_endpoints",
     "all_jobs",
     "client_of",
     "credentials",
@@ -79,6 +81,15 @@ def all_jobs(client: Client, *, ended: bool, **asked: Sequence[str]) -> tuple[Jo
     states = asked.pop("states", ()) or (() if ended else UNFINISHED)
     found = pages(lambda before: client.jobs(states=states, before=before or None, limit=_PAGE, **asked))
     return tuple(job for page in found for job in page.jobs)
+
+
+def all_endpoints(client: Client) -> tuple[EndpointView, ...]:
+    """Return the endpoints that the caller sees; none if they may not look, or an older server has none."""
+    found = pages(lambda after: client.endpoints.list(after=after))
+    try:
+        return tuple(view for page in found for view in page.endpoints)
+    except (NotFound, Forbidden):
+        return ()
 
 
 def is_array(text: str) -> bool:

@@ -46,6 +46,8 @@ class Permission(StrEnum):
     """Ask endpoints that one may use."""
     USERS_WRITE = "users:write"
     """Other people's accounts."""
+    METRICS_READ = "metrics:read"
+    """Measures of everything, for monitoring."""
     AUDIT_READ = "audit:read"
     SERVER_WRITE = "server:write"
     """End the server, clean up."""
@@ -70,7 +72,7 @@ _USER: Final = _VIEWER | {
     Permission.MODELS_WRITE,
     Permission.ENDPOINTS_WRITE,
 }
-_OPERATOR: Final = _USER | {Permission.POOL_WRITE, Permission.SERVER_WRITE}
+_OPERATOR: Final = _USER | {Permission.POOL_WRITE, Permission.METRICS_READ, Permission.SERVER_WRITE}
 
 ALLOWED: Final[Mapping[Role, frozenset[Permission]]] = {
     Role.ADMIN: frozenset(Permission),
@@ -99,6 +101,8 @@ class Principal:
     role: Role
     scopes: frozenset[Permission] | None = None
     """What their token is limited to; None if it is not."""
+    endpoints: frozenset[str] | None = None
+    """The only things that exist for their token: the endpoints of these names; None if it is not limited so."""
 
     def may(self, permission: Permission) -> bool:
         """Tell whether role and scopes allow it."""
@@ -112,6 +116,10 @@ class Principal:
     def sees(self, owner: str, shared_with: Collection[str] = ()) -> bool:
         """Tell whether something is theirs, shared with them, or with everybody."""
         return self.sees_all or owner == self.name or self.name in shared_with or EVERYBODY in shared_with
+
+    def reaches(self, kind: str, name: str) -> bool:
+        """Tell whether something exists for their token, whoever's it is."""
+        return self.endpoints is None or (kind == "endpoint" and name in self.endpoints)
 
     def owns(self, owner: str) -> bool:
         """Tell whether they may change or remove something of this owner."""

@@ -70,14 +70,20 @@ class VersionSettings:
     """Extra environment variables of every kernel."""
 
 
+Percent = Annotated[int, Input(Ge(0), Le(100))]
+Traffic = Mapping[int, Percent]
+"""How many percent of the requests that name no version each version takes, by its number; 100 in all, or empty."""
+
+
 class VersionState(StrEnum):
     """Where a version is in its life."""
 
     STARTING = "starting"
-    """Its first kernel loads the model; the version before it serves meanwhile."""
+    """Its first kernel loads the model; those that have the traffic serve meanwhile."""
     SERVING = "serving"
+    """It has loaded, and has traffic or is to have some."""
     RETIRED = "retired"
-    """Another one took its place; it can be brought back."""
+    """It has no traffic any more; it can be brought back."""
     FAILED = "failed"
     """Its model did not load."""
 
@@ -116,6 +122,18 @@ class EndpointVersion(VersionSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficExchange:
+    """Traffic on its way from one split between versions to another."""
+
+    goal: Traffic
+    fallback: Traffic = field(default_factory=dict)
+    """Where it goes instead if a version of the goal does not load; empty: it stays where it is."""
+    num_kernels: int = 0
+    """The most kernels that the load has needed since traffic began to move; all versions together never have fewer if
+    there are slots."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint(EndpointSettings):
     """An endpoint as it is kept."""
 
@@ -128,8 +146,18 @@ class Endpoint(EndpointSettings):
     versions: tuple[EndpointVersion, ...] = ()
     """Oldest first."""
     current: int | None = None
-    """The version that serves; None before one ever did."""
+    """The version that serves, with the most traffic of the last split that was reached; None before one ever did."""
+    traffic: Traffic = field(default_factory=dict)
+    """Which versions take the traffic now; empty: the current one has all of it."""
+    exchange: TrafficExchange | None = None
     next_number: int = 1
+
+    @property
+    def traffic_now(self) -> Traffic:
+        """Return the traffic of every version that has some; empty before one ever served."""
+        if self.traffic:
+            return self.traffic
+        return {} if self.current is None else {self.current: 100}
 
     def version(self, number: int | None) -> EndpointVersion | None:
         """Return a version by its number."""
@@ -148,6 +176,10 @@ class VersionStatus:
     wanted: int
     demand: str
     """Why so many, in a sentence of the autoscaler."""
+    needed: int = 0
+    """Kernels that its own load needs, within its bounds; an exchange may want more of it."""
+    num_failures: int = 0
+    """Kernels lost in a row, with no request answered in between."""
     why: str
     """Why it has the slots it has, in a sentence of the scheduler."""
     kernels: tuple[Task, ...]
@@ -158,3 +190,8 @@ class VersionStatus:
     @property
     def num_ready(self) -> int:
         return sum(task.state is TaskState.TRAINING for task in self.kernels)
+
+    @property
+    def num_staying(self) -> int:
+        """Kernels that nobody has asked to leave."""
+        return sum(task.state is not TaskState.LEAVING for task in self.kernels)

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from annotated_types import Ge, Len, MinLen
+from annotated_types import Ge, Le, Len, MinLen
 
 from pliant.core.access import Permission, Role
+from pliant.core.endpoint import EndpointName
+from pliant.core.errors import Problem
 from pliant.core.input import FINITE, ONE_LINE, Input, Pattern
 
 USER_NAME: Final = r"^[a-z][a-z0-9._-]{0,59}$"
@@ -17,6 +19,7 @@ TOKEN_PREFIX: Final = "plt_"
 MAX_TOKEN_S: Final = 366 * 86400.0
 """A personal token lives no longer than a year."""
 DEFAULT_TOKEN_S: Final = 90 * 86400.0
+MAX_TOKEN_ENDPOINTS: Final = 100
 
 Password = Annotated[str, Input(Len(MIN_PASSWORD, MAX_PASSWORD))]
 
@@ -41,6 +44,27 @@ class TokenSettings:
     """What it may be used for; if left out, all that its owner's role allows."""
     expires_at: Annotated[float, Input(Ge(0), FINITE)] | None = None
     """Within a year; if left out, in 90 days."""
+    endpoints: Annotated[frozenset[EndpointName], Input(Len(1, MAX_TOKEN_ENDPOINTS))] | None = None
+    """It may ask these endpoints and nothing else; its only scope is `infer`."""
+    max_rate: Annotated[float, Input(Ge(0.1), Le(1_000_000), FINITE)] | None = None
+    """Requests per second with which it may ask endpoints; one more is refused with HTTP 429."""
+    max_concurrent: Annotated[int, Input(Ge(1), Le(100_000))] | None = None
+    """Requests to endpoints that may be under way with it at once; one more is refused with HTTP 429."""
+
+
+def problems_of_token(asked: TokenSettings) -> tuple[Problem, ...]:
+    """Return what of a token does not fit together."""
+    problems: list[Problem] = []
+    if asked.endpoints is not None and asked.scopes != frozenset({Permission.INFER}):
+        has = "not given, so it would do everything" if asked.scopes is None else ", ".join(sorted(asked.scopes))
+        message = f"a token for named endpoints has the scope 'infer' and no other; its scopes are {has}"
+        problems.append(Problem(field="endpoints", message=message))
+    if asked.scopes is not None and Permission.INFER not in asked.scopes:
+        for name, value in (("max_rate", asked.max_rate), ("max_concurrent", asked.max_concurrent)):
+            if value is not None:
+                message = "it limits requests to endpoints, which this token may not send; add the scope 'infer'"
+                problems.append(Problem(field=name, message=message))
+    return tuple(problems)
 
 
 def password_fault(password: str, name: str) -> str | None:

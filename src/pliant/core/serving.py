@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pliant.core.histogram import Histogram
 from pliant.core.job import JobId, TaskId
 from pliant.core.serving_profile import ServingProfile
 
@@ -53,6 +54,16 @@ class Serve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """How many requests to endpoints may come; None: no limit."""
+
+    max_rate: float | None = None
+    """Per second, on average; at once as many as in one second, and one at least."""
+    max_concurrent: int | None = None
+    """Under way at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Who holds a token that you asked for."""
 
@@ -63,9 +74,21 @@ class Answer:
     sees_all: bool = False
     """They may ask every endpoint."""
     may_infer: bool = False
+    endpoints: tuple[str, ...] | None = None
+    """They may ask no others with this token; None: it is not limited so."""
+    limits: RequestLimits = RequestLimits()
+    """Of this token."""
     valid_s: float = 0.0
     """Take it for true for so long; ask again afterwards."""
     kind: Literal["answer"] = "answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """What tokens open has changed: forget what I said of those of this user, and ask again."""
+
+    name: str
+    kind: Literal["forget"] = "forget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +98,7 @@ class Retire:
     kind: Literal["retire"] = "retire"
 
 
-ToGateway = Serve | Answer | Retire
+ToGateway = Serve | Answer | Forget | Retire
 
 # From a gateway
 
@@ -113,6 +136,29 @@ class KernelHung:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTotals:
+    """What became of a version's requests since its gateway began to serve it.
+
+    These numbers only grow while the gateway lives, so a report that is lost, late or comes twice falsifies none.
+    """
+
+    succeeded: int = 0
+    """Requests that a kernel has answered well."""
+    rejected: int = 0
+    """That a kernel has answered with 4xx: the request is at fault."""
+    failed: int = 0
+    """That ended with 5xx, from a kernel or because there was none."""
+    refused: int = 0
+    """That a limit refused (429, 413, 503 for a full queue); they have no latency."""
+    latency_s: Histogram = field(default_factory=Histogram)
+    """Of all that were not refused, with their wait; by `LATENCY_BOUNDS_S`."""
+    batch_size: Histogram = field(default_factory=Histogram)
+    """Of the batches that kernels have computed; by `BATCH_BOUNDS`."""
+    busy_s: float = 0.0
+    """Kernel seconds spent computing, all kernels together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLoad:
     """How much one version had to do since the report before."""
 
@@ -142,6 +188,7 @@ class VersionLoad:
     """Of the requests answered in the last 30 s, with their wait: `p50`, `p95`, `p99`; empty if there are none."""
     service_p95_s: float = 0.0
     """The same for the time in a kernel alone; 0 if there are none."""
+    totals: LoadTotals = LoadTotals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

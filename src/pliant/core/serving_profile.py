@@ -49,6 +49,19 @@ class ServingProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelBounds:
+    """How many kernels one version may have, of those that its endpoint may: its part of `kernel_min..kernel_max`."""
+
+    promised: int
+    """Its part of `kernel_min`."""
+    at_most: int
+    at_least: int = 0
+    """So many are wanted whatever its own load says, as far as there are slots: it is to take over from others."""
+    why: str = ""
+    """What bounds it besides the profile, in words; empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPart:
     """What a job knows of the endpoint that it serves."""
 

@@ -1,7 +1,7 @@
 """The process of a gateway: it answers requests for endpoints, and outlives the server that has started it.
 
     PLIANT_GATEWAY_KEY=… python -P -m pliant.entry.gateway --server-file HOME/address/server.json \\
-        --state HOME/gateway --host 127.0.0.1 --port 7312
+        --state HOME/gateway --host 127.0.0.1 --port 7312 --grpc-port 7313
 
 Exit codes: 0 when it was told to end, or no server was there for very long; 1 after a fault; 2 if it could not start;
 3 if another one runs with this state folder. Not for people.
@@ -39,8 +39,10 @@ from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.files.folder import write_whole
 from pliant.serve.gateway.callers import CallerBook
+from pliant.serve.gateway.certificate import CertificateFiles
 from pliant.serve.gateway.gateway import Gateway
 from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOCK, LOG, RECORD, SECOND
+from pliant.serve.gateway.grpc.server import GrpcHandler, GrpcPlace, GrpcServer
 from pliant.serve.gateway.kernel_socket import open_kernel_socket, remove_kernel_socket
 from pliant.serve.gateway.known_callers import KnownCallers
 from pliant.serve.gateway.server_link import ORPHAN_S, LinkSettings, Served, ServerLink
@@ -50,6 +52,10 @@ log = logging.getLogger("pliant.gateway")
 DRAIN_S: Final = 24.0
 """With `_CLOSE_S` it is what a server waits for, less a little."""
 _CLOSE_S: Final = 5
+_IDLE_S: Final = 0.5
+"""What is left of gRPC after that: streams without a request."""
+_LOOK_S: Final = 1.0
+"""So often it looks whether there is another certificate."""
 _MAX_LOG_BYTES: Final = 8 << 20
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -59,6 +65,9 @@ Send = Callable[[Any], Awaitable[None]]
 
 class GatewayRequests(Served, Protocol):
     """What answers requests and holds kernels."""
+
+    @property
+    def grpc(self) -> GrpcHandler: ...
 
     async def serve_kernels(self, sock: socket.socket) -> None: ...
 
@@ -89,6 +98,8 @@ class GatewayArguments:
     host: str
     port: int
     """0 takes any free one."""
+    grpc_port: int = 0
+    """The same for gRPC."""
     public_host: str | None = None
     """How others name this machine; None: `host`."""
     certificate: Path | None = None
@@ -96,6 +107,8 @@ class GatewayArguments:
     key: str = field(repr=False)
     """What opens the link to the server."""
     orphan_s: float = ORPHAN_S
+    given: tuple[str, ...] = ()
+    """All of this as it was written, for a server that wants another gateway than this one."""
 
 
 def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
@@ -105,6 +118,7 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
     parser.add_argument("--state", type=Path, required=True, help="folder of the gateway's own files")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=0, help="0 takes any free one (%(default)s)")
+    parser.add_argument("--grpc-port", type=int, default=0, help="of gRPC; 0 takes any free one (%(default)s)")
     parser.add_argument("--public-host", help="how others name this machine; default: the address")
     parser.add_argument("--certificate", type=Path, help="serve HTTPS with it (PEM)")
     parser.add_argument("--key", type=Path, help="the private key of the certificate (PEM)")
@@ -119,11 +133,13 @@ def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
         state=given.state.absolute(),
         host=given.host,
         port=given.port,
+        grpc_port=given.grpc_port,
         public_host=given.public_host,
         certificate=given.certificate,
         key_file=given.key,
         key=key,
         orphan_s=given.orphan_s,
+        given=tuple(argv),
     )
 
 
@@ -172,6 +188,7 @@ def _log_to(path: Path, stack: ExitStack) -> None:
     for chatty in ("uvicorn", "websockets"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it warns of every broken request of a stranger
+    logging.getLogger("grpc").setLevel(logging.CRITICAL)  # it shows a stack for every client that has gone
 
 
 def _bind(host: str, port: int) -> CountingSocket:
@@ -225,49 +242,84 @@ class GatewayProgram:
         self._end = asyncio.Event()
         self._hurry = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._certificate: CertificateFiles | None = None
+        if arguments.certificate is not None and arguments.key_file is not None:
+            self._certificate = CertificateFiles(arguments.certificate, arguments.key_file)
 
     @property
     def url(self) -> str:
         """Where people reach it."""
-        bound, port = self._sock.getsockname()[:2]
-        host = self._arguments.public_host or _LOOPBACK.get(bound, bound)
         scheme = "http" if self._arguments.certificate is None else "https"
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        return f"{scheme}://{self._host}:{self._sock.getsockname()[1]}"
+
+    @property
+    def _host(self) -> str:
+        bound = self._sock.getsockname()[0]
+        host = self._arguments.public_host or _LOOPBACK.get(bound, bound)
+        return f"[{host}]" if ":" in host else host
+
+    def _grpc_place(self) -> GrpcPlace:
+        given = self._arguments
+        return GrpcPlace(host=given.host, port=given.grpc_port, certificate=given.certificate, key_file=given.key_file)
 
     def record(self) -> dict[str, object]:
         """Return what the next server knows this process by."""
-        return {"pid": os.getpid(), "stamp": stamp(os.getpid()), "url": self.url}
+        return {
+            "pid": os.getpid(),
+            "stamp": stamp(os.getpid()),
+            "url": self.url,
+            "arguments": list(self._arguments.given),
+        }
 
     async def run(self) -> int:
         """Serve until told to end; return the exit code."""
         self._loop = asyncio.get_running_loop()
         arguments, clock = self._arguments, time.monotonic
-        link = ServerLink(
-            LinkSettings(key=arguments.key, pid=os.getpid(), http_url=self.url, orphan_s=arguments.orphan_s),
-            address=ServerAddress("http://127.0.0.1:9", arguments.server_file),
-            clock=clock,
+        calls = GrpcServer(self._grpc_place())
+        settings = LinkSettings(
+            key=arguments.key,
+            pid=os.getpid(),
+            http_url=self.url,
+            grpc_address=f"{self._host}:{calls.port}",
+            orphan_s=arguments.orphan_s,
         )
-        gateway = self._make(callers=KnownCallers(link, clock), clock=clock, notify=link.notify, urge=link.urge)
+        link = ServerLink(settings, address=ServerAddress("http://127.0.0.1:9", arguments.server_file), clock=clock)
+        callers = KnownCallers(link, clock)
+        gateway = self._make(callers=callers, clock=clock, notify=link.notify, urge=link.urge)
         server = _HttpServer(self._config(gateway), self._on_signal)
+        renewing = asyncio.create_task(self._renew(server.config, calls))
         folder = arguments.server_file.parent
         with closing(open_kernel_socket(folder)) as kernels:
-            serving = asyncio.create_task(server.serve(sockets=[self._sock]), name="http")
             tasks = (
-                serving,
+                asyncio.create_task(server.serve(sockets=[self._sock]), name="http"),
                 asyncio.create_task(gateway.serve_kernels(kernels), name="kernels"),
-                asyncio.create_task(link.run(gateway), name="link"),
+                asyncio.create_task(link.run(gateway, callers), name="link"),
+                asyncio.create_task(calls.serve(gateway.grpc), name="grpc"),
             )
-            log.info("the gateway listens at %s", self.url)
+            log.info("the gateway listens at %s, and speaks gRPC at %s", self.url, settings.grpc_address)
             try:
-                return await self._until_end(gateway, server, tasks)
+                return await self._until_end(gateway, server, calls, tasks)
             finally:
+                renewing.cancel()
                 remove_kernel_socket(folder)
 
+    async def _renew(self, config: uvicorn.Config, calls: GrpcServer) -> None:
+        """Show a certificate that is put in the place of the one before, from then on."""
+        while self._certificate is not None and config.ssl is not None:
+            await asyncio.sleep(_LOOK_S)
+            newer = self._certificate.read_newer(config.ssl)
+            if newer is not None:
+                calls.renew(newer)
+
     async def _until_end(
-        self, gateway: GatewayRequests, server: uvicorn.Server, tasks: tuple[asyncio.Task[Any], ...]
+        self,
+        gateway: GatewayRequests,
+        server: uvicorn.Server,
+        calls: GrpcServer,
+        tasks: tuple[asyncio.Task[Any], ...],
     ) -> int:
         """Wait for the end, finish what was begun, and end; return the exit code."""
-        serving, _, linked = tasks
+        serving, _, linked, _ = tasks
         end = asyncio.create_task(self._end.wait())
         await asyncio.wait([*tasks, end], return_when=asyncio.FIRST_COMPLETED)
         broken = [task for task in tasks if task.done() and (task is not linked or task.exception() is not None)]
@@ -278,6 +330,7 @@ class GatewayProgram:
             log.info("the gateway finishes what it has, and ends: %s", reason)
             await self._drain(gateway)
         server.should_exit = True
+        await calls.close(_IDLE_S)
         if not serving.done():
             await asyncio.wait([serving], timeout=2 * _CLOSE_S)
         for task in (*tasks, end):

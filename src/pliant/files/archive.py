@@ -14,12 +14,12 @@ import errno
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from tarfile import TarError
 from typing import IO, BinaryIO, Final
 
-from pliant.core.errors import Problem, UserError
+from pliant.core.errors import Problem, TooLarge, UserError
 from pliant.files import folder, tar, zipped
 from pliant.files.members import ArchiveContents, ArchiveLimits, Inspection, Member
 
@@ -31,6 +31,7 @@ MODEL_LIMITS: Final = ArchiveLimits(max_bytes=16 << 30, max_files=MAX_FILES)
 """Of a model, which has its weights with it."""
 
 _CHUNK: Final = 1 << 16
+_MAX_TEXTS: Final = 100
 _BROKEN: Final = (
     TarError,
     OSError,
@@ -103,6 +104,30 @@ def inspect(archive: Path, *, limits: ArchiveLimits = CODE_LIMITS, field: str = 
         InvalidInput, TooLarge: as for `unpack`.
     """
     return _read(archive, limits, field, _skip)
+
+
+def read_texts(
+    archive: Path, names: Collection[str], *, max_bytes: int, limits: ArchiveLimits = CODE_LIMITS, field: str = "code"
+) -> dict[str, bytes]:
+    """Return those small files of an archive that lie in its folder, or in one that holds all of it, and have one of
+    these names; their paths are the keys. Every other member is checked and read past.
+
+    Raises:
+        InvalidInput, TooLarge: as for `unpack`; one of these files is longer than `max_bytes`.
+    """
+    found: dict[str, bytes] = {}
+
+    def take(member: Member, content: IO[bytes] | None, source: BinaryIO) -> None:
+        folder, _, name = member.name.rpartition("/")
+        if content is None or name not in names or "/" in folder or len(found) >= _MAX_TEXTS:
+            _skip(member, content, source)
+            return
+        found[member.name] = content.read(max_bytes + 1)
+        if len(found[member.name]) > max_bytes:
+            raise TooLarge(f"{member.name} is longer than {max_bytes >> 10} KiB; make it shorter")
+
+    _read(archive, limits, field, take)
+    return found
 
 
 def kind_of(path: Path) -> str:

@@ -15,6 +15,7 @@ from pliant.core.input import values_of
 from pliant.core.people import UserSettings, password_fault
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.people.changes import RightsChanges
 from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.passwords import Passwords
 from pliant.people.user import ADMIN, User, is_name
@@ -44,10 +45,12 @@ class Accounts:
         passwords: Passwords,
         credentials: CredentialStore,
         token_hex: TokenHex,
+        changes: RightsChanges,
         alone: str = "",
     ) -> None:
         """Prepare to answer; `alone` says why there may be one user only, and is empty if there may be others."""
         self._alone = alone
+        self._changes = changes
         self._registry = registry
         self._clock = clock
         self._passwords = passwords
@@ -116,6 +119,7 @@ class Accounts:
             self._keep_an_administrator(kept.noun, changed)
             at_revision = kept.revision if revision is None else revision
             now_kept = self._registry.replace(changed, at=self._clock.now(), revision=at_revision)
+        self._changes.tell(name)
         if password_hash is not None or not changed.active:
             self._credentials.end_sessions(name)
         return now_kept
@@ -148,6 +152,7 @@ class Accounts:
         with self._changing:
             self._keep_an_administrator(self.get(name).noun, None)
             self._registry.remove(User, name, revision=revision)
+        self._changes.tell(name)
         self._credentials.end_sessions(name)
         self._credentials.revoke_tokens(name)
 

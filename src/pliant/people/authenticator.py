@@ -4,11 +4,12 @@ Every request is judged by what the registry holds at that moment, so what was r
 """
 
 import hmac
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeVar
 
 from pliant.core.access import Principal, Role
 from pliant.core.errors import Unauthorized
+from pliant.core.serving import RequestLimits
 from pliant.people.accounts import Accounts
 from pliant.people.credentials import CredentialStore, PersonalToken
 from pliant.people.password_checker import PasswordChecker, Verdict
@@ -17,6 +18,7 @@ from pliant.people.user import ADMIN, User
 Way = Literal["password", "session", "token", "file"]
 """What the caller authenticated with."""
 
+T = TypeVar("T")
 _ADMINISTRATOR: Final = Principal(name=ADMIN, role=Role.ADMIN)
 
 
@@ -30,6 +32,8 @@ class Identity:
     """Of the session or token."""
     expires_at: float | None = None
     """When that ends; None if it does not."""
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    """Of requests to endpoints, if it is a token."""
     logged_on: bool = False
     """A password was compared for this, and not just remembered."""
 
@@ -124,13 +128,22 @@ class Authenticator:
         user = None if credential is None else self._user(credential.owner)
         if credential is None or user is None or not user.active:
             return None
-        by: Way = "session"
-        scopes = None
-        if isinstance(credential, PersonalToken):
-            by = "token"
-            scopes = None if credential.scopes is None else frozenset(credential.scopes)
-        return Identity(principal=user.principal(scopes), by=by, id=credential.name, expires_at=credential.expires_at)
+        if not isinstance(credential, PersonalToken):
+            return Identity(
+                principal=user.principal(), by="session", id=credential.name, expires_at=credential.expires_at
+            )
+        return Identity(
+            principal=user.principal(scopes=_set(credential.scopes), endpoints=_set(credential.endpoints)),
+            by="token",
+            id=credential.name,
+            expires_at=credential.expires_at,
+            limits=RequestLimits(max_rate=credential.max_rate, max_concurrent=credential.max_concurrent),
+        )
 
     def _user(self, name: str) -> User | None:
         kept = self._accounts.find(name)
         return None if kept is None else kept.noun
+
+
+def _set(values: tuple[T, ...] | None) -> frozenset[T] | None:
+    return None if values is None else frozenset(values)

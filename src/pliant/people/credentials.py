@@ -14,9 +14,10 @@ from typing import ClassVar, Final, Generic, Self, TypeVar
 
 from pliant.core.access import Permission
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale
-from pliant.core.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TOKEN_PREFIX, TokenSettings
+from pliant.core.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TOKEN_PREFIX, TokenSettings, problems_of_token
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.people.changes import RightsChanges
 
 TokenHex = Callable[[int], str]
 """Returns so many random bytes as hexadecimal digits, as `secrets.token_hex` does."""
@@ -68,6 +69,9 @@ class PersonalToken(Credential):
     scopes: tuple[Permission, ...] | None
     """None: all that the owner's role allows."""
     last_used_at: float | None = None
+    endpoints: tuple[str, ...] | None = None
+    max_rate: float | None = None
+    max_concurrent: int | None = None
 
 
 C = TypeVar("C", LogonSession, PersonalToken)
@@ -119,10 +123,11 @@ class Issued(Generic[C]):
 class CredentialStore:
     """Issues, finds and revokes credentials. Safe to use from any thread."""
 
-    def __init__(self, *, registry: Registry, clock: Clock, token_hex: TokenHex) -> None:
+    def __init__(self, *, registry: Registry, clock: Clock, token_hex: TokenHex, changes: RightsChanges) -> None:
         self._registry = registry
         self._clock = clock
         self._token_hex = token_hex
+        self._changes = changes
 
     def open_session(self, owner: str) -> Issued[LogonSession]:
         """Open a session of a user; theirs that have expired are forgotten."""
@@ -138,12 +143,14 @@ class CredentialStore:
         """Make a token of a user.
 
         Raises:
-            InvalidInput: it would expire in the past, or in more than a year.
+            InvalidInput: it would expire in the past, or in more than a year, or its fields do not fit together.
             Conflict: the user has too many.
         """
         now = self._clock.now()
         expires_at = now + DEFAULT_TOKEN_S if asked.expires_at is None else asked.expires_at
         _check_expiry(expires_at, now)
+        if problems := problems_of_token(asked):
+            raise InvalidInput(*problems)
         if sum(1 for kept in self.list_tokens(owner) if kept.noun.expires_at > now) >= MAX_TOKENS:
             raise Conflict(
                 f"{owner} has {MAX_TOKENS} tokens, which is the most; revoke one that is not needed any more"
@@ -156,6 +163,9 @@ class CredentialStore:
             digest=opaque.digest,
             scopes=None if asked.scopes is None else tuple(sorted(asked.scopes)),
             expires_at=expires_at,
+            endpoints=None if asked.endpoints is None else tuple(sorted(asked.endpoints)),
+            max_rate=asked.max_rate,
+            max_concurrent=asked.max_concurrent,
         )
         return Issued(kept=self._registry.add(noun, at=now), text=opaque.text)
 
@@ -212,15 +222,20 @@ class CredentialStore:
         if kept is None or (owner is not None and kept.noun.owner != owner):
             raise NotFound(f"there is no token {token_id!r:.80}; list them to see which there are")
         self._registry.remove(PersonalToken, token_id)
+        self._changes.tell(kept.noun.owner)
 
     def revoke_tokens(self, owner: str) -> None:
         """Revoke every token of a user."""
         for kept in iterate_nouns(self._registry, PersonalToken, owner=owner):
             self._remove(PersonalToken, kept.noun.name)
+        self._changes.tell(owner)
 
     def end_session(self, session_id: str) -> None:
         """End a session; one that has ended already is left alone."""
-        self._remove(LogonSession, session_id)
+        kept = self._registry.get(LogonSession, session_id)
+        if kept is not None:
+            self._remove(LogonSession, session_id)
+            self._changes.tell(kept.noun.owner)
 
     def end_sessions(self, owner: str, *, but: str = "") -> None:
         """End all sessions of a user, except the one with this id."""

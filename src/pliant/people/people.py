@@ -6,6 +6,7 @@ from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.people.accounts import Accounts
 from pliant.people.authenticator import Authenticator
+from pliant.people.changes import RightsChanges
 from pliant.people.credentials import CredentialStore, TokenHex
 from pliant.people.password_checker import PasswordChecker
 from pliant.people.passwords import DEFAULT_COST, Cost, Passwords
@@ -18,6 +19,8 @@ class People:
     accounts: Accounts
     credentials: CredentialStore
     authenticator: Authenticator
+    changes: RightsChanges
+    """Who subscribes hears whenever what somebody's tokens open may have changed."""
 
 
 def make_people(
@@ -35,15 +38,17 @@ def make_people(
     is what a hash of a password takes; `alone` says why there may be one user only.
     """
     passwords = Passwords(cost)
-    credentials = CredentialStore(registry=registry, clock=clock, token_hex=token_hex)
+    changes = RightsChanges()
+    credentials = CredentialStore(registry=registry, clock=clock, token_hex=token_hex, changes=changes)
     accounts = Accounts(
         registry=registry,
         clock=clock,
         passwords=passwords,
         credentials=credentials,
         token_hex=token_hex,
+        changes=changes,
         alone=alone,
     )
     checker = PasswordChecker(passwords=passwords, clock=clock, key=bytes.fromhex(token_hex(32)))
     authenticator = Authenticator(accounts=accounts, credentials=credentials, passwords=checker, file_token=file_token)
-    return People(accounts=accounts, credentials=credentials, authenticator=authenticator)
+    return People(accounts=accounts, credentials=credentials, authenticator=authenticator, changes=changes)

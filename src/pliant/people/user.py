@@ -27,9 +27,11 @@ class User(UserSettings):
         """Everybody owns their account."""
         return self.name
 
-    def principal(self, scopes: frozenset[Permission] | None = None) -> Principal:
-        """Return the caller that this user is, with the scopes of their token."""
-        return Principal(name=self.name, role=self.role, scopes=scopes)
+    def principal(
+        self, scopes: frozenset[Permission] | None = None, endpoints: frozenset[str] | None = None
+    ) -> Principal:
+        """Return the caller that this user is, with what their token is limited to."""
+        return Principal(name=self.name, role=self.role, scopes=scopes, endpoints=endpoints)
 
 
 def is_name(text: str) -> bool:

@@ -39,6 +39,7 @@ from pliant.server.routes import (
     jobs,
     logs,
     models,
+    monitoring,
     people,
     pool,
     queues,
@@ -147,8 +148,11 @@ def make_routes(*others: OtherApi) -> FastAPI:
         audit,
     )
     every = (
-        [room.routes for room in own] + [pool.health_routes] + [routes for other in others for routes in other.routes]
+        [room.routes for room in own]
+        + [pool.health_routes, monitoring.routes]
+        + [routes for other in others for routes in other.routes]
     )
+    every += [routes for other in others for routes in other.routes]
     for routes in every:
         app.router.routes.extend(routes.router.routes)  # each is whole; including them would build every one again
     app.add_api_websocket_route(LINK_PATH, _link, dependencies=declare(Audience.TASK))
@@ -204,6 +208,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     context.tunnels.attach(loop)
     context.gateways.attach(loop)
     unsubscribe = context.control.subscribe(context.event_signal.notify)
+    unsubscribe_gateways = context.people.changes.subscribe(context.gateways.forget)
     running = [
         asyncio.create_task(context.links.listen(context.control)),
         asyncio.create_task(context.gateways.listen(context.serving)),
@@ -214,6 +219,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
     unsubscribe()
+    unsubscribe_gateways()
 
 
 def _add_manual(app: FastAPI) -> None:

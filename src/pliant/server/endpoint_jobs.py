@@ -20,7 +20,7 @@ from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.core.serving import Serve
-from pliant.core.serving_profile import ServingProfile
+from pliant.core.serving_profile import KernelBounds, ServingProfile
 from pliant.files.untrusted.path import UntrustedPath
 
 FOLDER: Final = "endpoints"
@@ -79,9 +79,9 @@ class ControlVersions:
         """End the job of a version; ignore one that has ended."""
         self._control.kernels.stop(job_id, who)
 
-    def adjust(self, job_id: JobId, profile: ServingProfile, priority: int, queue: str) -> None:
+    def adjust(self, job_id: JobId, profile: ServingProfile, bounds: KernelBounds, priority: int, queue: str) -> None:
         """Have the job of a version serve like this from now on; ignore one that has ended."""
-        self._control.kernels.adjust(job_id, profile, priority, queue)
+        self._control.kernels.adjust(job_id, profile, bounds, priority, queue)
 
     def statuses(self) -> Mapping[JobId, VersionStatus]:
         """Return how all versions stand whose jobs have not ended."""

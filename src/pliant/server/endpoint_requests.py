@@ -5,6 +5,7 @@ from typing import Protocol
 
 from pliant.api.endpoints import DeployRequest, EndpointPage, EndpointPatch, EndpointView
 from pliant.core.access import Principal, VisibleJobs
+from pliant.core.endpoint import Traffic
 
 
 class EndpointRequests(Protocol):
@@ -50,6 +51,10 @@ class EndpointRequests(Protocol):
 
     def rollback(self, caller: Principal, name: str, number: int | None) -> EndpointView:
         """Give the traffic to an earlier version."""
+        ...
+
+    def split(self, caller: Principal, name: str, traffic: Traffic) -> EndpointView:
+        """Share the traffic between versions."""
         ...
 
     def remove(self, caller: Principal, name: str, revision: int | None = None) -> None:

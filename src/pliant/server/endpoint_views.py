@@ -15,12 +15,14 @@ from pliant.api.endpoints import (
     version_view,
 )
 from pliant.api.view import fill
+from pliant.catalog.endpoints.exchange import describe
 from pliant.catalog.endpoints.use_cases import Deployment, EndpointCatalog
 from pliant.core.access import Principal, VisibleJobs
-from pliant.core.endpoint import Endpoint, EndpointVersion, VersionState, VersionStatus
+from pliant.core.endpoint import Endpoint, EndpointVersion, Traffic, VersionState, VersionStatus
 from pliant.core.job import JobId, Task
 from pliant.core.lifecycle import TaskState
 from pliant.core.registry import Kept
+from pliant.core.serving import GatewayHello
 
 
 class ShownEndpoints:
@@ -28,18 +30,18 @@ class ShownEndpoints:
 
     Args:
         statuses: returns how all versions stand that run.
-        http_url: returns where the gateway is asked; None while there is none.
+        place: returns what the gateway said of itself; None while there is none.
     """
 
     def __init__(
         self,
         catalog: EndpointCatalog,
         statuses: Callable[[], Mapping[JobId, VersionStatus]],
-        http_url: Callable[[], str | None],
+        place: Callable[[], GatewayHello | None],
     ) -> None:
         self._catalog = catalog
         self._statuses = statuses
-        self._http_url = http_url
+        self._place = place
 
     def page(self, caller: Principal, after: str, limit: int) -> EndpointPage:
         """Return endpoints that somebody sees, in the order of their names."""
@@ -62,6 +64,7 @@ class ShownEndpoints:
             job=asked.job,
             file=asked.file,
             source=asked.source,
+            traffic=asked.traffic,
         )
         return self._shown(self._catalog.deploy(caller, deployment, archive, visible))
 
@@ -81,6 +84,10 @@ class ShownEndpoints:
         """Bring a version back; see `EndpointCatalog.roll_back`."""
         return self._shown(self._catalog.roll_back(caller, name, number))
 
+    def split(self, caller: Principal, name: str, traffic: Traffic) -> EndpointView:
+        """Share the traffic between versions; see `EndpointCatalog.split`."""
+        return self._shown(self._catalog.split(caller, name, traffic))
+
     def remove(self, caller: Principal, name: str, revision: int | None = None) -> None:
         """Forget an endpoint; see `EndpointCatalog.remove`."""
         self._catalog.remove(caller, name, revision)
@@ -89,16 +96,20 @@ class ShownEndpoints:
         return self._view(kept, self._statuses())
 
     def _view(self, kept: Kept[Endpoint], statuses: Mapping[JobId, VersionStatus]) -> EndpointView:
-        versions = tuple(_version(one, statuses) for one in kept.noun.versions)
+        traffic = kept.noun.traffic_now
+        versions = tuple(_version(one, traffic.get(one.number, 0), statuses) for one in kept.noun.versions)
         state, reason = state_of(kept.noun, versions)
+        place = self._place()
         return fill(
             EndpointView,
             kept.noun,
             kept,
             versions=versions,
+            exchange=describe(kept.noun, statuses),
             state=state,
             reason=reason,
-            http_url=self._http_url(),
+            http_url=None if place is None else place.http_url,
+            grpc_address=None if place is None else place.grpc_address or None,
         )
 
 
@@ -131,12 +142,15 @@ def _note(versions: tuple[VersionView, ...], current: VersionView) -> str:
     return f"version {newest.number} {how}" + (f": {first}" if first else "")
 
 
-def _version(version: EndpointVersion, statuses: Mapping[JobId, VersionStatus]) -> VersionView:
+def _version(version: EndpointVersion, traffic: int, statuses: Mapping[JobId, VersionStatus]) -> VersionView:
     status = None if version.job_id is None else statuses.get(version.job_id)
     if status is None:
-        return version_view(version, num_kernels=0, num_ready=0, wanted=0, why="", demand="", load=None, kernels=())
+        return version_view(
+            version, traffic=traffic, num_kernels=0, num_ready=0, wanted=0, why="", demand="", load=None, kernels=()
+        )
     return version_view(
         version,
+        traffic=traffic,
         num_kernels=len(status.kernels),
         num_ready=status.num_ready,
         wanted=status.wanted,

@@ -26,6 +26,7 @@ from pliant.core.ports import Clock
 from pliant.core.serving import (
     Answer,
     Ask,
+    Forget,
     FromGateway,
     GatewayHello,
     KernelHung,
@@ -128,6 +129,8 @@ class GatewayHub:
         self._connections: dict[str, _Connection] = {}
         self._serve: str | None = None
         self._is_retired = False
+        self._num_changes = 0
+        """Of what tokens open."""
         self._said: asyncio.Queue[FromGateway | None] = asyncio.Queue(_MAX_WAITING)
         self._threads = ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="pliant-gateways")
 
@@ -142,6 +145,14 @@ class GatewayHub:
         """Tell gateways what to serve, those that connect later, too; from any thread."""
         self._serve = encode_to_gateway(serve)
         self._on_loop(self._serve_all)
+
+    def forget(self, user: str) -> None:
+        """Tell gateways that what a user's tokens open has changed; from any thread, once it is written."""
+        self._on_loop(lambda: self._forget(encode_to_gateway(Forget(name=user))))
+
+    def _forget(self, frame: str) -> None:
+        self._num_changes += 1
+        self._put_all(frame)
 
     def retire(self) -> None:
         """Tell gateways to finish and to end, those that connect later, too; from any thread."""
@@ -255,8 +266,11 @@ class GatewayHub:
 
     async def _answer_question(self, connection: _Connection, ask: Ask, authenticator: Authenticator) -> None:
         look = partial(self._look_up, ask, authenticator)
+        num_changes = -1
         try:
-            answer = await asyncio.get_running_loop().run_in_executor(self._threads, look)
+            while num_changes != self._num_changes:  # what was found may be from before, and the gateway would keep it
+                num_changes = self._num_changes
+                answer = await asyncio.get_running_loop().run_in_executor(self._threads, look)
         except PliantError as error:  # the database does not answer; the gateway asks again
             log.warning("whose a token is cannot be found out: %s", error)
             return
@@ -273,6 +287,8 @@ class GatewayHub:
             name=found.principal.name,
             sees_all=found.principal.sees_all,
             may_infer=found.principal.may(Permission.INFER),
+            endpoints=None if found.principal.endpoints is None else tuple(sorted(found.principal.endpoints)),
+            limits=found.limits,
             valid_s=max(0.0, min(VALID_S, left_s)),
         )
 

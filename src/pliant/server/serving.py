@@ -23,9 +23,9 @@ class GatewayNews:
         self._hello: GatewayHello | None = None
 
     @property
-    def http_url(self) -> str | None:
-        """Where people reach the gateway; None while there is none."""
-        return None if self._hello is None else self._hello.http_url
+    def place(self) -> GatewayHello | None:
+        """What the gateway said of itself, and where people reach it; None while there is none."""
+        return self._hello
 
     def gateway_ready(self, hello: GatewayHello) -> None:
         """Take note where a gateway listens, and which of its kernels are ready."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.catalog.endpoints.played_pool import status
 
 from pliant.catalog.endpoints.archives import WEIGHTS, ModelArchives
 from pliant.catalog.endpoints.keeper import EndpointKeeper
@@ -19,7 +20,7 @@ from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stal
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.lifecycle import JobState
 from pliant.core.serving import Serve
-from pliant.core.serving_profile import ServingProfile
+from pliant.core.serving_profile import KernelBounds, ServingProfile
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.sim.registry import MemoryRegistry
 
@@ -36,7 +37,7 @@ class PlayedJobs:
         self.running: dict[JobId, VersionStatus] = {}
         self.specs: dict[JobId, JobSpec] = {}
         self.ended: dict[JobId, Job] = {}
-        self.adjusted: dict[JobId, tuple[ServingProfile, int, str]] = {}
+        self.adjusted: dict[JobId, tuple[ServingProfile, KernelBounds, int, str]] = {}
         self.refusal: Exception | None = None
 
     def start(self, spec: JobSpec, archive: Path, owner: str, visible: VisibleJobs | None) -> JobId:
@@ -59,9 +60,15 @@ class PlayedJobs:
         )
         return job_id
 
-    def serve(self, number: int) -> None:
+    def serve(self, number: int, ready: int = 0, num_failures: int = 0) -> None:
         job_id = JobId(f"job-{number}")
-        self.running[job_id] = replace(self.running[job_id], has_served=True, metadata={"platform": "played"})
+        self.running[job_id] = replace(
+            self.running[job_id],
+            has_served=True,
+            metadata={"platform": "played"},
+            kernels=status(job_id, ready=ready).kernels,
+            num_failures=num_failures,
+        )
 
     def end(self, number: int, state: JobState, reason: str = "") -> None:
         job_id = JobId(f"job-{number}")
@@ -82,8 +89,8 @@ class PlayedJobs:
         if job_id in self.running:
             self.end(int(job_id.removeprefix("job-")), JobState.STOPPED)
 
-    def adjust(self, job_id: JobId, profile: ServingProfile, priority: int, queue: str) -> None:
-        self.adjusted[job_id] = (profile, priority, queue)
+    def adjust(self, job_id: JobId, profile: ServingProfile, bounds: KernelBounds, priority: int, queue: str) -> None:
+        self.adjusted[job_id] = (profile, bounds, priority, queue)
 
     def statuses(self) -> Mapping[JobId, VersionStatus]:
         return dict(self.running)
@@ -148,9 +155,15 @@ class Endpoints:
         for _ in range(4):
             self.keeper.look()
 
-    def deploy(self, text: str = "class Model: ...\n", caller: Principal = ANN, **settings: object) -> Endpoint:
+    def deploy(
+        self,
+        text: str = "class Model: ...\n",
+        caller: Principal = ANN,
+        traffic: int | None = None,
+        **settings: object,
+    ) -> Endpoint:
         archive = packed(self.home / "sent.tar.gz", {"serve.py": text})
-        asked = Deployment(name="digits", settings=settings, version={}, source="folder")
+        asked = Deployment(name="digits", settings=settings, version={}, source="folder", traffic=traffic)
         found = self.catalog.deploy(caller, asked, archive, None).noun
         self.look()
         return found
@@ -191,8 +204,8 @@ def test_a_second_version_takes_over_only_when_it_is_ready(world: Endpoints) -> 
     world.jobs.serve(2)
     world.look()
 
-    assert before == [(1, 1), (2, 0)]
-    assert [(one.number, one.weight) for one in world.picture.endpoints[0].versions] == [(2, 1)]
+    assert before == [(1, 100), (2, 0)]
+    assert [(one.number, one.weight) for one in world.picture.endpoints[0].versions] == [(2, 100)]
     assert (world.states(), set(world.jobs.running)) == ([RETIRED, SERVING], {JobId("job-2")})
 
 
@@ -204,7 +217,7 @@ def test_a_version_that_fails_leaves_the_one_before_it_where_it_is(world: Endpoi
     world.look()
 
     assert (world.states(), world.endpoint().current) == ([SERVING, FAILED], 1)
-    assert [(one.number, one.weight) for one in world.picture.endpoints[0].versions] == [(1, 1)]
+    assert [(one.number, one.weight) for one in world.picture.endpoints[0].versions] == [(1, 100)]
 
 
 def test_the_only_version_that_fails_is_said_to_the_gateway_and_can_be_tried_again(world: Endpoints) -> None:
@@ -239,6 +252,89 @@ def test_going_back_brings_the_version_before_with_its_own_archive(world: Endpoi
         world.catalog.roll_back(ANN, "digits", 7)
 
 
+def weights(world: Endpoints) -> dict[int, int]:
+    return {one.number: one.weight for one in world.picture.endpoints[0].versions}
+
+
+def test_a_canary_takes_its_part_beside_the_version_that_serves_until_it_is_promoted_or_taken_back(
+    world: Endpoints,
+) -> None:
+    world.deploy(kernel_min=2)
+    world.jobs.serve(1, ready=2)
+    world.look()
+    world.deploy(traffic=10)
+    loading = weights(world)
+    world.jobs.serve(2, ready=1)
+    world.look()
+
+    assert (loading, weights(world)) == ({1: 100, 2: 0}, {1: 90, 2: 10})
+    assert (world.states(), world.endpoint().current) == ([SERVING, SERVING], 1)
+    assert world.jobs.specs[JobId("job-2")].min_tasks == 1, "it loads with one kernel, whatever the endpoint's minimum"
+    assert {job: one[1].promised for job, one in world.jobs.adjusted.items()} == {"job-1": 2, "job-2": 0}
+
+    world.catalog.split(ANN, "digits", {2: 100, 1: 0})
+    world.look()
+    assert (weights(world), world.endpoint().current) == ({1: 50, 2: 50}, 1), "it has one of two kernels"
+    world.catalog.roll_back(ANN, "digits")
+    world.look()
+    assert (weights(world), world.states(), set(world.jobs.running)) == ({1: 100}, [SERVING, RETIRED], {"job-1"})
+
+
+def test_another_deployment_takes_the_place_of_a_canary_when_it_has_loaded(world: Endpoints) -> None:
+    world.deploy()
+    world.jobs.serve(1)
+    world.deploy(traffic=10)
+    world.jobs.serve(2, ready=1)
+    world.look()
+
+    world.deploy(traffic=20)
+    loading = weights(world)
+    world.jobs.serve(3, ready=1)
+    world.look()
+
+    assert (loading, weights(world)) == ({1: 90, 2: 10, 3: 0}, {1: 80, 3: 20})
+    assert world.states() == [SERVING, RETIRED, SERVING]
+
+    world.deploy()
+    world.jobs.end(4, JobState.FAILED, "its model did not load")
+    world.look()
+    assert (weights(world), world.states()) == ({1: 80, 3: 20}, [SERVING, RETIRED, SERVING, FAILED])
+
+    world.jobs.end(3, JobState.FAILED, "the disk")
+    world.look()
+    assert weights(world) == {1: 100}, "the share of a canary that fails stays with the others"
+
+
+def test_the_share_of_a_version_whose_kernels_keep_ending_is_the_others_while_it_has_none(world: Endpoints) -> None:
+    world.deploy()
+    world.jobs.serve(1, ready=1)
+    world.deploy(traffic=10)
+    world.jobs.serve(2, ready=1)
+    world.look()
+    world.jobs.serve(2, ready=0, num_failures=1)
+    world.look()
+    lost = weights(world)
+    world.jobs.serve(2, ready=1, num_failures=1)
+    world.look()
+
+    assert (lost, weights(world)) == ({1: 90, 2: 0}, {1: 90, 2: 10})
+
+
+def test_a_split_is_refused_with_all_that_is_wrong(world: Endpoints) -> None:
+    world.deploy(kernel_max=1)
+    world.jobs.serve(1)
+    world.look()
+
+    with pytest.raises(InvalidInput, match=r"there is no version 7; there are 1(.|\n)*50 \+ 40 is 90 percent"):
+        world.catalog.split(ANN, "digits", {1: 50, 7: 40})
+    with pytest.raises(InvalidInput, match="kernel_max: 1 is less than the 2 versions that have traffic"):
+        world.deploy(traffic=10)
+    world.catalog.change(ANN, "digits", {"shared_with": ("ben",)})
+    with pytest.raises(Forbidden):
+        world.catalog.split(BEN, "digits", {1: 100})
+    assert len(world.endpoint().versions) == 1
+
+
 def test_a_stopped_endpoint_holds_nothing_and_starts_again_as_it_was(world: Endpoints) -> None:
     world.deploy()
     world.jobs.serve(1)
@@ -261,8 +357,8 @@ def test_a_change_reaches_what_runs_without_a_stop(world: Endpoints) -> None:
     world.catalog.change(ANN, "digits", {"kernel_max": 3, "priority": 9000, "queue": "fast"})
     world.look()
 
-    profile, priority, queue = world.jobs.adjusted[JobId("job-1")]
-    assert (profile.kernel_max, priority, queue) == (3, 9000, "fast")
+    profile, bounds, priority, queue = world.jobs.adjusted[JobId("job-1")]
+    assert (profile.kernel_max, bounds.at_most, priority, queue) == (3, 3, 9000, "fast")
     assert world.picture.endpoints[0].profile.kernel_max == 3
 
 

@@ -88,7 +88,7 @@ def test_waiting_ends_when_the_version_is_loaded_has_failed_or_was_stopped(
 ) -> None:
     endpoints = client.endpoints
     endpoints.deploy("digits", folder)
-    with pytest.raises(TimeoutError, match="digits has not loaded"):
+    with pytest.raises(TimeoutError, match="the newest version of digits has not got its traffic"):
         endpoints.wait("digits", timeout_s=0.0)
     looks = []
     shown.endpoints.load_after_looks = 3
@@ -122,6 +122,10 @@ def test_an_endpoint_is_changed_stopped_started_rolled_back_and_removed(
     assert endpoints.start("digits").state == "idle"
     assert endpoints.rollback("digits").current == 1
     assert endpoints.rollback("digits", 2).current == 2
+    split = endpoints.split("digits", {1: 90, 2: 10})
+    assert (split.current, [one.traffic for one in split.versions]) == (1, [90, 10])
+    with pytest.raises(InvalidInput, match="90 is 90 percent"):
+        endpoints.split("digits", {1: 90})
     endpoints.remove("digits")
     with pytest.raises(NotFound):
         endpoints.get("digits")

@@ -1,17 +1,19 @@
 """A version of an endpoint: as many kernels as the load needs, out of what trainings have to spare, and back again."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from tests.control.conftest import World, packed
 
+from pliant.control.kinds.endpoint.history import LoadHistory
 from pliant.control.kinds.endpoint.job import EndpointJob
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, JobSpec, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.serving import KernelHung, KernelReady, Load, VersionLoad
-from pliant.core.serving_profile import EndpointPart, ServingProfile
+from pliant.core.serving_profile import EndpointPart, KernelBounds, ServingProfile
 
 PROFILE = ServingProfile(kernel_max=4, batch_size=1, pipe_size=2, release_delay_s=5.0, execution_timeout_s=10.0)
 
@@ -233,11 +235,30 @@ def test_a_change_of_the_profile_acts_at_once(world: World) -> None:
     job_id = deploy(world)
     get_ready(world, job_id)
 
-    world.control.kernels.adjust(job_id, replace(PROFILE, kernel_min=3), 9000, "default")
+    world.control.kernels.adjust(
+        job_id, replace(PROFILE, kernel_min=3), KernelBounds(promised=3, at_most=4), 9000, "default"
+    )
     world.settle()
     get_ready(world, job_id)
 
     assert (len(kernels(world, job_id)), world.job(job_id).priority) == (3, 9000)
+
+
+def test_a_version_that_takes_over_has_the_kernels_that_it_needs_before_it_has_any_load(world: World) -> None:
+    job_id = deploy(world)
+    get_ready(world, job_id)
+    bounds = KernelBounds(promised=0, at_least=3, at_most=3, why="it takes over from version 1")
+
+    world.control.kernels.adjust(job_id, PROFILE, bounds, 5000, "default")
+    world.settle()
+    get_ready(world, job_id)
+    taking = (len(kernels(world, job_id)), world.control.kernels.statuses()[job_id])
+    world.control.kernels.adjust(job_id, PROFILE, KernelBounds(promised=0, at_most=1), 5000, "default")
+    world.settle()
+
+    assert (taking[0], taking[1].wanted, taking[1].needed) == (3, 3, 1)
+    assert taking[1].demand.endswith("; it takes over from version 1")
+    assert len(kernels(world, job_id)) == 1
 
 
 def test_people_change_the_endpoint_and_not_its_job(world: World) -> None:
@@ -255,3 +276,34 @@ def test_news_of_what_is_gone_is_ignored(world: World) -> None:
     world.control.kernels.take_load(Load(versions=(VersionLoad(job_id=JobId("job-99"), seconds=1.0),)))
 
     assert world.control.jobs() == {}
+
+
+def test_its_load_over_time_is_kept_as_series_of_its_job(world: World) -> None:
+    job_id = deploy(world)
+    get_ready(world, job_id)
+    load(world, job_id, in_system=2, seconds=30)
+    load(world, job_id, in_system=0, seconds=60)
+
+    points = world.store.metrics(job_id)
+    by_name = {name: [one for one in points if one.name == name] for name in {one.name for one in points}}
+    rates = [one.value for one in by_name["requests_per_s"]]
+    steps = [one.step for one in by_name["requests_per_s"]]
+
+    assert by_name.keys() == {
+        *("requests_per_s", "errors_per_s", "refused_per_s", "queued", "kernels_ready", "kernels_wanted", "batch_size")
+    }
+    assert max(rates) == pytest.approx(20.0)  # 5 answers every 0.25 s
+    assert rates[-1] == 0.0
+    assert min(after - before for before, after in pairwise(steps)) >= 9
+    assert {one.value for one in by_name["batch_size"]} == {1.0}
+
+    load(world, job_id, in_system=0, seconds=60)
+    assert world.store.metrics(job_id) == points, "an idle version makes no points"
+
+
+def test_a_version_that_runs_for_long_is_sampled_less_often() -> None:
+    history = LoadHistory(sampled_at=0.0)
+
+    day = 86_400.0
+    assert [history.is_due(10.0, 60.0), history.is_due(9.9, 60.0)] == [True, False]
+    assert [history.is_due(299.0, 30 * day), history.is_due(300.0, 30 * day)] == [False, True]

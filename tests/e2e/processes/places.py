@@ -40,7 +40,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cluster/agent/inspector.py _start": ("inspector",),
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
-        "cluster/zygote/zygote.py _fork": ("elastic", "fixed", "sidecar"),
+        "cluster/zygote/zygote.py _fork": ("elastic", "fixed", "kernel", "sidecar"),
         "entry/server/lead.py _run": ("server",),
         "entry/server/rooms/gateway.py _start": ("gateway",),
         "ibm/rest/translate/generator.py command": ("plugin",),
@@ -68,7 +68,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/gateway.py": ("gateway",),
         "entry/importer.py": ("importer",),
         "entry/inspector.py": ("inspector",),
-        "entry/kernel.py": ("interpreter",),
+        "entry/kernel.py": ("kernel", "interpreter"),
         "entry/restore.py": ("restore",),
         "entry/routes.py": ("alone",),
         "entry/server/__main__.py": ("server", "standby"),
@@ -77,6 +77,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/tracker.py": ("tracker",),
         "entry/zygote.py": ("zygote",),
         "ibm/notebook/train_sent.py": ("elastic",),
+        "server/monitoring/table.py": ("alone",),
         "sim/play.py": ("alone",),
     }
 )
@@ -84,7 +85,6 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
-        "gateway": "what holds requests for endpoints: it is the server's own user and runs no person's code",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",
         "agent": "an agent by itself, as it will be on other machines: no server starts one yet",

@@ -23,6 +23,7 @@ import pytest
 from tests.e2e.pool import PYTHON, Pool, clean_env
 from tests.e2e.processes import held
 from tests.e2e.processes.look import below, children_of, command_of, open_links
+from tests.e2e.serving import write_model
 
 from pliant.api.datasets import DatasetRequest, SourceRequest
 from pliant.api.environments import EnvironmentRequest
@@ -76,7 +77,7 @@ class Stage:
         self.pids: dict[str, list[int]] = defaultdict(list)
         """The processes by their role."""
         (self.folder / "server").mkdir(mode=0o711)
-        self.pool = Pool(self.folder / "server" / "home", slots=5, options=("--policy", "fairshare"))
+        self.pool = Pool(self.folder / "server" / "home", slots=6, options=("--policy", "fairshare"))
         self._gate = self.folder / "go"
         self._ends = ExitStack()
         self._last_look = ExitStack()
@@ -119,6 +120,7 @@ class Stage:
         for role, program in (("zygote", "pliant.entry.zygote"), ("inspector", "pliant.entry.inspector")):
             self.pids[role] = [pid for pid in children_of(self.server) if program in command_of(pid)]
         self._hold_shell(jobs["fixed"])
+        self._hold_kernel()
         self._hold_import()
         self._ends.callback(self._last_look.close)
 
@@ -161,7 +163,7 @@ class Stage:
                 yield client
 
     def _start_standby(self) -> None:
-        self._standby = _Standby(self.home, slots=5, options=("--standby",))
+        self._standby = _Standby(self.home, slots=6, options=("--standby",))
         self._ends.callback(self._standby.close)
         self._begin_request(self._standby.up)
 
@@ -213,6 +215,15 @@ class Stage:
         self.pids["shell"] = self._children(_is_shell)
         (zygote,) = self.pids["zygote"]
         self.pids["sidecar"] = [pid for pid in children_of(zygote) if {*children_of(pid)} & {*self.pids["shell"]}]
+
+    def _hold_kernel(self) -> None:
+        """Deploy a model, whose kernel waits for requests, and with it the gateway."""
+        self._client.endpoints.deploy("doubled", write_model(self.folder / "model"), kernel_min=1)
+        view = self._client.endpoints.wait("doubled", timeout_s=_PATIENCE_S)
+        (version,) = view.versions
+        assert version.job_id is not None
+        self.pids["kernel"] = [task.pid for task in self._client.job(version.job_id).tasks if task.pid is not None]
+        self.pids["gateway"] = [pid for pid in children_of(self.server) if "pliant.entry.gateway" in command_of(pid)]
 
     # -- children of the server ------------------------------------------------------------------------------------
 

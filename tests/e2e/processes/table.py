@@ -13,15 +13,20 @@ from tests.e2e.processes.look import OpenFile, ProcessFacts, is_within_reach, lo
 from tests.e2e.processes.sockets import TcpSocket, UnixSocket, tcp_sockets, unix_sockets
 from tests.e2e.processes.stage import VARIABLE, Stage
 
+from pliant.serve.gateway.gateway_files import KEY_VARIABLE
+from pliant.serve.gateway.kernel_socket import KERNEL_SOCKET
+
 ROLES: Final = {
     "server": "the server, `pliant up`",
     "standby": "`pliant up --standby`, while another leads",
     "zygote": "the zygote",
     "inspector": "the inspectors, which look at what dead tasks left, and at what jobs hold on the disk",
+    "gateway": "the gateway of endpoints",
     "elastic": "a task of an elastic training",
     "fixed": "a process of a fixed job",
     "interpreter": "a process with an interpreter of its own",
     "started": "what a script starts",
+    "kernel": "a kernel of an endpoint",
     "sidecar": "the sidecar of a shell",
     "shell": "a shell beside a task",
     "supervisor": "the supervisor of a child of the server's",
@@ -54,6 +59,8 @@ PAGE: Final = Path(__file__).parents[3] / "docs" / "security.md"
 _BEGIN: Final = "<!-- what is between these lines is written by: python -m tests.e2e.processes -->"
 _END: Final = "<!-- until here -->"
 _NUM_TRIES: Final = 10
+_KERNELS: Final = f"/.{KERNEL_SOCKET}.new"
+"""How the socket of kernels was called when it was bound."""
 _TITLE: Final = ("process", "user", "of the state folder", "has open", "talks with", "knows")
 
 
@@ -145,6 +152,8 @@ class Census:
             yield "its variables"
         if any(self.stage.password in value for value in one.environment.values()):
             yield "passwords of indexes"
+        if KEY_VARIABLE in one.environment:
+            yield "its own key"
 
     # -- what is open ----------------------------------------------------------------------------------------------
 
@@ -189,7 +198,8 @@ class Census:
     def _through_tcp(self, one: ProcessFacts, end: TcpSocket) -> Iterator[str]:
         is_servers = one.pid == self.server.pid and end.port == self.stage.pool.port
         if end.is_listening:
-            yield "listens at its address" if one.pid in self._servers else "listens at free ports"
+            has_address = one.pid in self._servers or self._role_of[one.pid] == "gateway"
+            yield "listens at its address" if has_address else "listens at free ports"
         elif is_servers:
             yield "whoever asks it"
         elif end.peer_port == self.stage.pool.port:
@@ -208,7 +218,12 @@ class Census:
         return {one.pid for role in ("server", "standby") for one in self.facts[role]}
 
     def _through_unix(self, one: ProcessFacts, end: UnixSocket) -> Iterator[str]:
-        if end.name:
+        other = None if end.peer is None else self._unix.get(end.peer)
+        if end.name.endswith(_KERNELS):
+            yield "listens at the socket of kernels" if end.peer is None else "kernels"
+        elif other is not None and other.name.endswith(_KERNELS):
+            yield "the gateway's socket"
+        elif end.name:
             yield f"a socket called {_shortened(end.name)}"
         elif end.peer is not None:
             others = self._holders[f"socket:[{end.peer}]"] - {one.pid}

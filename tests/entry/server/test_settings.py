@@ -18,16 +18,26 @@ def test_a_lease_that_no_task_could_keep_is_refused(seconds: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "port"),
-    [([], 7312), (["--port=80"], 81), (["--port=0"], 0), (["--port=65535"], 0), (["--serve-port=9"], 9)],
+    ("argv", "ports"),
+    [
+        ([], (7312, 7313)),
+        (["--port=80"], (81, 82)),
+        (["--port=0"], (0, 0)),
+        (["--port=65534"], (65535, 0)),
+        (["--port=65535"], (0, 0)),
+        (["--serve-port=9"], (9, 10)),
+        (["--serve-grpc-port=9"], (7312, 9)),
+    ],
 )
-def test_endpoints_are_asked_at_the_next_port_unless_another_is_given(argv: list[str], port: int) -> None:
-    assert read_settings(argv, {}).serve_port == port
+def test_endpoints_are_asked_at_the_next_ports_unless_others_are_given(argv: list[str], ports: tuple[int, int]) -> None:
+    found = read_settings(argv, {})
+    assert (found.serve_port, found.serve_grpc_port) == ports
 
 
-def test_a_port_for_endpoints_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="--serve-port"):
-        read_settings(["--serve-port=70000"], {})
+@pytest.mark.parametrize("option", ["--serve-port", "--serve-grpc-port"])
+def test_a_port_for_endpoints_that_is_none_is_refused(option: str) -> None:
+    with pytest.raises(InvalidInput, match=option):
+        read_settings([f"{option}=70000"], {})
 
 
 def test_labels_are_names_with_values() -> None:

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 from tests.examples.demo.conftest import detail
 
-from examples.demo import scenario
+from examples.demo.director import Director
 from examples.demo.play import num_epochs_for
 from examples.demo.recording import DemoFailed, Recording, Seen
-from examples.demo.scenario import Director, Settings, play
+from examples.demo.scenario import Settings, play
 from pliant.api.jobs import JobPatch, JobRequest
 from pliant.client import Client
 from pliant.core.event import Event, EventKind, Usage
@@ -120,8 +120,8 @@ class Played:
 
 
 def test_the_fifth_stage_begins_when_the_first_training_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenario, "MIN_HOLD_S", 0.0)
-    monkeypatch.setattr(scenario, "POLL_S", 0.001)
+    monkeypatch.setattr("examples.demo.director.MIN_HOLD_S", 0.0)
+    monkeypatch.setattr("examples.demo.director.POLL_S", 0.001)
     recording = Recording(began_at=time.time(), num_slots=8)
     with subprocess.Popen(["sleep", "60"]) as leader:
         played = Played(recording, leader.pid)

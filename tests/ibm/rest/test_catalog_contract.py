@@ -274,7 +274,7 @@ def test_wrong_models_are_refused(site: Site, admin: DeepLearningImpactV1) -> No
     for kwargs, message in (
         ({"templatename": "none"}, "there is no template 'none'"),
         ({"templatename": "x", "accelerator": "Warp"}, "none of Single, Native, Elastic"),
-        ({"templatename": "x", "type": "Inference"}, "not part of this server yet"),
+        ({"templatename": "x", "type": "Inference"}, "models that answer are deployed below /dlim/v1"),
         ({"templatename": "x", "sig": "nobody"}, "Instance group name nobody not found"),
         ({"templatename": "x", "batchsize": -1}, "batchsize: -1 is too small"),
     ):

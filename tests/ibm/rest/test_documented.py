@@ -4,7 +4,9 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
 from fastapi.routing import APIRoute
+from ibm_wmla.wmla_api_edi_v2 import ElasticDistributedInferenceV2
 from ibm_wmla.wmla_api_v1 import DeepLearningImpactV1, HyperParameter
 
 from pliant.ibm.rest.api import IBM
@@ -72,11 +74,12 @@ def test_what_is_not_here_is_documented_as_such() -> None:
     assert all(support in set(Support) and (how or support == "yes") for support, how in found.values())
 
 
-def test_every_call_of_ibm_s_client_has_a_route() -> None:
+@pytest.mark.parametrize(("client", "least"), [(DeepLearningImpactV1, 80), (ElasticDistributedInferenceV2, 23)])
+def test_every_call_of_ibm_s_clients_has_a_route(client: type, least: int) -> None:
     calls = 0
-    for _, method in inspect.getmembers(DeepLearningImpactV1, inspect.isfunction):
+    for _, method in inspect.getmembers(client, inspect.isfunction):
         source = inspect.getsource(method)
-        path = re.search(r"url = '(/platform/rest/[^']*)'", source)
+        path = re.search(r"url = '(/(?:platform/rest|dlim)/[^']*)'", source)
         verb = re.search(r"prepare_request\(method='(\w+)'", source)
         if path is None or verb is None:
             continue
@@ -85,7 +88,7 @@ def test_every_call_of_ibm_s_client_has_a_route() -> None:
         found = [r for method, r in ROUTES if method == verb[1] and r.path_regex.fullmatch(made)]
         assert found, f"{verb[1]} {path[1]}"
         assert not found[0].path.endswith(absent.UNKNOWN), f"{verb[1]} {path[1]}"
-    assert calls > 80
+    assert calls > least
 
 
 def test_every_hyperparameter_of_ibm_s_client_is_known() -> None:

@@ -394,14 +394,14 @@ def test_an_unknown_group_is_refused_in_ibm_s_words(site: Site, ibm: DeepLearnin
 
 def test_what_is_not_here_says_so(ibm: DeepLearningImpactV1) -> None:
     calls = (
-        ibm.get_all_hpo,
-        ibm.get_edi_models,
-        lambda: ibm.get_validations("m"),
-        lambda: ibm.get_predict_by_predict_name("p"),
-        lambda: ibm.stop_one_hpo_force("h"),
+        (ibm.get_all_hpo, "hyperparameter search is not part of this server yet"),
+        (ibm.get_edi_models, "models that answer are deployed and asked below /dlim/v1, not here"),
+        (lambda: ibm.get_validations("m"), "validations of trained models are not part of this server yet"),
+        (lambda: ibm.get_predict_by_predict_name("p"), "prediction jobs are not part of Pliant"),
+        (lambda: ibm.stop_one_hpo_force("h"), "hyperparameter search is not part of this server yet"),
     )
-    for call in calls:
-        with pytest.raises(ApiException, match="not part of this server yet") as error:
+    for call, message in calls:
+        with pytest.raises(ApiException, match=message) as error:
             call()
         assert error.value.status_code == 501
 

@@ -82,6 +82,19 @@ def test_kernels_that_start_are_counted() -> None:
     assert demand.num_kernels == 15
 
 
+def test_a_kernel_that_waits_for_its_slot_stays_wanted_while_requests_are_late() -> None:
+    one = take_all([steady(rate=8, kernels=1, busy_s=0.125, at_once=1)] * 40)
+    many = decide(take_all([waiting(14, kernels=1, in_flight=16)] * 4, one, since=10), PROFILE, 1, 11.0)
+    fewer = take_all([steady(rate=8, kernels=1, busy_s=0.125, at_once=5)] * 4, many.state, since=11)
+
+    demand = decide(fewer, PROFILE, 1, 12.0)
+    later = take_all([steady(rate=8, kernels=1, busy_s=0.125, at_once=1)] * 40, demand.state, since=12)
+
+    assert (many.num_kernels, demand.num_kernels) == (3, 3)
+    assert demand.reason.endswith("; 3 stay wanted while requests are late")
+    assert decide(later, PROFILE, 1, 22.0).num_kernels == 1
+
+
 def test_a_burst_that_is_over_wants_nothing() -> None:
     one = take_all([steady(rate=8, kernels=1, busy_s=0.1, at_once=1)] * 40)
     burst = take_all([waiting(40, kernels=1), steady(rate=8, kernels=1, busy_s=0.1, at_once=1)], one, since=10)

@@ -225,15 +225,6 @@ def test_any_history_of_faults_settles_and_loses_nothing() -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_any_long_history_of_faults_settles_and_loses_nothing() -> None:
-    run_state_machine_as_test(
-        Chaos,
-        settings=settings(max_examples=1000, stateful_step_count=50, suppress_health_check=CALM_DOWN),
-    )
-
-
 DICE: dict[str, tuple[float, Callable[[random.Random], dict[str, object]]]] = {
     "order": (1.0, lambda dice: {"num_tasks": dice.randint(1, 3)}),
     "want_one_fewer": (1.5, lambda dice: {"place": dice.randrange(10)}),

@@ -15,11 +15,13 @@ import httpx
 
 from pliant.core.errors import Unauthorized, Unavailable
 from pliant.core.job import JobId
-from pliant.core.serving import KernelHung, KernelReady, Serve, ServedEndpoint, ServedVersion
+from pliant.core.serving import KernelHung, KernelReady, RequestLimits, Serve, ServedEndpoint, ServedVersion
 from pliant.core.serving_profile import ServingProfile
 from pliant.serve.gateway.admission import Admission
 from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.gateway import Gateway
+from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.gateway.request_limiter import RequestLimiter
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind, KernelFrameReader, encode_frame
 
 P = ParamSpec("P")
@@ -69,13 +71,18 @@ def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 
 
 class Callers:
-    """Knows three people: `ada`, `bob`, and `root`, who sees all; each is called as their token."""
+    """Knows three people: `ada`, `bob`, and `root`, who sees all; each is called as their token. Tests add others."""
+
+    def __init__(self) -> None:
+        self.more: dict[str, CallerRights] = {}
 
     async def who(self, token: str) -> CallerRights:
         if token == "away":
             raise Unavailable("the server does not answer")
         if token == "broken":
             raise RuntimeError("a fault")
+        if token in self.more:
+            return self.more[token]
         if token not in ("ada", "bob", "root", "viewer"):
             raise Unauthorized("the token opens nothing")
         return CallerRights(name=token, sees_all=token == "root", may_infer=token != "viewer")
@@ -144,6 +151,7 @@ class Played:
     """A gateway, and what it said."""
 
     gateway: Gateway
+    callers: Callers
     path: str
     client: httpx.AsyncClient
     now: list[float]
@@ -182,6 +190,13 @@ class Played:
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.spawn(self.client.post(path, content=body, headers={"Authorization": f"Bearer {token}", **more}))
 
+    def limit(self, token: str, *names: str, **limits: Any) -> None:
+        """Let a token of ada's be for these endpoints alone, if any are named, and have these limits."""
+        limiter = RequestLimiter(RequestLimits(**limits), lambda: self.now[0])
+        only = frozenset(names) or None
+        rights = CallerRights(name="ada", sees_all=False, may_infer=True, endpoints=only, limiter=limiter)
+        self.callers.more[token] = rights
+
     async def get(self, path: str, token: str = "ada") -> httpx.Response:
         return await self.client.get(path, headers={"X-Auth-Token": token})
 
@@ -203,15 +218,19 @@ class Played:
 
 
 @contextlib.asynccontextmanager
-async def played(*endpoints: ServedEndpoint, admission: Admission | None = None) -> AsyncIterator[Played]:
+async def played(
+    *endpoints: ServedEndpoint, admission: Admission | None = None, memory: LinkMemory | None = None
+) -> AsyncIterator[Played]:
     """A gateway that serves these."""
     now, notes, urged = [1000.0], list[KernelReady | KernelHung](), list[int]()
+    callers = Callers()
     gateway = Gateway(
-        callers=Callers(),
+        callers=callers,
         clock=lambda: now[0],
         notify=notes.append,
         urge=lambda: urged.append(1),
         admission=admission,
+        memory=memory,
     )
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
         path = str(Path(folder) / "gateway")
@@ -221,7 +240,9 @@ async def played(*endpoints: ServedEndpoint, admission: Admission | None = None)
             serving = asyncio.create_task(gateway.serve_kernels(sock))
             transport = httpx.ASGITransport(app=gateway.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
-                world = Played(gateway=gateway, path=path, client=client, now=now, notes=notes, num_urged=urged)
+                world = Played(
+                    gateway=gateway, callers=callers, path=path, client=client, now=now, notes=notes, num_urged=urged
+                )
                 if endpoints:
                     world.apply(*endpoints)
                 try:

@@ -54,7 +54,7 @@ class DispatchMachine(RuleBasedStateMachine):
     def assign(self) -> None:
         waiting = [one.number for one in self.dispatch.waiting()]
         before = {room: len(room) for room in self.rooms}
-        given = self.dispatch.assign()
+        given = list(self.dispatch.assign())
         assert [request.number for _, request in given] == waiting[: len(given)], "the oldest go first"
         for room, request in given:
             assert room.accepts
@@ -180,11 +180,11 @@ def test_fewer_credits_than_a_kernel_holds_give_it_nothing_until_it_has_answered
     dispatch.open(room)
     for number in range(4):
         dispatch.queue(DispatchedRequest(number))
-    dispatch.assign()
+    list(dispatch.assign())
 
     dispatch.set_credits(room, 2)
     dispatch.finish(room, 0)
-    assert dispatch.assign() == []
+    assert list(dispatch.assign()) == []
     dispatch.finish(room, 1)
 
     assert [request.number for _, request in dispatch.assign()] == [3]

@@ -326,6 +326,21 @@ async def test_requests_of_a_version_that_is_gone_go_to_the_next_and_those_that_
 
 
 @in_loop
+async def test_requests_do_not_wait_for_a_version_that_has_lost_its_kernels_and_its_traffic() -> None:
+    async with played(endpoint(version(1), version(2, job="job-10", weight=0))) as world:
+        waiting = world.post(b"waiting")
+        named = world.post(b"named", path="/v2/models/digits/versions/1/infer")
+        await world.until(lambda: world.load() == (2, 0))
+        world.apply(endpoint(version(1, weight=0), version(2, job="job-10")))
+        world.spawn((await world.kernel("job-10.0")).echo())
+
+        assert (await waiting).headers["pliant-version"] == "2"
+        assert not named.done()
+        world.spawn((await world.kernel("job-9.0")).echo())
+        assert (await named).headers["pliant-version"] == "1"
+
+
+@in_loop
 async def test_a_version_that_goes_on_in_another_job_keeps_its_requests() -> None:
     async with played(endpoint(version(1))) as world:
         posted = world.post(b"x")
@@ -406,3 +421,64 @@ async def test_a_fault_of_ours_is_answered_and_harms_no_other_request() -> None:
         assert "fault" in response.json()["error"]
         world.spawn((await world.kernel()).echo())
         assert (await world.post(b"x")).content == b"x"
+
+
+@in_loop
+async def test_to_a_token_for_named_endpoints_no_other_exists_whatever_is_asked() -> None:
+    other = endpoint(version(job="job-10", metadata=METADATA), name="mnist")
+    async with played(endpoint(version(metadata=METADATA)), other) as world:
+        world.limit("shop", "digits")
+
+        async def said(name: str, path: str) -> tuple[int, str]:
+            response = await world.get(f"/v2/models/{name}{path}", "shop")
+            return response.status_code, response.text.replace(name, "NAME")
+
+        for path in ("", "/ready", "/config", "/stats", "/versions/1", "/versions/1/ready"):
+            assert (await said("digits", path))[0] == 200, path
+            assert await said("mnist", path) == await said("nothing", path), path
+            assert (await said("mnist", path))[0] == 404, path
+        for path in ("/v2/models/mnist/infer", "/v2/models/mnist/versions/1/infer", "/dlim/v1/inference/mnist"):
+            assert (await world.post(path=path, token="shop")).status_code == 404, path
+        index = await world.client.post("/v2/repository/index", headers={"X-Auth-Token": "shop"})
+        assert [one["name"] for one in index.json()] == ["digits"]
+        stats = (await world.get("/v2/models/stats", "shop")).json()["model_stats"]
+        assert [one["name"] for one in stats] == ["digits"]
+
+
+@in_loop
+async def test_the_limits_of_a_token_hold_for_it_and_for_no_other_and_refusals_are_counted() -> None:
+    async with played(endpoint(version(), pipe_size=8)) as world:
+        kernel = await world.kernel()
+        world.limit("slow", max_rate=2.0)
+        world.limit("narrow", max_concurrent=1)
+        world.spawn(kernel.echo())
+        answers = [await world.post(token="slow") for _ in range(3)]
+        assert [one.status_code for one in answers] == [200, 200, 429]
+        assert answers[2].headers["retry-after"] == "1"
+        assert "2 requests a second; send the next one in 0.500 s" in answers[2].json()["error"]
+        assert (await world.post()).status_code == 200, "another token of the same person"
+        world.now[0] += 0.5
+        assert [(await world.post(token="slow")).status_code for _ in range(2)] == [200, 429]
+        assert [(await world.post(token="narrow")).status_code for _ in range(3)] == [200] * 3
+        assert [load.refused for load in world.gateway.loads()] == [2]
+
+
+@in_loop
+async def test_a_token_has_so_many_requests_under_way_until_they_are_over_however_they_end() -> None:
+    async with played(endpoint(version())) as world:
+        kernel = await world.kernel()
+        world.limit("narrow", max_concurrent=1)
+        first = world.post(token="narrow")
+        frame = await kernel.request()
+        assert (await world.post(token="narrow")).status_code == 429
+        kernel.answer(frame, status=400)
+        assert (await first).status_code == 400
+        left = DirectCall(world, {"Authorization": "Bearer narrow"})  # its client leaves before the body is whole
+        left.feed(b"{", more=True)
+        await world.until(lambda: left.messages.empty())
+        assert (await world.post(token="narrow")).status_code == 429
+        left.messages.put_nowait({"type": "http.disconnect"})
+        await left.task
+        last = world.post(token="narrow")
+        kernel.answer(await kernel.request())
+        assert (await last).status_code == 200

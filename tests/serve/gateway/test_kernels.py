@@ -144,9 +144,8 @@ async def test_a_kernel_that_holds_nothing_and_is_silent_is_asked_and_given_up()
 
 async def kernel_is_read(world: Played, kernel: FakeKernel) -> None:
     """Return when the gateway has read all that this kernel has sent: what comes later has come."""
-    num = len(world.notes)
-    kernel.send(KernelFrameKind.READY, metadata=METADATA)
-    await world.until(lambda: len(world.notes) > num)
+    kernel.send(KernelFrameKind.RESULT, id=0, batch=1, busy_s=0)
+    await world.until(lambda: any(load.num_batches for load in world.gateway.loads()))
 
 
 @in_loop

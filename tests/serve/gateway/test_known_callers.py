@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from pliant.core.errors import Unauthorized, Unavailable
-from pliant.core.serving import Answer
+from pliant.core.serving import Answer, RequestLimits
 from pliant.serve.gateway import known_callers
 from pliant.serve.gateway.callers import CallerBook, CallerRights
 from pliant.serve.gateway.known_callers import MAX_KEPT, MAX_QUESTIONS, MAX_TOKEN, STALE_S, WORTHLESS_S, KnownCallers
+from pliant.serve.gateway.request_limiter import RequestLimiter
 
 VALID_S = 30.0
 ADA = CallerRights(name="ada", sees_all=False, may_infer=True)
@@ -24,17 +25,19 @@ class World:
         self.answers = True
         self.asked: list[str] = []
         self.revoked: set[str] = set()
+        self.limits = RequestLimits()
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def ask(self, token: str) -> Answer:
         self.asked.append(token)
+        is_good = token.startswith(("ada", "bob")) and token not in self.revoked
         await self.gate.wait()
         if not (self.is_there and self.answers):
             raise Unavailable("the server does not answer")
-        if not token.startswith("ada") or token in self.revoked:
+        if not is_good:
             return Answer(number=1)
-        return Answer(number=1, name="ada", may_infer=True, valid_s=VALID_S)
+        return Answer(number=1, name=token[:3], may_infer=True, limits=self.limits, valid_s=VALID_S)
 
 
 def play(test: Callable[[World, KnownCallers], Awaitable[None]]) -> None:
@@ -170,4 +173,97 @@ def test_strangers_who_try_many_tokens_take_a_bounded_room_and_push_out_nobody(
         assert world.asked.count("ada-1") == 1, "who was used last stays"
 
     assert MAX_KEPT == 10_000
+    play(test)
+
+
+def test_what_is_forgotten_is_asked_for_again_and_does_not_come_back_while_the_server_is_away() -> None:
+    async def test(world: World, book: KnownCallers) -> None:
+        for token in ("ada-1", "ada-2", "bob-1"):
+            await book.who(token)
+        world.revoked.add("ada-1")
+        book.forget("ada")
+        assert await refusal(book, "ada-1") is Unauthorized
+        assert await book.who("ada-2") == ADA
+        await book.who("bob-1")
+        assert world.asked == ["ada-1", "ada-2", "bob-1", "ada-1", "ada-2"], "bob's tokens are as they were"
+        book.forget("ada")
+        world.is_there = False
+        assert await refusal(book, "ada-2") is Unavailable
+        assert (await book.who("bob-1")).name == "bob"
+
+    play(test)
+
+
+def test_an_answer_from_before_a_change_is_not_kept_and_nobody_waits_for_it_who_comes_later() -> None:
+    async def test(world: World, book: KnownCallers) -> None:
+        world.gate.clear()
+        before = asyncio.create_task(book.who("ada-1"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        world.revoked.add("ada-1")
+        book.forget("ada")
+        later = asyncio.create_task(book.who("ada-1"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        world.gate.set()
+        assert await before == ADA
+        with pytest.raises(Unauthorized):
+            await later
+        assert await refusal(book, "ada-1") is Unauthorized
+
+    play(test)
+
+
+def test_when_the_server_is_back_every_token_is_asked_for_again_and_goes_on_if_too_many_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_callers, "MAX_QUESTIONS", 1)
+
+    async def test(world: World, book: KnownCallers) -> None:
+        for token in ("ada-1", "ada-2"):
+            await book.who(token)
+        book.doubt()
+        world.gate.clear()
+        asking = asyncio.create_task(book.who("ada-1"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert await book.who("ada-2") == ADA, "the server has enough to do; what was known holds for a while"
+        assert await refusal(book, "ada-3") is Unavailable
+        world.gate.set()
+        assert await asking == ADA
+        assert world.asked == ["ada-1", "ada-2", "ada-1"]
+        world.now += VALID_S
+        world.revoked.add("ada-2")
+        assert await refusal(book, "ada-2") is Unauthorized
+
+    play(test)
+
+
+def test_what_a_token_has_used_of_its_limits_outlives_what_is_known_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_callers, "MAX_KEPT", 2)
+
+    async def limiter(book: KnownCallers, token: str) -> RequestLimiter:
+        found = (await book.who(token)).limiter
+        assert found is not None
+        return found
+
+    async def test(world: World, book: KnownCallers) -> None:
+        world.limits = RequestLimits(max_rate=2.0, max_concurrent=2)
+        first = await limiter(book, "ada-1")
+        first.enter()
+        world.now += VALID_S
+        assert await limiter(book, "ada-1") is first, "asked for again"
+        for number in range(2, 5):
+            await limiter(book, f"ada-{number}")
+        assert await limiter(book, "ada-1") is first, "pushed out while a request is under way"
+        book.forget("ada")
+        assert await limiter(book, "ada-1") is first, "forgotten"
+        first.leave()
+        for number in range(2, 5):
+            await limiter(book, f"ada-{number}")
+        assert await limiter(book, "ada-1") is not first, "whole again: a new one does the same"
+        world.limits = RequestLimits()
+        world.now += VALID_S
+        assert (await book.who("ada-1")).limiter is None
+
     play(test)

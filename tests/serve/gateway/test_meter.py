@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pliant.core.histogram import LATENCY_BOUNDS_S, BucketCounts, Histogram
 from pliant.core.job import JobId
 from pliant.core.serving import VersionLoad
 from pliant.serve.gateway.latency import RecentTimes
@@ -45,7 +46,45 @@ def test_a_report_says_what_happened_since_the_one_before() -> None:
     assert load.service_p95_s == pytest.approx(0.1, rel=0.03)
     assert (empty.completed, empty.failed, empty.refused, empty.num_batches) == (0, 0, 0, 0)
     assert empty.latency_s.keys() == {"p50", "p95", "p99"}
-    assert meter.report(40.0, JobId("job-1"), _IDLE) == VersionLoad(job_id=JobId("job-1"), seconds=37.0, num_ready=1)
+    last = meter.report(40.0, JobId("job-1"), _IDLE)
+    assert last == VersionLoad(job_id=JobId("job-1"), seconds=37.0, num_ready=1, totals=load.totals)
+
+
+def test_what_was_counted_since_the_gateway_began_is_in_every_report() -> None:
+    meter = LoadMeter(0.0)
+    for status in (200, 422, 500):
+        meter.answer(1.0, status, 0.02, 0.01)
+    meter.fail(90.0)
+    meter.refuse()
+    meter.batch(3, 0.5)
+
+    first = meter.report(2.0, JobId("job-1"), _IDLE).totals
+    meter.answer(2.5, 200, 0.02, 0.01)
+    second = meter.report(3.0, JobId("job-1"), _IDLE).totals
+
+    assert (first.succeeded, first.rejected, first.failed, first.refused, first.busy_s) == (1, 1, 2, 1, 0.5)
+    assert dict(zip((*LATENCY_BOUNDS_S, math.inf), first.latency_s.counts, strict=True)) == {
+        **dict.fromkeys(LATENCY_BOUNDS_S, 0),
+        0.025: 3,
+        math.inf: 1,
+    }
+    assert first.latency_s.total == pytest.approx(90.06)
+    assert first.batch_size == Histogram((0, 0, 1, 0, 0, 0, 0, 0, 0), 3.0)
+    assert (second.succeeded, second.latency_s.count, second.batch_size) == (2, 5, first.batch_size)
+
+
+@given(st.lists(st.floats(0, 200), max_size=50))
+def test_a_value_is_counted_at_the_first_bound_that_it_is_not_above(values: list[float]) -> None:
+    buckets = BucketCounts(LATENCY_BOUNDS_S)
+    for value in values:
+        buckets.add(value)
+
+    counted = buckets.histogram()
+
+    for number, bound in enumerate(LATENCY_BOUNDS_S, 1):
+        assert sum(counted.counts[:number]) == sum(value <= bound for value in values)
+    assert counted.count == len(values)
+    assert counted.total == pytest.approx(math.fsum(values))
 
 
 @given(st.lists(st.floats(1e-4, 1000), min_size=1, max_size=200), st.sampled_from([0.01, 0.5, 0.95, 1.0]))

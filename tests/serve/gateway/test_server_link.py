@@ -17,6 +17,7 @@ from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
 from pliant.core.serving import (
     Answer,
+    Forget,
     GatewayHello,
     KernelHung,
     KernelReady,
@@ -56,6 +57,19 @@ class Kernels:
         return self.tasks
 
 
+class Tokens:
+    """What is remembered of tokens."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def forget(self, name: str) -> None:
+        self.heard.append(name)
+
+    def doubt(self) -> None:
+        self.heard.append("doubt")
+
+
 class Clock:
     """A clock that a test sets; the link asks it with every attempt."""
 
@@ -82,11 +96,13 @@ def settings(orphan_s: float = 600.0, answer_s: float = PATIENCE_S, key: str = K
 
 
 @asynccontextmanager
-async def linked(file: Path, kernels: Kernels, given: LinkSettings | None = None) -> AsyncIterator[ServerLink]:
+async def linked(
+    file: Path, kernels: Kernels, given: LinkSettings | None = None, tokens: Tokens | None = None
+) -> AsyncIterator[ServerLink]:
     """Run a link until the end of the block."""
     address = ServerAddress("http://127.0.0.1:9", file)
     link = ServerLink(given or settings(), address=address, clock=time.monotonic)
-    running = asyncio.create_task(link.run(kernels))
+    running = asyncio.create_task(link.run(kernels, tokens or Tokens()))
     try:
         yield link
     finally:
@@ -253,13 +269,28 @@ def test_a_message_that_is_none_is_ignored_and_one_that_leads_to_a_fault_does_no
     run(test)
 
 
+def test_tokens_are_doubted_on_every_connection_and_forgotten_when_the_server_says_so(tmp_path: Path) -> None:
+    file, tokens = tmp_path / "server.json", Tokens()
+
+    async def test() -> None:
+        async with linked(file, Kernels(), tokens=tokens) as link:
+            for _ in range(2):
+                with played(file, greeting=(Forget(name="ada"),)):
+                    await until(lambda: tokens.heard[-1:] == ["ada"])
+                await until(lambda: not link.is_there)
+                tokens.heard.append("gone")
+        assert tokens.heard == ["doubt", "ada", "gone"] * 2
+
+    run(test)
+
+
 def test_a_server_that_retires_ends_the_link_for_good(tmp_path: Path) -> None:
     file = tmp_path / "server.json"
 
     async def test() -> None:
         with played(file) as server:
             link = _link(file, settings())
-            running = asyncio.create_task(link.run(Kernels()))
+            running = asyncio.create_task(link.run(Kernels(), Tokens()))
             await until(lambda: server.of(Load))
             server.send(Retire())
             async with asyncio.timeout(PATIENCE_S):
@@ -276,7 +307,7 @@ def test_a_gateway_gives_up_when_no_server_was_there_for_long_and_not_before(tmp
     async def test() -> None:
         clock = Clock()
         link = ServerLink(settings(), address=ServerAddress("http://127.0.0.1:9", file), clock=clock)
-        running = asyncio.create_task(link.run(Kernels()))
+        running = asyncio.create_task(link.run(Kernels(), Tokens()))
         await clock.is_asked()
         clock.now = 599.0
         with played(file) as server:
@@ -300,3 +331,17 @@ def _link(file: Path, given: LinkSettings) -> ServerLink:
 
 def test_the_key_stands_in_no_text() -> None:
     assert KEY not in repr(settings())
+
+
+def test_kernels_that_come_and_go_do_not_fill_the_memory_of_a_gateway_whose_server_does_not_read(
+    tmp_path: Path,
+) -> None:
+    link = ServerLink(settings(), address=ServerAddress("http://127.0.0.1:9", tmp_path / "none"), clock=time.monotonic)
+    link._connected_to = "http://127.0.0.1:9"  # a server that takes nothing
+
+    for number in range(30_000):
+        link.notify(KernelReady(task_id=TaskId(f"job-1.{number}")))
+
+    assert len(link._metadata) <= 4096
+    assert len(link._outbox) <= 3 * 4096
+    assert link._outbox[-1] == KernelReady(task_id=TaskId("job-1.29999"))

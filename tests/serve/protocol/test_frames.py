@@ -19,7 +19,10 @@ from pliant.serve.protocol.frames import (
 _headers = st.dictionaries(
     st.text(max_size=5), st.integers() | st.text(max_size=5) | st.lists(st.integers()), max_size=4
 )
-_frames = st.builds(KernelFrame, st.sampled_from(KernelFrameKind), _headers, st.binary(max_size=300))
+_WITH_BODY = (KernelFrameKind.RESULT, KernelFrameKind.PART, KernelFrameKind.REQUEST)
+_frames = st.builds(KernelFrame, st.sampled_from(KernelFrameKind), _headers) | st.builds(
+    KernelFrame, st.sampled_from(_WITH_BODY), _headers, st.binary(max_size=300)
+)
 
 
 @given(st.lists(_frames, max_size=5), st.lists(st.integers(1, 200), min_size=1))
@@ -65,6 +68,12 @@ def test_a_frame_is_refused_by_its_head_alone_and_the_limit_can_be_raised() -> N
     reader.max_bytes = 10_000
     assert reader.feed(head) == []
     assert reader.num_missing == 5000
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KernelFrameKind if kind not in _WITH_BODY])
+def test_only_requests_and_answers_have_a_body_which_is_seen_by_the_head_alone(kind: KernelFrameKind) -> None:
+    with pytest.raises(BadKernelFrame, match="with a body"):
+        KernelFrameReader().feed(encode_head(kind, {}, 1 << 30)[:HEAD_BYTES])
 
 
 def test_an_unknown_kind_is_refused() -> None:

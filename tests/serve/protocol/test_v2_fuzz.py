@@ -5,12 +5,15 @@ import tracemalloc
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.serve.protocol.tensors import binary_request, objects
 
 from pliant.core.errors import InvalidInput
+from pliant.serve.protocol import json_size
 from pliant.serve.protocol.v2 import InferRequest, decode_request, encode_response, resolve_raw
+from pliant.serve.runner.json_values import read_json
 
 BYTES_PER_BYTE: Final = 100
 """An empty list takes 2 bytes of a body and 56 of memory; an object more."""
@@ -147,3 +150,31 @@ def test_a_shape_alone_takes_no_memory(shape: list[int], datatype: str, is_binar
         tracemalloc.stop()
 
     assert peak < FIXED_BYTES
+
+
+@pytest.mark.parametrize("piece", [b"[],", b'{"":0},', b"{},", b"0.5,", b"1,", b"[", b'"",'])
+def test_json_of_very_many_values_is_refused_before_it_is_parsed(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_size, "MAX_VALUES", 10_000)
+    start, end = b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1],"data":[', b"0]}]}"
+    body = start + piece * 200_000 + end
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match="send tensors as binary data"):
+            decode_request(body, None)
+        with pytest.raises(InvalidInput, match="send tensors as binary data"):
+            read_json(body)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 2 * len(body) + FIXED_BYTES
+
+
+def test_json_of_as_many_values_as_are_taken_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    num = 9_980  # and what stands around them
+    monkeypatch.setattr(json_size, "MAX_VALUES", 10_000)
+    text = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [num], "data": [0.25] * num}]}).encode()
+
+    (tensor,) = decode_request(text, None).inputs
+
+    assert tensor.data.shape == (num,)

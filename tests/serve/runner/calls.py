@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from pliant.serve.protocol.grpc import decode_message, encode_message
+from pliant.serve.protocol.grpc import encode_message
+from pliant.serve.protocol.grpc.messages import decode_message
 
 
 def call(values: list[int]) -> bytes:

@@ -1,21 +1,26 @@
-"""Which versions of an endpoint run: a pure decision about the noun and the jobs there are.
+"""Which versions of an endpoint run, and which of them take its traffic: a pure decision about the noun and the jobs.
 
-A version that is deployed starts beside the one that serves. When its first kernel is ready it takes the other's place,
-and the other's job is ended; if its model does not load it has failed, and nothing changes. Example:
+A version that is deployed starts beside those that serve. When its first kernel is ready, traffic moves to it with its
+kernels (`traffic`, `capacity`); when it has arrived, the versions without any are retired. If its model does not load
+it has failed, and nothing changes. Example:
 
-    deploy 2       1 serving (job-4)   2 starting               start 2
-    job-9 ready    1 retired           2 serving (job-9)        stop job-4
-    job-9 failed   1 serving (job-4)   2 failed: "its model …"
+    deploy 2       1 serving 100 %     2 starting               start 2
+    job-9 ready    1 serving 50 %      2 serving 50 %           two kernels of each
+    job-9 has 4    1 retired           2 serving 100 %          stop job-4
+    job-9 failed   1 serving 100 %     2 failed: "its model …"
 
 Whatever is found in between (a job that somebody deleted, a server that died halfway) the next decision mends.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from pliant.catalog.endpoints.capacity import make_room, num_needed, ready_of, share_kernels
+from pliant.catalog.endpoints.traffic import aim, gains_of, goal_of, kernels_for, losses_of, move, without
 from pliant.core.endpoint import Endpoint, EndpointVersion, VersionState, VersionStatus
 from pliant.core.job import Job, JobId
 from pliant.core.lifecycle import JobState
+from pliant.core.serving_profile import KernelBounds
 
 FindJob = Callable[[JobId], Job | None]
 
@@ -29,10 +34,16 @@ class VersionExchange:
     """Versions that need a job."""
     stop: tuple[JobId, ...] = ()
     """Jobs that nobody needs any more."""
+    bounds: Mapping[JobId, KernelBounds] = field(default_factory=dict)
+    """How many kernels the jobs may have that are needed."""
 
 
 def settle(
-    endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus], own: set[JobId], find: FindJob
+    endpoint: Endpoint,
+    statuses: Mapping[JobId, VersionStatus],
+    own: set[JobId],
+    find: FindJob,
+    still_s: float,
 ) -> VersionExchange:
     """Return what is to become of an endpoint now.
 
@@ -41,44 +52,78 @@ def settle(
         statuses: of all jobs of versions that have not ended.
         own: those of them that serve this endpoint.
         find: returns a job that has ended.
+        still_s: for how long no kernel of it has come or gone, in seconds.
     """
-    served = {job_id for job_id, status in statuses.items() if status.has_served}
     endpoint = replace(endpoint, versions=tuple(_observed(one, statuses, find) for one in endpoint.versions))
-    starting = [one for one in endpoint.versions if one.state is VersionState.STARTING]
-    if ready := [one for one in starting if one.job_id in served]:
-        endpoint = promote(endpoint, ready[-1].number)
-    if starting:
-        endpoint = _retire_other_newcomers(endpoint, starting[-1].number)
-    current = endpoint.version(endpoint.current)
-    if current is not None and current.state is VersionState.FAILED:
-        endpoint = replace(endpoint, current=None)
+    endpoint = _begun(endpoint, statuses)
+    endpoint = without(endpoint, {one.number for one in endpoint.versions if one.state is VersionState.FAILED})
+    yields: Mapping[int, int] = {}
+    if endpoint.started:
+        there = statuses_of(endpoint, statuses)
+        yields = make_room(endpoint, there, still_s)
+        endpoint = move(endpoint, ready_of(there, yields), num_needed(endpoint, there))
+    endpoint = _with_states(endpoint, statuses)
     wanted = running(endpoint)
     kept = {one.job_id for one in wanted}
+    bounds = share_kernels(endpoint, statuses_of(endpoint, statuses), yields)
     return VersionExchange(
         endpoint=endpoint,
         start=tuple(one for one in wanted if one.job_id is None or one.job_id not in statuses),
         stop=tuple(sorted(own - kept, key=lambda job_id: (len(job_id), job_id))),
+        bounds={one.job_id: bounds[one.number] for one in wanted if one.job_id is not None},
     )
 
 
 def running(endpoint: Endpoint) -> tuple[EndpointVersion, ...]:
-    """Return the versions that are to have a job: the one that serves, and the newest that starts."""
+    """Return the versions that are to have a job: those that have traffic, or are to have some."""
     if not endpoint.started:
         return ()
-    starting = [one for one in endpoint.versions if one.state is VersionState.STARTING]
-    current = endpoint.version(endpoint.current)
-    return (*((current,) if current is not None else ()), *starting[-1:])
+    numbers = endpoint.traffic_now.keys() | goal_of(endpoint).keys()
+    return tuple(one for one in endpoint.versions if one.number in numbers)
 
 
-def promote(endpoint: Endpoint, number: int) -> Endpoint:
-    """Return an endpoint with a version in the place of the one that serves."""
+def weights_of(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> dict[int, int]:
+    """Return by which weights requests that name no version are shared between the versions that run.
 
-    def moved(one: EndpointVersion) -> EndpointVersion:
-        if one.number == number:
-            return replace(one, state=VersionState.SERVING, reason="")
-        return replace(one, state=VersionState.RETIRED) if one.state is VersionState.SERVING else one
+    That is their traffic, but for a version that has no kernel because they keep ending: as long as others have some,
+    its share is theirs. Before any version ever served, requests wait for the newest that starts.
+    """
+    there = statuses_of(endpoint, statuses)
+    traffic = endpoint.traffic_now
+    if not traffic:
+        return {max(goal, key=lambda one: (goal[one], one)): 1} if (goal := goal_of(endpoint)) else {}
+    lost = {
+        number
+        for number, one in there.items()
+        if number in traffic and one.wanted and one.num_failures and not one.num_ready
+    }
+    steady = {one: percent for one, percent in traffic.items() if one not in lost}
+    return dict(steady) if any(there[one].num_ready for one in steady if one in there) else dict(traffic)
 
-    return replace(endpoint, current=number, versions=tuple(moved(one) for one in endpoint.versions))
+
+def describe(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> str:
+    """Return in a sentence which exchange of versions is under way, and what it waits for; empty: none."""
+    exchange, gaining = endpoint.exchange, gains_of(endpoint)
+    if exchange is None or not gaining or not endpoint.started:
+        return ""
+    there = statuses_of(endpoint, statuses)
+    before = " and ".join(map(str, sorted(losses_of(endpoint))))
+    num = max(exchange.num_kernels, num_needed(endpoint, there))
+    said = []
+    for number, percent in sorted(gaining.items()):
+        status = there.get(number)
+        to = f"version {number} is to take {percent} % of the requests" + (f" from version {before}" if before else "")
+        if status is None or not status.has_served:
+            how = "it loads its model" if status is not None and status.kernels else "it waits for its first kernel"
+        else:
+            takes = f"it takes {endpoint.traffic_now.get(number, 0)} %"
+            how = f"{takes} with {status.num_ready} of {kernels_for(percent, num)} kernels"
+        if status is not None and status.num_failures > 1:
+            how += f"; its kernels keep ending, {status.num_failures} in a row"
+        elif status is not None and status.num_staying < status.wanted and status.why:
+            how += f"; {status.why}"
+        said.append(f"{to}: {how}")
+    return "; ".join(said)
 
 
 def put_version(endpoint: Endpoint, version: EndpointVersion) -> Endpoint:
@@ -87,13 +132,46 @@ def put_version(endpoint: Endpoint, version: EndpointVersion) -> Endpoint:
     return replace(endpoint, versions=versions)
 
 
-def _retire_other_newcomers(endpoint: Endpoint, newest: int) -> Endpoint:
-    """Return an endpoint of whose versions that start only the newest does."""
-    versions = tuple(
-        replace(one, state=VersionState.RETIRED) if one.state is VersionState.STARTING and one.number != newest else one
+def statuses_of(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> dict[int, VersionStatus]:
+    """Return how the versions of an endpoint stand that have a job, by number."""
+    return {
+        one.number: statuses[one.job_id]
         for one in endpoint.versions
-    )
-    return replace(endpoint, versions=versions)
+        if one.job_id is not None and one.job_id in statuses
+    }
+
+
+def _begun(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> Endpoint:
+    """Return an endpoint that is on its way to the newest version that starts, if it is not on its way to others.
+
+    Before any version ever served, the first that has loaded takes all traffic, though another one was deployed since.
+    """
+    there = statuses_of(endpoint, statuses)
+    starting = [one.number for one in endpoint.versions if one.state is VersionState.STARTING]
+    loaded = [number for number in starting if number in there and there[number].has_served]
+    if loaded and not endpoint.traffic_now:
+        endpoint = replace(endpoint, traffic={loaded[-1]: 100}, current=loaded[-1])
+        if goal_of(endpoint) == endpoint.traffic_now:
+            endpoint = replace(endpoint, exchange=None)
+        starting = [number for number in starting if number > loaded[-1]]
+    return aim(endpoint, {starting[-1]: 100}) if endpoint.exchange is None and starting else endpoint
+
+
+def _with_states(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> Endpoint:
+    """Return an endpoint whose versions are in the states that follow from where its traffic is."""
+    there = statuses_of(endpoint, statuses)
+    now, goal = endpoint.traffic_now, goal_of(endpoint)
+
+    def seen(one: EndpointVersion) -> EndpointVersion:
+        has_served = one.state is VersionState.SERVING or (one.number in there and there[one.number].has_served)
+        if one.number in now or (one.number in goal and has_served):
+            return replace(one, state=VersionState.SERVING, reason="")
+        if one.number in goal:
+            return replace(one, state=VersionState.STARTING)
+        ran = one.state in (VersionState.SERVING, VersionState.STARTING)
+        return replace(one, state=VersionState.RETIRED) if ran else one
+
+    return replace(endpoint, versions=tuple(map(seen, endpoint.versions)))
 
 
 def _observed(version: EndpointVersion, statuses: Mapping[JobId, VersionStatus], find: FindJob) -> EndpointVersion:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from pliant.catalog.endpoints.archives import ModelArchives
-from pliant.catalog.endpoints.exchange import put_version, running, settle
+from pliant.catalog.endpoints.capacity import Standstill
+from pliant.catalog.endpoints.exchange import put_version, running, settle, statuses_of, weights_of
 from pliant.catalog.endpoints.ports import EndpointPorts
 from pliant.catalog.endpoints.use_cases import EndpointCatalog, spec_of
 from pliant.core.access import VisibleJobs
@@ -55,6 +56,7 @@ class EndpointKeeper:
         self._wake = threading.Event()
         self._closed = False
         self._said = ""
+        self._standstill = Standstill()
 
     def run(self) -> None:
         """Look until `close`."""
@@ -83,6 +85,7 @@ class EndpointKeeper:
             statuses, owners = self._ports.jobs.statuses(), self._ports.jobs.endpoints()
             kept = self._catalog.all()
         named = {one.noun.name for one in kept}
+        self._standstill.forget(named)
         for job_id, name in owners.items():
             if name not in named:
                 self._ports.jobs.stop(job_id, "the end of its endpoint")
@@ -109,15 +112,17 @@ class EndpointKeeper:
             log.exception("endpoints could not be looked after; it is tried again")
 
     def _settle(self, kept: Kept[Endpoint], statuses: Mapping[JobId, VersionStatus], own: set[JobId]) -> Endpoint:
-        found = settle(kept.noun, statuses, own, self._ports.jobs.find)
+        there = statuses_of(kept.noun, statuses)
+        still_s = self._standstill.observe(kept.noun.name, there, self._ports.now())
+        found = settle(kept.noun, statuses, own, self._ports.jobs.find, still_s)
         if not self._catalog.keep(kept, found.endpoint):
             self.wake()  # somebody changed it meanwhile
             return kept.noun
         profile = ServingProfile(**values_of(ServingProfile, found.endpoint))
         for job_id in found.stop:
             self._ports.jobs.stop(job_id, _WHO if found.endpoint.started else "the stop of its endpoint")
-        for job_id in own - set(found.stop):
-            self._ports.jobs.adjust(job_id, profile, found.endpoint.priority, found.endpoint.queue)
+        for job_id, bounds in found.bounds.items():
+            self._ports.jobs.adjust(job_id, profile, bounds, found.endpoint.priority, found.endpoint.queue)
         for version in found.start:
             self._start(found.endpoint, version)
         return found.endpoint
@@ -148,7 +153,7 @@ class EndpointKeeper:
 def _served(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> ServedEndpoint:
     """Return an endpoint as a gateway needs to know it."""
     shown = running(endpoint)
-    takes = endpoint.current if endpoint.current is not None else shown[-1].number if shown else None
+    weights = weights_of(endpoint, statuses)
     versions = []
     for one in shown:
         status = None if one.job_id is None else statuses.get(one.job_id)
@@ -158,7 +163,7 @@ def _served(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> Serv
                     number=one.number,
                     job_id=status.job_id,
                     token=status.token,
-                    weight=1 if one.number == takes else 0,
+                    weight=weights.get(one.number, 0),
                     why=status.why,
                     metadata=one.metadata,
                 )

@@ -9,7 +9,7 @@ from typing import Protocol
 from pliant.core.access import Principal, VisibleJobs
 from pliant.core.endpoint import VersionStatus
 from pliant.core.job import Job, JobId, JobSpec
-from pliant.core.serving_profile import ServingProfile
+from pliant.core.serving_profile import KernelBounds, ServingProfile
 from pliant.files.untrusted.path import UntrustedPath
 
 
@@ -28,7 +28,7 @@ class VersionJobs(Protocol):
         """End the job of a version; ignore one that has ended."""
         ...
 
-    def adjust(self, job_id: JobId, profile: ServingProfile, priority: int, queue: str) -> None:
+    def adjust(self, job_id: JobId, profile: ServingProfile, bounds: KernelBounds, priority: int, queue: str) -> None:
         """Have the job of a version serve like this from now on; ignore one that has ended."""
         ...
 

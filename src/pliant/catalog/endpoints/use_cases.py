@@ -4,7 +4,7 @@ They change the noun; jobs follow (`keeper`). Only a deployment queues its job a
 with it is said to who deploys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -13,6 +13,7 @@ from typing import Any, Final
 from pliant.catalog.endpoints.archives import WEIGHTS, ModelArchive, ModelArchives, refuse_without_model
 from pliant.catalog.endpoints.exchange import put_version, running
 from pliant.catalog.endpoints.ports import EndpointPorts
+from pliant.catalog.endpoints.traffic import aim, canary, goal_of, problems_of_kernels, require_split, take_back
 from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
 from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.endpoint import (
@@ -20,6 +21,7 @@ from pliant.core.endpoint import (
     Endpoint,
     EndpointSettings,
     EndpointVersion,
+    Traffic,
     VersionSettings,
     VersionState,
 )
@@ -44,6 +46,8 @@ class Deployment:
     """The same of `VersionSettings`; what is left out is as in the newest version, or as the trained job has it."""
     job: str | None = None
     """A trained job; None: an archive."""
+    traffic: int | None = None
+    """Percent of the requests that it is to take beside the version that serves; None: all."""
     file: str | None = None
     """What is run in it; None: what its name shows."""
     source: str = ""
@@ -75,8 +79,9 @@ class EndpointCatalog:
     ) -> Kept[Endpoint]:
         """Make a version of an endpoint, and the endpoint if there is none of that name.
 
-        It serves as soon as its first kernel has loaded its model; until then the version before it does. `visible` is
-        which jobs the caller may name; None: all.
+        It takes traffic as soon as its first kernel has loaded its model, all of it or the part that is asked for, from
+        the one that serves; a version that another deployment has put beside that has none any more. `visible` is which
+        jobs the caller may name; None: all.
 
         Raises:
             NotFound: no such job that they see, or it has saved no model.
@@ -87,7 +92,7 @@ class EndpointCatalog:
         """
         before = self._before(caller, asked)
         present = before.noun if before is not None else None
-        self._refuse_wrong(_endpoint_of(present, asked, caller))
+        self._refuse_wrong(_endpoint_of(present, asked, caller), canary_too=asked.traffic not in (None, 100))
         kept, made = self._keep_model(caller, asked, archive, present)
         with self.lock:
             before = self._before(caller, asked)
@@ -97,14 +102,13 @@ class EndpointCatalog:
             if not self._archives.path(kept.checksum).is_file():
                 raise Conflict(f"the same model was removed from another endpoint just now; deploy {asked.name} again")
             job_id = self._ports.jobs.start(spec, self._archives.path(kept.checksum), endpoint.owner, visible)
-            endpoint = _pruned(
-                replace(
-                    endpoint,
-                    versions=(*endpoint.versions, replace(version, job_id=job_id)),
-                    next_number=endpoint.next_number + 1,
-                    started=True,
-                )
+            endpoint = replace(
+                endpoint,
+                versions=(*endpoint.versions, replace(version, job_id=job_id)),
+                next_number=endpoint.next_number + 1,
+                started=True,
             )
+            endpoint = _pruned(aim(endpoint, canary(endpoint, version.number, asked.traffic or 100)))
             try:
                 written = self._write(endpoint, before)
             except BaseException:
@@ -157,27 +161,36 @@ class EndpointCatalog:
             return self._replace(replace(self._own(caller, name).noun, started=False))
 
     def roll_back(self, caller: Principal, name: str, number: int | None = None) -> Kept[Endpoint]:
-        """Bring a version back that served before: the one before the present one, or the one that is named.
+        """Give all traffic to one version: that which is named; or the one that serves, if another one takes traffic
+        beside it or from it; or else the one that served before.
 
-        It starts beside the present one, as a new version does.
+        One that has traffic takes it at once. Another one starts beside the others, as a new version does.
 
         Raises:
             NotFound, Forbidden: there is none that they see, or it is somebody else's.
-            Conflict: there is no such version, or it serves already.
+            Conflict: there is no such version, or it has all traffic already.
         """
         with self.lock:
             endpoint = self._own(caller, name).noun
-            version = _version_to_bring_back(endpoint, number)
-            if version.number == endpoint.current:
-                return self._replace(replace(endpoint, started=True))
-            again = replace(version, state=VersionState.STARTING, reason="", job_id=None)
-            others = tuple(one for one in endpoint.versions if one.number != version.number)
-            retired = tuple(
-                replace(one, state=VersionState.RETIRED) if one.state is VersionState.STARTING else one
-                for one in others
-            )
-            in_order = tuple(sorted((*retired, again), key=lambda one: one.number))
-            return self._replace(replace(endpoint, versions=in_order, started=True))
+            number = _version_to_bring_back(endpoint, number).number
+            endpoint = replace(endpoint, started=True)
+            if number in endpoint.traffic_now:
+                return self._replace(take_back(endpoint, number))
+            return self._replace(aim(_with_jobs_for(endpoint, {number}), {number: 100}))
+
+    def split(self, caller: Principal, name: str, traffic: Traffic) -> Kept[Endpoint]:
+        """Share the traffic between versions by percent; one that does not run is started, one with nothing ends.
+
+        Raises:
+            NotFound, Forbidden: there is none that they see, or it is somebody else's.
+            InvalidInput: with everything that is wrong with it.
+        """
+        with self.lock:
+            endpoint = self._own(caller, name).noun
+            goal = require_split(traffic, endpoint.versions)
+            endpoint = aim(_with_jobs_for(endpoint, goal.keys()), goal)
+            self._refuse_wrong(endpoint)
+            return self._replace(endpoint)
 
     def remove(self, caller: Principal, name: str, revision: int | None = None) -> None:
         """Forget an endpoint with its versions; its kernels answer what they have begun.
@@ -212,9 +225,10 @@ class EndpointCatalog:
             self._own(caller, asked.name)
         return kept
 
-    def _refuse_wrong(self, endpoint: Endpoint) -> None:
+    def _refuse_wrong(self, endpoint: Endpoint, *, canary_too: bool = False) -> None:
         shares = problems_of_shares(endpoint.shared_with, endpoint.owner, self._ports.unknown_users)
-        if problems := (*problems_of_profile(endpoint), *shares):
+        kernels = problems_of_kernels(endpoint, 2 if canary_too and endpoint.current is not None else 1)
+        if problems := (*problems_of_profile(endpoint), *kernels, *shares):
             raise InvalidInput(*problems)
 
     def _keep_model(
@@ -274,6 +288,8 @@ class EndpointCatalog:
 def spec_of(endpoint: Endpoint, version: EndpointVersion) -> JobSpec:
     """Return what the job of a version is asked for."""
     profile = ServingProfile(**values_of(ServingProfile, endpoint))
+    if endpoint.traffic_now:  # it shows with one kernel that it loads, beside those that serve; `capacity` has the rest
+        profile = replace(profile, kernel_min=0)
     return JobSpec(
         name=f"{endpoint.name}-v{version.number}",
         script=version.file,
@@ -343,6 +359,12 @@ def _pruned(endpoint: Endpoint) -> Endpoint:
 
 
 def _version_to_bring_back(endpoint: Endpoint, number: int | None) -> EndpointVersion:
+    if (
+        number is None
+        and endpoint.current is not None
+        and endpoint.traffic_now.keys() | goal_of(endpoint).keys() > {endpoint.current}
+    ):
+        number = endpoint.current
     if number is None:
         before = [
             one for one in endpoint.versions if one.state is VersionState.RETIRED and one.number != endpoint.current
@@ -355,6 +377,16 @@ def _version_to_bring_back(endpoint: Endpoint, number: int | None) -> EndpointVe
     if version is None:
         there = ", ".join(str(one.number) for one in endpoint.versions) or "none"
         raise Conflict(f"{endpoint.name} has no version {number}; there are: {there}")
-    if version.number == endpoint.current and endpoint.started:
+    if endpoint.started and goal_of(endpoint) == {number: 100} == endpoint.traffic_now:
         raise Conflict(f"version {number} of {endpoint.name} serves already")
     return version
+
+
+def _with_jobs_for(endpoint: Endpoint, numbers: Collection[int]) -> Endpoint:
+    """Return an endpoint of whose versions these are started if they do not run."""
+    again = set(numbers) - endpoint.traffic_now.keys() - goal_of(endpoint).keys()
+    versions = tuple(
+        replace(one, state=VersionState.STARTING, reason="", job_id=None) if one.number in again else one
+        for one in endpoint.versions
+    )
+    return replace(endpoint, versions=versions)

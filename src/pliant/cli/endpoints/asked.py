@@ -40,6 +40,7 @@ _VERSION: Final[Table] = {
         "End a kernel that uses more memory, such as 4GB; or off.", "--memory", "SIZE", num_bytes_of
     ),
     "environment": ask("Run in this: a name, a path, or conda:NAME.", metavar="NAME|DIR|conda:NAME"),
+    "traffic": ask("Percent of the requests, beside what serves; default: all.", metavar="PERCENT", type=int),
     "requirements": ask("Run with these; the server builds it once.", metavar="FILE", type=str),
     "env": ask(
         "Environment variable; K alone: its value here. Repeatable.", metavar="K[=V]", type=list[str], read=variables_of

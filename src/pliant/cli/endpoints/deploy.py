@@ -52,12 +52,13 @@ def deploy(
 
     A folder holds serve.py, kernel.py, a TorchScript or .pt2 file, or
     model.onnx. To deploy to an endpoint that is there adds a version, which takes the traffic
-    once it is loaded; what is not given stays as it was.
+    as its kernels get ready; what is not given stays as it was.
 
     \b
     pliant deploy 3
     pliant deploy digits/ --min 1 --max 8 --share '*'
     pliant deploy model.onnx --name digits --no-wait
+    pliant deploy digits/ --traffic 10
     """
     with open_client(context) as client:
         folder, request, usual_name = _asked(client, what, file, given)
@@ -114,11 +115,15 @@ class _Progress:
     def show(self, view: EndpointView) -> None:
         """Say how the newest version is, if it is otherwise than before."""
         version = view.versions[-1]
-        if version.state is not VersionState.STARTING:
+        if version.state is VersionState.STARTING:
+            because = version.why or view.reason
+            line = f"{view.name}: version {version.number} is {view.state if view.state == 'waiting' else 'starting'}"
+            said = f"{line}: {because}" if because else line
+        elif view.exchange:
+            said = f"{view.name}: {view.exchange}"
+        else:
             return
-        because = version.why or view.reason
-        line = f"{view.name}: version {version.number} is {view.state if view.state == 'waiting' else 'starting'}"
-        if (said := f"{line}: {because}" if because else line) != self._said:
+        if said != self._said:
             self._said = said
             say(said, stderr=True)
 
@@ -143,6 +148,10 @@ def _report(view: EndpointView, *, as_json: bool) -> None:
     if as_json or newest.state is VersionState.STARTING:
         return
     url = predict_url(view)
-    say(f"{view.name} serves version {view.current}" + ("" if url is None else f" at {url}"))
+    grpc = "" if view.grpc_address is None else f", and over gRPC at {view.grpc_address}"
+    what = f"version {view.current}"
+    if newest.number != view.current and newest.traffic:
+        what = f"{newest.traffic} % of its requests with version {newest.number}"
+    say(f"{view.name} serves {what}" + ("" if url is None else f" at {url}{grpc}"))
     for example in examples_of(view):
         say(f"  {example}")

@@ -16,10 +16,21 @@ from pliant.cli.jobs.logs import Stream
 from pliant.cli.jobs.logs import logs as job_logs
 from pliant.cli.options import JsonLinesOption, JsonOption, name_argument
 from pliant.cli.problems import validate
-from pliant.cli.screen import TableColumn, print_json, print_outcome, say, show, show_facts, show_list, table
+from pliant.cli.screen import (
+    ENDPOINT_STYLES,
+    TableColumn,
+    print_json,
+    print_outcome,
+    say,
+    show,
+    show_facts,
+    show_list,
+    table,
+)
 from pliant.cli.session import open_client
 from pliant.client.http.pages import pages
-from pliant.core.errors import NotFound
+from pliant.core.errors import InvalidInput, NotFound
+from pliant.core.serving import LoadTotals
 
 endpoints = typer.Typer(
     name="endpoints",
@@ -30,17 +41,6 @@ endpoints = typer.Typer(
 
 NameArgument = Annotated[str, name_argument("endpoint", "Of the endpoint.")]
 _NOTHING: Final = "There are no endpoints yet; `pliant deploy WHAT` makes one."
-_STYLES: Final = {
-    "serving": "green",
-    "idle": "blue",
-    "starting": "cyan",
-    "waiting": "yellow",
-    "failed": "bold red",
-    "stopped": "dim",
-    "ready": "green",
-    "leaving": "magenta",
-    "retired": "dim",
-}
 _COLUMNS: Final = (
     TableColumn(title="ENDPOINT"),
     TableColumn(title="STATE"),
@@ -55,6 +55,7 @@ _COLUMNS: Final = (
 _VERSION_COLUMNS: Final = (
     TableColumn(title="VERSION", right=True),
     TableColumn(title="STATE"),
+    TableColumn(title="TRAFFIC", right=True),
     TableColumn(title="RUNNER"),
     TableColumn(title="FILE", cut=True),
     TableColumn(title="FROM", cut=True),
@@ -142,6 +143,8 @@ def versions(context: typer.Context, name: NameArgument, as_json: JsonOption = F
         print_json(view.versions)
         return
     show(table(_VERSION_COLUMNS, map(_version_row, reversed(view.versions))))
+    if view.exchange:
+        say(f"\n{view.exchange}")
 
 
 @endpoints.command("rollback")
@@ -150,15 +153,50 @@ def rollback(
     name: NameArgument,
     number: Annotated[
         int | None,
-        typer.Argument(metavar="N", help="Of a version; default: the one that served before.", show_default=False),
+        typer.Argument(metavar="N", help="Of a version; default: that before the newest.", show_default=False),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give the traffic to an earlier version."""
+    """Give all traffic to an earlier version, or take it back from a newer one."""
     with open_client(context) as client:
         view = client.endpoints.rollback(name, number)
     now = f"serves version {view.current}" if number in (None, view.current) else f"goes back to version {number}"
     print_outcome(view, f"{view.name} {now}", as_json=as_json)
+
+
+@endpoints.command("traffic")
+def traffic(
+    context: typer.Context,
+    name: NameArgument,
+    shares: Annotated[
+        list[str],
+        typer.Argument(metavar="N=PERCENT...", help="Versions and their parts, 100 in all.", show_default=False),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Share the requests between versions.
+
+    Traffic goes over as kernels get ready. What is not named gets none any more.
+
+    \b
+    pliant endpoints traffic digits 2=90 3=10
+    pliant endpoints traffic digits 3=100
+    """
+    with open_client(context) as client:
+        view = client.endpoints.split(name, dict(map(_share, shares)))
+    print_outcome(view, f"{view.name}: {view.exchange or _split(view)}", as_json=as_json)
+
+
+def _share(text: str) -> tuple[int, int]:
+    number, _, percent = text.partition("=")
+    if not (number.isdecimal() and percent.removesuffix("%").isdecimal()):
+        raise InvalidInput.at("traffic", f"{text!r} is no share; say a version and its percent, such as 2=90")
+    return int(number), int(percent.removesuffix("%"))
+
+
+def _split(view: EndpointView) -> str:
+    taken = [f"version {one.number} takes {one.traffic} %" for one in view.versions if one.traffic]
+    return " and ".join(taken) + " of the requests" if taken else "no version takes requests yet"
 
 
 @endpoints.command("logs")
@@ -231,13 +269,14 @@ def _row(view: EndpointView) -> list[str | Text]:
 
 
 def _state(state: str) -> Text:
-    return Text(state, style=_STYLES.get(state, ""))
+    return Text(state, style=ENDPOINT_STYLES.get(state, ""))
 
 
 def _version_row(version: VersionView) -> list[str | Text]:
     return [
         str(version.number),
         _state(version.state.value),
+        f"{version.traffic}%" if version.traffic else formatting.NOTHING,
         version.runner,
         version.file,
         version.source or formatting.NOTHING,
@@ -267,6 +306,10 @@ def _facts(view: EndpointView) -> Iterator[tuple[str, str | Text]]:
     yield "state", f"{view.state}: {view.reason}" if view.reason else view.state
     if (url := predict_url(view)) is not None:
         yield "asked at", url
+    if view.grpc_address is not None:
+        yield "gRPC", view.grpc_address
+    if view.exchange:
+        yield "exchange", view.exchange
     yield "owner", view.owner
     yield "shared with", who(view.shared_with)
     for version in view.versions:
@@ -282,6 +325,8 @@ def _facts_of_running(version: VersionView) -> Iterator[tuple[str, str]]:
     if not (version.num_kernels or version.wanted):
         return
     label = f"version {version.number}"
+    if version.traffic not in (0, 100):
+        yield label, f"{version.traffic} % of the requests"
     yield label, f"{version.num_ready} of {formatting.count_of(version.wanted, 'kernel')} that it needs"
     if version.why:
         yield "why", version.why
@@ -291,3 +336,18 @@ def _facts_of_running(version: VersionView) -> Iterator[tuple[str, str]]:
         spent = ", ".join(f"{name} {formatting.milliseconds(value)}" for name, value in load.latency_s.items())
         held = f"{load.in_flight} computed, {load.queued} waiting"
         yield "load", f"{held}; {spent}" if spent else held
+        yield from _counted(load.totals)
+
+
+def _counted(totals: LoadTotals) -> Iterator[tuple[str, str]]:
+    """Yield what became of the requests since the gateway began to serve a version."""
+    counts = {
+        "answered": totals.succeeded,
+        "rejected": totals.rejected,
+        "failed": totals.failed,
+        "refused": totals.refused,
+    }
+    if any(counts.values()):
+        batches = totals.batch_size
+        mean = f"; {formatting.number(batches.total / batches.count)} in a batch" if batches.count else ""
+        yield "counted", ", ".join(f"{number} {word}" for word, number in counts.items() if number) + mean

@@ -1,16 +1,18 @@
-"""One frame of `pliant top`: the slots by job, the jobs, the newest decisions. A pure function of what it shows."""
+"""One frame of `pliant top`: slots by job, endpoints, other jobs, the newest decisions. A pure function of these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
+from pliant.api.endpoints import EndpointView, VersionView
 from pliant.api.jobs import ClusterView, SlotView
 from pliant.cli import formatting
 from pliant.cli.jobs.events import event_lines
-from pliant.cli.screen import TableColumn, state_text, table
+from pliant.cli.screen import ENDPOINT_STYLES, TableColumn, state_text, table
 from pliant.core.event import Event
 from pliant.core.job import Job
 
@@ -35,6 +37,16 @@ _COLUMNS: Final = (
     TableColumn(title="SAMPLES/S", right=True, optional=True),
     TableColumn(title="LEFT", right=True),
 )
+_ENDPOINT_COLUMNS: Final = (
+    TableColumn(title="JOB"),
+    TableColumn(title="ENDPOINT", cut=True),
+    TableColumn(title="STATE"),
+    TableColumn(title="KERNELS", right=True),
+    TableColumn(title="REQ/S", right=True),
+    TableColumn(title="P95", right=True),
+    TableColumn(title="WAITING", right=True),
+    TableColumn(title="WHY", cut=True, optional=True),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +56,7 @@ class View:
     cluster: ClusterView
     jobs: tuple[Job, ...]
     """Newest first."""
+    endpoints: tuple[EndpointView, ...] = ()
     events: tuple[Event, ...]
     """Oldest first."""
     url: str
@@ -52,15 +65,19 @@ class View:
 def draw(view: View, *, width: int, height: int) -> RenderableType:
     """Return the frame for a screen of this size."""
     colour_of = colours(view.cluster.slots)
-    top = [_headline(view, width), *_bars(view, colour_of, width), Text()]
-    num_jobs = max(1, min(len(view.jobs), (height - len(top) - _ROWS_BETWEEN) // 2))
-    shown = view.jobs[:num_jobs]
+    top: list[RenderableType] = [_headline(view, width), *_bars(view, colour_of, width), Text()]
+    top += _endpoint_lines(view, colour_of, width, height)
+    served = {one.job_id for endpoint in view.endpoints for one in _running(endpoint) if one is not None}
+    jobs = tuple(job for job in view.jobs if job.spec.endpoint is None or job.id not in served)
+    num_top = len(top) + sum(line.row_count for line in top if isinstance(line, Table))
+    num_jobs = max(1, min(len(jobs), (height - num_top - _ROWS_BETWEEN) // 2))
+    shown = jobs[:num_jobs]
     middle: list[RenderableType] = [Text("No job waits or runs.", style="dim")]
     if shown:
         middle = [table(_COLUMNS, (_job_row(job, colour_of) for job in shown), width=width)]
-    if len(view.jobs) > num_jobs:
-        middle.append(Text(f"and {len(view.jobs) - num_jobs} more", style="dim"))
-    num_lines = max(1, height - len(top) - num_jobs - _ROWS_BETWEEN)
+    if len(jobs) > num_jobs:
+        middle.append(Text(f"and {len(jobs) - num_jobs} more", style="dim"))
+    num_lines = max(1, height - num_top - num_jobs - _ROWS_BETWEEN)
     return Group(*top, *middle, Text(), Text("Decisions and events", style="bold"), *_news(view, width, num_lines))
 
 
@@ -80,6 +97,49 @@ def _job_row(job: Job, colour_of: Mapping[str, str]) -> list[str | Text]:
         formatting.loss(job.progress),
         speed,
         formatting.time_left(job, formatting.short_duration),
+    ]
+
+
+def _endpoint_lines(view: View, colour_of: Mapping[str, str], width: int, height: int) -> list[RenderableType]:
+    """Return the endpoints, each with its versions that run, in a third of the screen at most."""
+    rows = [(one, version) for one in view.endpoints for version in _running(one)]
+    if not rows:
+        return []
+    shown = rows[: max(1, height // 3)]
+    lines: list[RenderableType] = [
+        table(_ENDPOINT_COLUMNS, (_endpoint_row(*row, colour_of) for row in shown), width=width)
+    ]
+    if len(rows) > len(shown):
+        lines.append(Text(f"and {len(rows) - len(shown)} more", style="dim"))
+    return [*lines, Text()]
+
+
+def _running(view: EndpointView) -> list[VersionView | None]:
+    """Return the versions that hold kernels or want some; else the one that serves, if the endpoint is not stopped."""
+    running: list[VersionView | None] = [one for one in view.versions if one.num_kernels or one.wanted]
+    if running or view.state == "stopped":
+        return running
+    return [next((one for one in view.versions if one.number == view.current), None)]
+
+
+def _endpoint_row(view: EndpointView, version: VersionView | None, colour_of: Mapping[str, str]) -> list[str | Text]:
+    state = Text(view.state, style=ENDPOINT_STYLES.get(view.state, ""))
+    if version is None:
+        return [formatting.NOTHING, view.name, state, *[formatting.NOTHING] * 4, view.reason]
+    load, job_id = version.load, version.job_id or formatting.NOTHING
+    rate = None if load is None or load.seconds <= 0 else load.completed / load.seconds
+    p95 = None if load is None else load.latency_s.get("p95")
+    if version.number != view.current:
+        state = Text(version.state.value, style=ENDPOINT_STYLES.get(version.state.value, ""))
+    return [
+        Text(job_id, style=colour_of.get(job_id, "")),
+        f"{view.name} v{version.number}",
+        state,
+        f"{version.num_ready}/{version.wanted}",
+        formatting.NOTHING if rate is None else formatting.number(rate),
+        formatting.NOTHING if p95 is None else formatting.milliseconds(p95),
+        formatting.NOTHING if load is None else str(load.queued),
+        version.demand or view.reason,
     ]
 
 

@@ -143,7 +143,7 @@ def show_job(context: typer.Context, job: JobOrArrayArgument, as_json: JsonOptio
         return
     show_facts([*_facts(detail.job, detail.remark), *_isolation_of(detail, nodes)])
     if detail.tasks:
-        say("\nTasks", style="bold")
+        say("\nTasks" if detail.job.spec.endpoint is None else "\nKernels", style="bold")
         show(_task_table(detail))
     if detail.generations:
         older = len(detail.generations) - _NUM_GENERATIONS
@@ -305,19 +305,13 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     if job.rerun_of is not None:
         yield "runs again", job.rerun_of
     yield from _relations_of(spec)
-    yield (
-        "slots",
-        f"{job.num_slots} now; {formatting.num_tasks(job)} of {formatting.count_of(spec.slots_per_task, 'slot')}",
-    )
+    yield "slots", f"{job.num_slots} now; {_num_tasks(job)} of {formatting.count_of(spec.slots_per_task, 'slot')}"
     yield "priority", str(job.priority)
     yield "queue", job.queue
     yield from _labels_of(job)
     if spec.environment is not None:
         yield "environment", spec.environment
-    if spec.fixed:
-        yield "restarts", f"{job.num_restarts} of {spec.max_restarts}"
-    else:
-        yield "virtual workers", "; ".join(filter(None, (str(spec.virtual_workers), advice(job))))
+    yield _of_kind(job)
     yield from _results_of(job)
     yield "submitted", f"{formatting.date_time(job.submitted_at)} by {job.owner}"
     if job.started_at is not None:
@@ -328,6 +322,21 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     if spec.time_limit_s is not None:
         yield "time limit", f"{formatting.duration(spec.time_limit_s)} on slots"
     yield from _progress_of(job)
+
+
+def _of_kind(job: Job) -> tuple[str, str]:
+    """Return what only jobs of its kind have."""
+    spec = job.spec
+    if spec.endpoint is not None:
+        return "endpoint", f"{spec.endpoint.name}, version {spec.endpoint.version}"
+    if spec.fixed:
+        return "restarts", f"{job.num_restarts} of {spec.max_restarts}"
+    return "virtual workers", "; ".join(filter(None, (str(spec.virtual_workers), advice(job))))
+
+
+def _num_tasks(job: Job) -> str:
+    """Return how many processes it may have; an endpoint's may be changed while it serves, which its job knows not."""
+    return formatting.num_tasks(job) if job.spec.endpoint is None else "as many kernels as the load needs,"
 
 
 def _labels_of(job: Job) -> Iterator[tuple[str, str]]:
@@ -399,13 +408,14 @@ def _task_table(detail: JobDetail) -> Table:
         TableColumn(title="EXIT", right=True),
         TableColumn(title="REASON", wrap=True),
     )
-    return table(columns, (_task_row(task) for task in detail.tasks))
+    serves = detail.job.spec.endpoint is not None
+    return table(columns, (_task_row(task, serves=serves) for task in detail.tasks))
 
 
-def _task_row(task: Task) -> list[str | Text]:
+def _task_row(task: Task, *, serves: bool) -> list[str | Text]:
     return [
         task.id,
-        state_text(task.state),
+        state_text(task.state, serves=serves),
         task.node_id,
         ",".join(map(str, task.slots)),
         formatting.NOTHING if task.pid is None else str(task.pid),

@@ -28,12 +28,22 @@ OwnerOption = Annotated[
 _DAY_S: Final = 86400.0
 _TOKEN: Final = {
     "scopes": ask("All it may do; repeatable.", "--scope", type=list[Permission]),
+    "endpoints": ask(
+        "With --scope infer: ask this endpoint, and do nothing else; repeatable.",
+        "--endpoint",
+        metavar="NAME",
+        type=list[str],
+    ),
+    "max_rate": ask("Requests to endpoints per second, at most."),
+    "max_concurrent": ask("Requests to endpoints at once, at most."),
     "expires_at": ask("How long it works.  [default: (90)]", "--days", read=lambda days: time.time() + days * _DAY_S),
 }
 _COLUMNS: Final = (
     TableColumn(title="TOKEN"),
     TableColumn(title="LABEL", cut=True),
     TableColumn(title="SCOPES", wrap=True),
+    TableColumn(title="ENDPOINTS", wrap=True, optional=True),
+    TableColumn(title="LIMITS", optional=True),
     TableColumn(title="EXPIRES"),
     TableColumn(title="LAST USED", optional=True),
 )
@@ -72,6 +82,7 @@ def add_token(
     \b
     pliant tokens add "nightly run"
     pliant tokens add dashboard --scope jobs:read --scope pool:read --days 30
+    pliant tokens add shop --scope infer --endpoint digits --max-rate 50
     """
     request = validate(TokenRequest, {"label": label, **given})
     with open_client(context) as client:
@@ -100,6 +111,17 @@ def _row(token: TokenView) -> list[str]:
         token.id,
         token.label,
         "all" if token.scopes is None else ", ".join(scope.value for scope in token.scopes),
+        formatting.NOTHING if token.endpoints is None else ", ".join(token.endpoints),
+        _limits(token),
         formatting.date_time(token.expires_at),
         formatting.NOTHING if token.last_used_at is None else formatting.date_time(token.last_used_at),
     ]
+
+
+def _limits(token: TokenView) -> str:
+    """Return how much it may ask endpoints."""
+    limits = [
+        None if token.max_rate is None else f"{token.max_rate:g}/s",
+        None if token.max_concurrent is None else f"{token.max_concurrent} at once",
+    ]
+    return ", ".join(limit for limit in limits if limit) or formatting.NOTHING

@@ -3,7 +3,7 @@
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,15 @@ from urllib.parse import quote
 
 import httpx
 
-from pliant.api.endpoints import DeployRequest, EndpointPage, EndpointPatch, EndpointView, RollbackRequest
+from pliant.api.endpoints import (
+    DeployRequest,
+    EndpointAddress,
+    EndpointPage,
+    EndpointPatch,
+    EndpointView,
+    RollbackRequest,
+    TrafficRequest,
+)
 from pliant.client.folders.pack import Limits, pack
 from pliant.client.http.connection import Connection, if_match, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
@@ -33,6 +41,7 @@ _LIMITS: Final = Limits(max_packed_bytes=_MAX_BYTES, max_unpacked_bytes=_MAX_BYT
 _ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".zip")
 _HEAD_LENGTH: Final = "Inference-Header-Content-Length"
 _ENDPOINT_PAGE: Final = LazyAdapter(EndpointPage)
+_ADDRESS: Final = LazyAdapter(EndpointAddress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +71,8 @@ class EndpointClient(NounClient[EndpointView]):
     ) -> EndpointView:
         """Deploy a folder, a file, an archive or a trained job as the newest version of an endpoint.
 
-        It takes the traffic once it is loaded, which `wait` waits for. What is left out stays as the endpoint has it.
+        It takes the traffic as its kernels get ready, which `wait` waits for; with `traffic=10` it takes 10
+        percent, beside the version that serves. What is left out stays as the endpoint has it.
 
         Args:
             name: the endpoint's; it is made if there is none.
@@ -104,7 +114,7 @@ class EndpointClient(NounClient[EndpointView]):
         poll_s: float = 0.5,
         on_poll: Callable[[EndpointView], None] | None = None,
     ) -> EndpointView:
-        """Wait until the newest version is loaded, has failed, or its endpoint was stopped; return the endpoint.
+        """Wait until the newest version has its traffic or has failed, or its endpoint is stopped; return the endpoint.
 
         Args:
             name: the endpoint's.
@@ -118,9 +128,11 @@ class EndpointClient(NounClient[EndpointView]):
         for view in observe(lambda: self.get(name), timeout_s=timeout_s, poll_s=poll_s):
             if on_poll is not None:
                 on_poll(view)
-            if not view.started or view.versions[-1].state is not VersionState.STARTING:
+            state = view.versions[-1].state
+            under_way = state is VersionState.STARTING or (state is VersionState.SERVING and view.exchange)
+            if not (view.started and under_way):
                 return view
-        raise TimeoutError(f"{name} has not loaded its newest version after {timeout_s:g} s")
+        raise TimeoutError(f"the newest version of {name} has not got its traffic after {timeout_s:g} s")
 
     def change(
         self, name: str, patch: EndpointPatch | None = None, *, revision: int | None = None, **settings: Any
@@ -144,12 +156,21 @@ class EndpointClient(NounClient[EndpointView]):
         return parse(self._view, self._connection.call("POST", f"{self._path(name)}/stop"))
 
     def rollback(self, name: str, number: int | None = None) -> EndpointView:
-        """Give the traffic to an earlier version: this one, or the one that served before.
+        """Give all traffic to an earlier version: this one, or the one that served before or beside the newest.
 
         Raises:
             Conflict: there is none.
         """
         return self._send("POST", f"{self._path(name)}/rollback", checked(RollbackRequest, {"number": number}))
+
+    def split(self, name: str, traffic: Mapping[int, int]) -> EndpointView:
+        """Share the requests that name no version between versions, by percent: `{2: 90, 3: 10}`.
+
+        Raises:
+            InvalidInput: it does not make 100 together, or there is no such version.
+        """
+        asked = checked(TrafficRequest, {"traffic": {str(number): percent for number, percent in traffic.items()}})
+        return self._send("POST", f"{self._path(name)}/traffic", asked)
 
     def remove(self, name: str, *, revision: int | None = None) -> None:
         """Stop an endpoint, and forget it with all its versions.
@@ -159,6 +180,10 @@ class EndpointClient(NounClient[EndpointView]):
         """
         self._connection.call("DELETE", self._path(name), headers=if_match(revision))
         self._places.pop(name, None)
+
+    def address(self, name: str) -> EndpointAddress:
+        """Return where an endpoint is asked; it takes a token that may `infer`, and no more."""
+        return self._connection.get(_ADDRESS, f"{self._path(name)}/address")
 
     def predict(
         self, name: str, inputs: Any, *, version: int | None = None, timeout_s: float = 300.0, raw: bool = False
@@ -222,10 +247,10 @@ class EndpointClient(NounClient[EndpointView]):
     def _place(self, name: str) -> _Place:
         place = self._places.get(name)
         if place is None:
-            view = self.get(name)
-            if view.http_url is None:
+            address = self.address(name)
+            if address.http_url is None:
                 raise Unavailable(f"no gateway runs that {name} could be asked at; try again in a moment")
-            place = self._places[name] = _Place(url=view.http_url, datatypes=_datatypes_of(view))
+            place = self._places[name] = _Place(url=address.http_url, datatypes=_datatypes_of(address.inputs))
         return place
 
 
@@ -243,12 +268,8 @@ def _archive_of(what: Path, asked: DeployRequest) -> Iterator[BinaryIO]:
         yield archive
 
 
-def _datatypes_of(view: EndpointView) -> dict[str, str]:
+def _datatypes_of(inputs: Iterable[object]) -> dict[str, str]:
     """Return the datatypes of a model's inputs, as far as it said any; it may have said anything."""
-    metadata = next((one.metadata for one in view.versions if one.number == view.current), {})
-    inputs = metadata.get("inputs")
-    if not isinstance(inputs, list | tuple):
-        return {}
     described = [one for one in inputs if isinstance(one, Mapping)]
     return {str(one["name"]): str(one["datatype"]) for one in described if "name" in one and "datatype" in one}
 

@@ -170,6 +170,11 @@ class Kinds:
     def __init__(self, *kinds: Kind[Any]) -> None:
         self._kinds = kinds
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(kind.name for kind in self._kinds)
+
     def of(self, job: Job) -> Kind[Any]:
         """Return the kind of a job."""
         return self.of_spec(job.spec)

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
+from pliant.control.jobs.counts import ControlCounts
 from pliant.control.jobs.draft import Action, Draft, DrainTask, DumpStacks, KillTask, SendMessage, StartTask
 from pliant.control.jobs.inbox import ControlInbox
 from pliant.control.jobs.kind import Kinds
@@ -47,6 +48,7 @@ class Ledger:
         inbox: ControlInbox,
     ) -> None:
         self.kinds = kinds
+        self.counts = ControlCounts(clock.now)
         self.lock = threading.RLock()
         self.dirty = True
         """Something changed that the scheduler sees."""
@@ -95,6 +97,8 @@ class Ledger:
         except BaseException:
             self.dirty = True
             raise
+        if writes is not None:
+            self.counts.take(writes)
         for job_id, live in draft.results().items():
             self._remember(job_id, live)
         if None in draft.results().values():

@@ -48,7 +48,8 @@ class Planner:
         jobs = tuple(self._ledger.jobs().values())
         held = held_back(jobs)
         seen = snapshot(jobs, self._kinds, observed, queues, held)
-        decision = plan(seen, self._policy, now)
+        with self._ledger.counts.timed(self._ledger.counts.plans_s):
+            decision = plan(seen, self._policy, now)
         self._queues.deserved = decision.deserved
         draft = self._ledger.draft()
         apply_plan(draft, self._kinds, decision, self._queues.run_as)

@@ -32,6 +32,7 @@ from pliant.control.kinds import KINDS
 from pliant.control.kinds.endpoint.kernels import KernelRequests
 from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
+from pliant.control.loop.measures import Measures
 from pliant.control.loop.planner import Planner
 from pliant.control.loop.restore import load, reconcile
 from pliant.control.requests import changes
@@ -62,8 +63,8 @@ MAX_NEWS = 50
 class Control:
     """Decides for all jobs and carries the decisions out.
 
-    What others ask for goes through `requests` (jobs), `deletions`, `sidecars`, `kernels`, `queues`, `queries` and
-    `ending` (of the server).
+    What others ask for goes through `requests` (jobs), `deletions`, `sidecars`, `kernels`, `queues`, `queries`,
+    `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -112,6 +113,9 @@ class Control:
             policy=settings.policy,
             preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
             queues=self.queues,
+        )
+        self.measures = Measures(
+            ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
         self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
@@ -232,7 +236,8 @@ class Control:
 
     def tick(self) -> None:
         """Take in what has happened by now, do what is due, decide anew if anything changed that the scheduler sees."""
-        with self._ledger.lock:
+        counts = self._ledger.counts
+        with self._ledger.lock, counts.timed(counts.ticks_s):
             now = self._clock.now()
             num_items = len(self._inbox)  # of what comes in meanwhile there may be no end
             while num_items > 0:

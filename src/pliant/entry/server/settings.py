@@ -45,6 +45,8 @@ class ServerSettings:
     """0 takes any free one."""
     serve_port: int = DEFAULT_PORT + 1
     """Where the gateway of endpoints listens; 0 takes any free one, and so does one that is taken."""
+    serve_grpc_port: int = DEFAULT_PORT + 2
+    """The same for gRPC."""
     tls: TlsSettings | None = None
     """None: plain HTTP, on a loopback address only."""
     num_slots: int | None = None
@@ -94,6 +96,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_tls_problems(given),
         *_range_problem("--port", given.port, 0, 65535),
         *(_range_problem("--serve-port", given.serve_port, 0, 65535) if given.serve_port is not None else ()),
+        *_range_problem("--serve-grpc-port", given.serve_grpc_port or 0, 0, 65535),
         *_label_problems(given.label),
         *(_range_problem("--slots", given.slots, 1, 4096) if given.slots is not None else ()),
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
@@ -112,13 +115,15 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         problems += error.problems
     if problems:
         raise InvalidInput(*problems)
+    serve_port = _next_port(given.port) if given.serve_port is None else given.serve_port
     return ServerSettings(
         home=home,
         database=database,
         standby=given.standby,
         host=given.host,
         port=given.port,
-        serve_port=_next_port(given.port) if given.serve_port is None else given.serve_port,
+        serve_port=serve_port,
+        serve_grpc_port=_next_port(serve_port) if given.serve_grpc_port is None else given.serve_grpc_port,
         tls=_tls(given),
         num_slots=given.slots,
         labels=dict(label.split("=", 1) for label in given.label),
@@ -147,6 +152,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0 takes any free one (%(default)s)")
     serve_help = "where the gateway of endpoints listens; default: the port after --port, or any free one"
     parser.add_argument("--serve-port", type=int, metavar="N", help=serve_help)
+    grpc_help = "where it speaks gRPC; default: the port after that, or any free one"
+    parser.add_argument("--serve-grpc-port", type=int, metavar="N", help=grpc_help)
     _add_tls(parser)
     parser.add_argument("--slots", type=int, help="share the CPU in so many slots; default: one per GPU or CPU")
     label_help = "what resource groups choose this machine by; may be repeated"

@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from pliant.core.access import Principal
-from pliant.core.errors import Forbidden
+from pliant.core.errors import Forbidden, Unauthorized
 from pliant.people.authenticator import Identity
 from pliant.server.context import context_of
 from pliant.server.middleware import authentication
@@ -36,6 +36,25 @@ def cookie_of(request: Request) -> str | None:
     return cookie or None
 
 
+def token_of(request: Request) -> str | None:
+    """Return the token that a request shows in a header; None if it shows name and password, or a cookie."""
+    token = _user_token(request)
+    if token is not None:
+        return token
+    try:
+        given = authentication.credentials_of(request.headers)
+    except Unauthorized:
+        return None
+    return given.text if isinstance(given, authentication.TokenCredentials) else None
+
+
+def _user_token(request: Request) -> str | None:
+    """Return the token in IBM's third header for one, of a request that has neither of the others."""
+    if "authorization" in request.headers or "x-auth-token" in request.headers:
+        return None
+    return request.headers.get("x-user-token", "").strip() or None
+
+
 def _is_own_page(request: Request) -> bool:
     origin = request.headers.get("origin")
     return origin is None or urlsplit(origin).netloc == request.headers.get("host")
@@ -49,10 +68,10 @@ async def authenticate(request: Request) -> Identity:
         TooMany: too many attempts have failed.
         Forbidden: as `cookie_of`.
     """
-    cookie = cookie_of(request)
-    if cookie is None:
+    token = _user_token(request) or cookie_of(request)
+    if token is None:
         return await authentication.authenticate(request)
-    identity = await run_in_threadpool(context_of(request).people.authenticator.authenticate_token, cookie)
+    identity = await run_in_threadpool(context_of(request).people.authenticator.authenticate_token, token)
     trace_of(request).know(identity.principal)
     return identity
 

@@ -35,9 +35,10 @@ log = logging.getLogger(__name__)
 DEEP_LEARNING: Final = "/platform/rest/deeplearning/v1"
 CONDUCTOR: Final = "/platform/rest/conductor/v1"
 AUTH: Final = "/auth/v1"
+DLIM: Final = "/dlim/v1"
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
-_PREFIXES: Final = (f"{DEEP_LEARNING}/", f"{CONDUCTOR}/", f"{AUTH}/")
+_PREFIXES: Final = (f"{DEEP_LEARNING}/", f"{CONDUCTOR}/", f"{AUTH}/", f"{DLIM}/")
 
 
 class NotSupported(PliantError):

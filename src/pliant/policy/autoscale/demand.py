@@ -12,7 +12,7 @@ little: sixteen at once are nothing to a model that takes 1 ms, and eight second
             of requests needs (`enough`), to no more than twice the kernels there are and one. Kernels that start count
             as if they were there, so a cold start that takes long does not ask for more and more.
     stay    a kernel is kept for `release_delay_s` after the load has needed it last (`needs`).
-    down    at most half of the kernels at a time; none while requests take too long.
+    down    at most half of the kernels at a time; none while requests take too long, also none that is not there yet.
     zero    if nobody asks, the last kernel goes, too; it is kept at least for the time that it takes to start.
 
 Growing and releasing are different questions, so that they do not undo each other: kernels are added when requests are
@@ -215,7 +215,11 @@ def _under_load(
     delay_s = _delay_under_load(state, profile)
     state = replace(state, needs=record(state.needs, Need(now, need.num), delay_s), needed=need.num)
     num, why = need.num, need.why
-    if not need.missing:
+    if need.missing:
+        before = min(state.wanted or 0, profile.kernel_max)
+        if before > num:  # a kernel may wait for its slot; that it is not there yet is no reason to do without it
+            num, why = before, f"{why}; {before} stay wanted while requests are late"
+    else:
         num, why = _keep(state, need, have, now, delay_s)
     state = _learn_regret(state, num - have, now, delay_s)
     return KernelDemand(num_kernels=num, reason=why, state=state, again_at=now + profile.schedule_interval_s)

@@ -1,10 +1,14 @@
-"""How much a gateway takes in at once: requests, and bytes of their bodies. Knows nothing of what they want."""
+"""How much a gateway takes in at once: requests, and bytes of their bodies and answers.
+
+An answer counts until its client has it, or is gone. Knows nothing of what they want.
+"""
 
 import asyncio
 from types import TracebackType
 from typing import Final, Self
 
 from pliant.serve.gateway.refused import TRY_AGAIN_S, Refused
+from pliant.serve.gateway.request_limiter import RequestLimiter
 
 MAX_REQUESTS: Final = 10_000
 MAX_BYTES: Final = 2 << 30
@@ -15,7 +19,7 @@ class Admission:
 
     Args:
         max_requests: at once.
-        max_bytes: of all bodies; a single one may be longer if there is no other.
+        max_bytes: of all bodies and answers; those of a single request may be longer if no other has any.
     """
 
     def __init__(self, max_requests: int = MAX_REQUESTS, max_bytes: int = MAX_BYTES) -> None:
@@ -40,16 +44,24 @@ class Admission:
         self.num_requests += 1
         return AdmittedRequest(self)
 
-    def hold(self, num_bytes: int) -> None:
+    def hold(self, num_bytes: int, own: int = 0) -> None:
         """Take bytes in.
+
+        Args:
+            num_bytes: how many.
+            own: so many the same request holds already.
 
         Raises:
             Refused: there are too many.
         """
-        if num_bytes and self.num_bytes + num_bytes > self._max_bytes and self.num_requests > 1:
+        if num_bytes and self.num_bytes + num_bytes > self._max_bytes and self.num_bytes > own:
             message = f"the requests that are under way here have {self._max_bytes >> 20} MiB; try again later"
             raise Refused(503, message, retry_after_s=TRY_AGAIN_S)
         self.num_bytes += num_bytes
+
+    def release(self, num_bytes: int) -> None:
+        """Forget bytes."""
+        self.num_bytes -= num_bytes
 
     def leave(self, num_bytes: int) -> None:
         """Forget a request and its bytes."""
@@ -69,10 +81,11 @@ class Admission:
 class AdmittedRequest:
     """A request that was taken in, until the end of the context."""
 
-    __slots__ = ("_admission", "_num_bytes")
+    __slots__ = ("_admission", "_limiter", "_num_bytes")
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
+        self._limiter: RequestLimiter | None = None
         self._num_bytes = 0
 
     def __enter__(self) -> Self:
@@ -82,6 +95,17 @@ class AdmittedRequest:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._admission.leave(self._num_bytes)
+        if self._limiter is not None:
+            self._limiter.leave()
+
+    def enter(self, limiter: RequestLimiter) -> None:
+        """Count it, once, among the requests that a limiter limits, until it ends.
+
+        Raises:
+            Refused: these are too many.
+        """
+        limiter.enter()
+        self._limiter = limiter
 
     def hold(self, num_bytes: int) -> None:
         """Count so many bytes more of it.
@@ -89,5 +113,10 @@ class AdmittedRequest:
         Raises:
             Refused: all requests together have too many.
         """
-        self._admission.hold(num_bytes)
+        self._admission.hold(num_bytes, self._num_bytes)
         self._num_bytes += num_bytes
+
+    def release(self, num_bytes: int) -> None:
+        """Count so many bytes of it no longer."""
+        self._admission.release(num_bytes)
+        self._num_bytes -= num_bytes

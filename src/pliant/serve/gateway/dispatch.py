@@ -34,12 +34,14 @@ class DispatchState(Enum):
 class KernelRoom:
     """What a kernel holds, and how much it may."""
 
-    __slots__ = ("abandoned", "accepts", "credits", "held")
+    __slots__ = ("abandoned", "accepts", "credits", "held", "is_clogged")
 
     def __init__(self, num_credits: int) -> None:
         self.credits = num_credits
         self.accepts = False
         """It is given requests."""
+        self.is_clogged = False
+        """It has not read what it was given before."""
         self.held: dict[int, DispatchedRequest] = {}
         """By their numbers, in the order in which they were given."""
         self.abandoned: set[int] = set()
@@ -51,7 +53,7 @@ class KernelRoom:
     @property
     def has_room(self) -> bool:
         """Whether it can be given one more."""
-        return self.accepts and len(self) < self.credits
+        return self.accepts and not self.is_clogged and len(self) < self.credits
 
 
 class DispatchedRequest:
@@ -119,9 +121,8 @@ class Dispatch(Generic[R]):
             request.state = DispatchState.NEW
         return requests
 
-    def assign(self) -> list[tuple[KernelRoom, R]]:
-        """Give requests to kernels as long as there are both; return who was given what."""
-        given: list[tuple[KernelRoom, R]] = []
+    def assign(self) -> Iterator[tuple[KernelRoom, R]]:
+        """Give requests to kernels as long as there are both; yield who was given what, which may clog a kernel."""
         while self._queue and self._open:
             room = next(iter(self._open)) if len(self._open) == 1 else min(self._open, key=len)
             number, request = self._queue.popitem(last=False)
@@ -130,27 +131,28 @@ class Dispatch(Generic[R]):
             self.num_held += 1
             if len(room) >= room.credits:
                 del self._open[room]
-            given.append((room, request))
-        return given
+            yield room, request
+            if room.is_clogged:
+                self.review(room)
 
     def open(self, room: KernelRoom) -> None:
         """Give requests to a kernel from now on."""
         if not room.accepts:
             room.accepts = True
             self.num_ready += 1
-        self._review(room)
+        self.review(room)
 
     def close(self, room: KernelRoom) -> None:
         """Give a kernel nothing more; what it holds it keeps."""
         if room.accepts:
             room.accepts = False
             self.num_ready -= 1
-        self._review(room)
+        self.review(room)
 
     def set_credits(self, room: KernelRoom, num_credits: int) -> None:
         """Let a kernel hold so many from now on; if it holds more, it is given nothing until it holds fewer."""
         room.credits = num_credits
-        self._review(room)
+        self.review(room)
 
     def find(self, room: KernelRoom, number: int) -> R | None:
         """Return a request that a kernel holds and somebody waits for."""
@@ -249,9 +251,10 @@ class Dispatch(Generic[R]):
     def _freed(self, room: KernelRoom, num: int) -> None:
         self.num_held -= num
         if num:
-            self._review(room)
+            self.review(room)
 
-    def _review(self, room: KernelRoom) -> None:
+    def review(self, room: KernelRoom) -> None:
+        """Take note of a room that has changed."""
         if room.has_room:
             self._open.setdefault(room)
         else:

@@ -1,5 +1,6 @@
 """The endpoints that a gateway serves, as the server last said; what that changes for requests that wait.
 
+    it has no traffic       and no kernel: requests that wait for no version in particular go to another one
     a version is gone       its kernels are cut off; requests that wait for no version in particular go to another one
     an endpoint is stopped  requests that wait are answered 503
     an endpoint is gone     requests that wait are answered 404
@@ -84,6 +85,9 @@ class EndpointService:
         self._turns.set({version.number: version.weight for version in endpoint.versions})
         for service in gone:
             self._move(service)
+        for service in self.versions.values():
+            if self._turns.has_any and not service.version.weight and not service.num_ready:
+                self._move_waiting(service)
         if not endpoint.started:
             for service in self.versions.values():
                 service.refuse_waiting(self.why_not)
@@ -93,6 +97,15 @@ class EndpointService:
         for service in self.versions.values():
             service.refuse(service.release(), lambda: unknown(self.endpoint.name))
         self.versions = {}
+
+    def _move_waiting(self, service: VersionService) -> None:
+        """Let requests not wait for the kernels of a version that has no traffic any more, but those that name it."""
+        waiting = service.take_waiting()
+        service.adopt([request for request in waiting if request.names_version])
+        for request in (one for one in waiting if not one.names_version):
+            turn = self._turns.next()
+            assert turn is not None, "the caller has looked whether another one has traffic"
+            self.versions[turn].adopt((request,))
 
     def _move(self, service: VersionService) -> None:
         """Give the requests of a version that is gone to the others, but those that want no other."""

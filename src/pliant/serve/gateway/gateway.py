@@ -1,6 +1,7 @@
-"""The data plane of inference: takes requests over HTTP, queues them, and gives them to kernels as these have room.
+"""The data plane of inference: requests come by HTTP and gRPC, wait in queues, and go to kernels as these have room.
 
-    clients ── HTTP ──▶ HttpApi ──▶ VersionService (queue, one per version) ──▶ KernelLink ── UNIX socket ──▶ kernels
+    clients ── HTTP ──▶ HttpApi ─┐
+    clients ── gRPC ──▶ GrpcApi ─┴▶ VersionService (queue, one per version) ──▶ KernelLink ── UNIX socket ──▶ kernels
 
 What there is to serve comes from outside (`apply`), and so do tokens' owners, time and the listening sockets; what
 others should know goes out (`loads`, `ready`, and what was given as `notify` and `urge`). Knows no server.
@@ -17,12 +18,17 @@ from typing import Any, Final
 
 from pliant.core.job import TaskId
 from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
+from pliant.serve.gateway.access import EndpointAccess
 from pliant.serve.gateway.admission import Admission
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.endpoint_table import EndpointTable
+from pliant.serve.gateway.grpc.api import GrpcApi
+from pliant.serve.gateway.grpc.inferring import GrpcInferences
+from pliant.serve.gateway.grpc.questions import GrpcQuestions
 from pliant.serve.gateway.http_api import HttpApi, Send
 from pliant.serve.gateway.inferences import Inferences
 from pliant.serve.gateway.kernel_listener import KernelListener
+from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.request_body import BodyReader, Receive
 from pliant.serve.gateway.version_service import ServiceOwner
@@ -42,6 +48,7 @@ class Gateway:
         notify: hears of kernels that are ready, and of those that hang.
         urge: is called when a request waits, and no kernel is there.
         admission: how much is taken in at once.
+        memory: how much the connections of kernels may hold.
     """
 
     def __init__(
@@ -52,20 +59,31 @@ class Gateway:
         notify: Callable[[KernelReady | KernelHung], None],
         urge: Callable[[], None],
         admission: Admission | None = None,
+        memory: LinkMemory | None = None,
     ) -> None:
         self._clock = clock
         self._table = EndpointTable(ServiceOwner(clock=clock, notify=notify, urge=urge))
-        self._kernels = KernelListener(self._table.find_job, clock)
+        self._kernels = KernelListener(self._table.find_job, clock, memory)
+        self._access = EndpointAccess(self._table, callers)
         self._admission = admission or Admission()
         self._inferences = Inferences(clock)
         self._bodies = BodyReader(clock)
+        unix_ms_of = (time.time() - clock()) * 1000
         self._http = HttpApi(
             table=self._table,
-            callers=callers,
+            access=self._access,
             admission=self._admission,
             inferences=self._inferences,
             bodies=self._bodies,
-            unix_ms_of=(time.time() - clock()) * 1000,
+            unix_ms_of=unix_ms_of,
+        )
+        self.grpc = GrpcApi(
+            access=self._access,
+            admission=self._admission,
+            inferences=GrpcInferences(self._access, self._inferences),
+            questions=GrpcQuestions(self._access, unix_ms_of),
+            bodies=self._bodies,
+            is_ready=lambda: self._table.is_known and not self._admission.is_draining,
         )
         self._ticked_at = clock()
 

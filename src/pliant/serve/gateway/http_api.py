@@ -3,8 +3,9 @@
     GET  /v2  /v2/health/live  /v2/health/ready  /v2/models/stats
     GET  /v2/models/NAME[/versions/N][/ready | /config | /stats]
     POST /v2/models/NAME[/versions/N]/infer     /v2/repository/index     /dlim/v1/inference/NAME
+    GET  /openapi.json
 
-All but health wants a token. An endpoint that is not there and one that the caller may not see have the same answer.
+All but health and the description wants a token (`EndpointAccess`).
 The body goes to a kernel as it came, and the kernel's to the client: neither is looked into.
 """
 
@@ -16,8 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from pliant.core.errors import Unauthorized, Unavailable
+from pliant.serve.gateway.access import EndpointAccess, Headers, count
 from pliant.serve.gateway.admission import Admission, AdmittedRequest
-from pliant.serve.gateway.callers import CallerBook, CallerRights
 from pliant.serve.gateway.description import (
     SERVER,
     describe_config,
@@ -29,15 +30,15 @@ from pliant.serve.gateway.description import (
 from pliant.serve.gateway.endpoint_table import EndpointService, EndpointTable, unknown
 from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
 from pliant.serve.gateway.inferences import Inferences
-from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused
+from pliant.serve.gateway.openapi import describe_routes
+from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused, not_here
 from pliant.serve.gateway.request_body import BodyReader, Receive
 from pliant.serve.gateway.route import Route, RouteKind, find_route
 from pliant.serve.gateway.version_service import VersionService
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-Headers = Mapping[bytes, bytes]
 _JSON_LENGTH: Final = b"inference-header-content-length"
-_TYPE: Final = re.compile(r"^[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w-]{1,50}=[\w.+-]{1,50})?$", re.ASCII)
+_TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w-]{1,50}=[\w.+-]{1,50})?", re.ASCII)
 _LEFT_OVER_BYTES: Final = 64 << 10
 """An unread body up to this is read by the HTTP server; for a longer one the connection is closed."""
 _log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class HttpApi:
 
     Args:
         table: what is served.
-        callers: knows whose tokens are.
+        access: who may ask which endpoints.
         admission: how much is taken in at once.
         inferences: the requests that are under way.
         bodies: reads bodies.
@@ -59,14 +60,14 @@ class HttpApi:
         self,
         *,
         table: EndpointTable,
-        callers: CallerBook,
+        access: EndpointAccess,
         admission: Admission,
         inferences: Inferences,
         bodies: BodyReader,
         unix_ms_of: float,
     ) -> None:
         self._table = table
-        self._callers = callers
+        self._access = access
         self._admission = admission
         self._inferences = inferences
         self._bodies = bodies
@@ -79,6 +80,8 @@ class HttpApi:
             route = find_route(scope["method"], scope["path"])
             if route.kind in (RouteKind.INFER, RouteKind.DLIM_INFER):
                 await self._infer(route, headers, receive, send)
+            elif route.kind is RouteKind.DESCRIPTION:
+                await _send_body(send, 200, describe_routes())
             else:
                 status, value = await self._ask(route, headers)
                 await _send_json(send, status, value)
@@ -99,20 +102,18 @@ class HttpApi:
         if route.kind is RouteKind.READY:
             ready = self._table.is_known and not self._admission.is_draining
             return 200 if ready else 503, {"ready": ready}
-        rights = await self._authenticate(headers)
+        rights = await self._access.authenticate(headers)
         match route.kind:
             case RouteKind.SERVER:
                 return 200, SERVER
             case RouteKind.NOT_HERE:
-                raise Refused(
-                    501, "Pliant does not do this: shared memory, tracing, logging and loading are not for clients"
-                )
+                raise not_here()
             case RouteKind.INDEX:
-                return 200, [entry for one in self._visible(rights) for entry in describe_index(one)]
+                return 200, [entry for one in self._access.visible(rights) for entry in describe_index(one)]
             case RouteKind.ALL_STATS:
-                services = [service for one in self._visible(rights) for service in one.versions.values()]
+                services = [service for one in self._access.visible(rights) for service in one.versions.values()]
                 return 200, self._stats(services)
-        endpoint = self._find(route.model, rights)
+        endpoint = self._access.find(route.model, rights)
         return self._ask_model(route, endpoint, endpoint.show(route.version))
 
     def _ask_model(self, route: Route, endpoint: EndpointService, service: VersionService | None) -> tuple[int, object]:
@@ -134,9 +135,10 @@ class HttpApi:
     async def _infer(self, route: Route, headers: Headers, receive: Receive, send: Send) -> None:
         """Pass a request on to a kernel, and the answer back."""
         with self._admission.enter() as admitted:
-            rights = await self._authenticate(headers)
-            endpoint = self._find(route.model, rights)
+            rights = await self._access.authenticate(headers)
+            endpoint = self._access.find(route.model, rights)
             service = endpoint.choose(route.version)
+            count(rights, service, admitted)
             body = await self._read(service, headers, receive, admitted)
             service = self._still(endpoint, service, route)
             header = _frame_header(route, headers, len(body))
@@ -152,7 +154,9 @@ class HttpApi:
                 patience_s=_patience(headers),
                 names_version=route.version is not None,
                 gone=gone,
+                admitted=admitted,
             )
+            del body  # the request has it until it is settled
             try:
                 await _relay(under_way.request, send, is_v2=route.kind is RouteKind.INFER)
             finally:
@@ -179,43 +183,6 @@ class HttpApi:
             if refused.status in (413, 503):
                 service.meter.refuse()
             raise
-
-    async def _authenticate(self, headers: Headers) -> CallerRights:
-        """Return who asks, who may ask endpoints.
-
-        Raises:
-            Unauthorized, Unavailable: as `CallerBook` says.
-            Refused: they may not.
-        """
-        rights = await self._callers.who(_token(headers))
-        if not rights.may_infer:
-            raise Refused(403, f"{rights.name} may not ask endpoints: neither role nor token allows it")
-        return rights
-
-    def _find(self, name: str, rights: CallerRights) -> EndpointService:
-        endpoint = self._table.find(name)
-        if endpoint is None or not _may_see(endpoint, rights):
-            raise unknown(name)
-        return endpoint
-
-    def _visible(self, rights: CallerRights) -> list[EndpointService]:
-        return [endpoint for endpoint in self._table if _may_see(endpoint, rights)]
-
-
-def _may_see(endpoint: EndpointService, rights: CallerRights) -> bool:
-    served = endpoint.endpoint
-    shared = served.shared_with
-    return rights.sees_all or rights.name == served.owner or rights.name in shared or "*" in shared
-
-
-def _token(headers: Headers) -> str:
-    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-    if scheme.lower() != b"bearer":
-        token = headers.get(b"x-auth-token") or headers.get(b"x-user-token") or b""
-    if not token.strip():
-        message = "no token; send 'Authorization: Bearer TOKEN' (or X-Auth-Token, X-User-Token)"
-        raise Unauthorized(message)
-    return token.strip().decode("latin-1")
 
 
 def _patience(headers: Headers) -> float | None:
@@ -273,7 +240,7 @@ async def _relay(request: InferenceRequest, send: Send, *, is_v2: bool) -> None:
 
 def _headers_of(answer: KernelAnswer, *, is_v2: bool) -> list[tuple[bytes, bytes]]:
     default = "application/octet-stream" if answer.num_json is not None or not is_v2 else "application/json"
-    kind = answer.type if _TYPE.match(answer.type) else default
+    kind = answer.type if _TYPE.fullmatch(answer.type) else default
     headers = [
         (b"content-type", kind.encode()),
         (b"pliant-version", b"%d" % answer.version),
@@ -297,7 +264,10 @@ async def _send_refusal(send: Send, refused: Refused, headers: Headers) -> None:
 
 
 async def _send_json(send: Send, status: int, value: object, headers: list[tuple[bytes, bytes]] | None = None) -> None:
-    body = json.dumps(value).encode()
+    await _send_body(send, status, json.dumps(value).encode(), headers)
+
+
+async def _send_body(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> None:
     about = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *(headers or ())]
     await send({"type": "http.response.start", "status": status, "headers": about})
     await send({"type": "http.response.body", "body": body})

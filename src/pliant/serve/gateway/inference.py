@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pliant.core.job import TaskId
+from pliant.serve.gateway.admission import AdmittedRequest
 from pliant.serve.gateway.dispatch import DispatchedRequest
 from pliant.serve.gateway.refused import ClientGone, Refused
 
 MAX_PARTS_BYTES: Final = 64 << 20
 """Of a stream that its client does not read as fast as it comes."""
+_PART_BYTES: Final = 1 << 10
+"""That a part takes besides its body: there may be very many without one."""
 Body = bytes | bytearray
 
 
@@ -42,9 +45,11 @@ class InferenceRequest(DispatchedRequest):
         arrived_at: by the gateway's clock.
         deadline: nobody waits longer.
         names_version: it wants the version that it is at, and no other.
+        admitted: counts the bytes of its body until it is settled, and those of its answer; None: nobody does.
     """
 
     __slots__ = (
+        "admitted",
         "arrived_at",
         "body",
         "deadline",
@@ -66,6 +71,7 @@ class InferenceRequest(DispatchedRequest):
         arrived_at: float,
         deadline: float | None = None,
         names_version: bool = False,
+        admitted: AdmittedRequest | None = None,
     ) -> None:
         super().__init__(number)
         self.header = header
@@ -73,6 +79,7 @@ class InferenceRequest(DispatchedRequest):
         self.arrived_at = arrived_at
         self.deadline = deadline
         self.names_version = names_version
+        self.admitted = admitted
         self.given_at = arrived_at
         self.outcome: KernelAnswer | Refused | ClientGone | None = None
         self.parts: deque[KernelAnswer] = deque()
@@ -82,15 +89,22 @@ class InferenceRequest(DispatchedRequest):
     def settle(self, outcome: KernelAnswer | Refused | ClientGone) -> None:
         """End it; whoever asked is woken."""
         assert self.outcome is None
-        self.outcome = outcome
+        if self.admitted is not None:
+            self.admitted.release(len(self.body))
         self.body = b""
+        if isinstance(outcome, KernelAnswer) and (refused := self._hold(len(outcome.body))) is not None:
+            outcome = refused
+        self.outcome = outcome
         self._wake()
 
     def add_part(self, part: KernelAnswer) -> bool:
-        """Hand on a part of the answer; tell whether whoever asked keeps up with them."""
+        """Hand on a part of the answer; tell whether whoever asked keeps up with them, and there is room for them."""
+        num_bytes = len(part.body) + _PART_BYTES
+        if self._hold(num_bytes) is not None:
+            return False
         self.has_begun = True
         self.parts.append(part)
-        self.num_parts_bytes += len(part.body)
+        self.num_parts_bytes += num_bytes
         self._wake()
         return self.num_parts_bytes <= MAX_PARTS_BYTES
 
@@ -103,8 +117,19 @@ class InferenceRequest(DispatchedRequest):
         if not self.parts:
             return None
         part = self.parts.popleft()
-        self.num_parts_bytes -= len(part.body)
+        self.num_parts_bytes -= len(part.body) + _PART_BYTES
+        if self.admitted is not None:
+            self.admitted.release(len(part.body) + _PART_BYTES)
         return part
+
+    def _hold(self, num_bytes: int) -> Refused | None:
+        """Count bytes of the answer; return why there is no room for them, if so."""
+        try:
+            if self.admitted is not None:
+                self.admitted.hold(num_bytes)
+        except Refused as refused:
+            return refused
+        return None
 
     def _wake(self) -> None:
         if not self.news.done():

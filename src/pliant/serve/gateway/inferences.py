@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pliant.serve.gateway.admission import AdmittedRequest
 from pliant.serve.gateway.inference import Body, InferenceRequest
 from pliant.serve.gateway.refused import ClientGone, Refused
 from pliant.serve.gateway.version_service import VersionService
@@ -65,6 +66,7 @@ class Inferences:
         patience_s: float | None = None,
         names_version: bool = False,
         gone: Callable[[], Awaitable[None]] | None = None,
+        admitted: AdmittedRequest | None = None,
     ) -> UnderWay:
         """Queue a request at a version; `finish` has to follow.
 
@@ -80,6 +82,7 @@ class Inferences:
             arrived_at=now,
             deadline=None if patience_s is None else now + patience_s,
             names_version=names_version,
+            admitted=admitted,
         )
         service.submit(request)
         under_way = UnderWay(service, request, gone)

@@ -1,12 +1,15 @@
 """Reads what kernels answer. A kernel runs people's code: whatever it says is checked before it goes to a client."""
 
-from typing import Any
+from typing import Any, Final
 
 from pliant.core.job import TaskId
 from pliant.serve.gateway.dispatch import MAX_RETRIES
 from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
 from pliant.serve.gateway.refused import TRY_AGAIN_S, Refused
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame
+
+_MAX_TYPE: Final = 300
+"""Characters of the type of an answer."""
 
 
 def read_number(header: dict[str, Any], key: str) -> int:
@@ -55,10 +58,12 @@ def read_answer(
     status, num_json, kind = (frame.header.get(key) for key in ("status", "json", "type"))
     status = default_status if status is None else status
     if not isinstance(status, int) or not (status in (200, 201, 202, 203) or 400 <= status <= 599):
-        return Refused(502, f"kernel {kernel} answered with the status {str(status)[:20]}, which answers have not")
+        shown = str(status)[:20] if isinstance(status, int | str) else f"that is a {type(status).__name__}"
+        return Refused(502, f"kernel {kernel} answered with the status {shown}, which answers have not")
     if num_json is not None and not (isinstance(num_json, int) and 0 <= num_json <= len(frame.body)):
         return Refused(502, f"kernel {kernel} answered with more JSON than its answer has bytes")
-    return KernelAnswer(status, kind if isinstance(kind, str) else "", num_json, frame.body, kernel, version)
+    kind = kind if isinstance(kind, str) and len(kind) <= _MAX_TYPE else ""
+    return KernelAnswer(status, kind, num_json, frame.body, kernel, version)
 
 
 def answer_for_lost(request: InferenceRequest, kernel: TaskId, *, is_idempotent: bool) -> Refused:

@@ -1,6 +1,8 @@
 """The gateway's end of the connection of one kernel: bytes to frames, frames to bytes. Knows no queue.
 
-What is sent during one turn of the event loop goes out with one write.
+What is sent during one turn of the event loop goes out with one write. A kernel runs people's code: it is taken to send
+anything, and to read nothing. While much waits that it has not read, it is given no more requests; what it sends
+and nobody has asked for is passed over, up to a number.
 """
 
 import asyncio
@@ -9,9 +11,10 @@ from typing import Any, Final, Protocol
 
 from pliant.core.job import TaskId
 from pliant.serve.gateway.dispatch import KernelRoom
+from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.protocol.frames import (
-    MAX_FRAME_BYTES,
-    MAX_HEADER_BYTES,
+    MAX_ANSWER_BYTES,
+    MAX_HELLO_BYTES,
     BadKernelFrame,
     KernelFrame,
     KernelFrameKind,
@@ -21,6 +24,10 @@ from pliant.serve.protocol.frames import (
 
 _JOINED_BYTES: Final = 64 << 10
 """Bodies up to this are put together with what else is sent; longer ones are not copied."""
+MAX_UNREAD_BYTES: Final = 16 << 20
+"""So much a kernel may leave unread, and is still given requests."""
+MAX_UNASKED: Final = 1000
+"""Frames that nobody has asked for; a kernel that keeps to the protocol sends hardly any."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,6 +46,10 @@ class KernelEvents(Protocol):
         """The link is gone; no frame comes after this."""
         ...
 
+    def take_unread(self, link: "KernelLink") -> None:
+        """`is_clogged` of its room has changed: it has left much unread, or has read it."""
+        ...
+
 
 class KernelLink(asyncio.Protocol):
     """A connection that a kernel has opened, or somebody who says so.
@@ -46,10 +57,12 @@ class KernelLink(asyncio.Protocol):
     Args:
         events: hears of frames and of the end; may be replaced.
         now: when it was opened.
+        memory: bounds what all links hold.
     """
 
-    def __init__(self, events: KernelEvents, now: float) -> None:
+    def __init__(self, events: KernelEvents, now: float, memory: LinkMemory) -> None:
         self.events = events
+        self.owner = ""
         self.opened_at = now
         self.task_id = TaskId("")
         self.room = KernelRoom(0)
@@ -64,19 +77,58 @@ class KernelLink(asyncio.Protocol):
         """When the PING was sent that it has not answered yet."""
         self.pinged: frozenset[int] = frozenset()
         """Requests that were cancelled before that PING."""
-        self._reader = KernelFrameReader(2 * MAX_HEADER_BYTES)
+        self._reader = KernelFrameReader(MAX_HELLO_BYTES)
+        self._memory = memory
+        self._noted = 0
+        self._num_unasked = 0
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[bytes] = []
+        self._num_outgoing = 0
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection."""
         assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=MAX_UNREAD_BYTES)
         self._transport = transport
 
-    def accept(self) -> None:
-        """Let it send bodies: it has shown who it is."""
-        self._reader.max_bytes = MAX_FRAME_BYTES
+    def accept(self, owner: str) -> None:
+        """Let it send answers: it has shown whose it is."""
+        self.owner = owner
+        self._reader.max_bytes = MAX_ANSWER_BYTES
+
+    @property
+    def num_bytes(self) -> int:
+        """What it holds: the beginning of a frame, and what the kernel has not read."""
+        return 0 if self._transport is None else self._reader.num_held + self._num_outgoing + self._num_unread()
+
+    def note_unasked(self, what: str) -> None:
+        """Pass over a frame that nobody has asked for.
+
+        Raises:
+            BadKernelFrame: it is one of very many.
+        """
+        self._num_unasked += 1
+        if self._num_unasked > MAX_UNASKED:
+            raise BadKernelFrame(f"more than {MAX_UNASKED} frames that nobody has asked for, the last one {what}")
+
+    def note_progress(self, now: float, *, is_answer: bool = True) -> None:
+        """Take note that it has done something of what it holds."""
+        if not len(self.room):
+            self.busy_since = None
+        elif is_answer:
+            self.busy_since = now
+
+    def ping(self, now: float) -> None:
+        """Ask for a sign of life, one at a time."""
+        if self.ping_at is None:
+            self.ping_at, self.pinged = now, frozenset(self.room.abandoned)
+            self.send(KernelFrameKind.PING, {})
+
+    def forgive(self, now: float) -> None:
+        """Let its clocks begin anew."""
+        self.received_at = now
+        self.busy_since = None if self.busy_since is None else now
 
     def data_received(self, data: bytes) -> None:
         """Hand on what came."""
@@ -88,11 +140,22 @@ class KernelLink(asyncio.Protocol):
         except BadKernelFrame as error:
             _log.warning("the connection of kernel %s is closed: %s", self.task_id or "(unknown)", error)
             self.cut()
+        self._note_bytes()
+
+    def pause_writing(self) -> None:
+        """Take note that it has left much unread."""
+        self._clog(is_clogged=True)
+
+    def resume_writing(self) -> None:
+        """Take note that it has read it."""
+        self._note_bytes()
+        self._clog(is_clogged=False)
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """Say that it is gone, unless it was cut."""
         if self._transport is not None:
             self._transport = None
+            self._note_bytes()
             self.events.take_loss(self)
 
     def cut(self) -> None:
@@ -100,6 +163,7 @@ class KernelLink(asyncio.Protocol):
         if self._transport is not None:
             transport, self._transport = self._transport, None
             transport.abort()
+            self._note_bytes()
             self.events.take_loss(self)
 
     def send(self, kind: KernelFrameKind, header: dict[str, Any], body: bytes | bytearray = b"") -> None:
@@ -111,9 +175,12 @@ class KernelLink(asyncio.Protocol):
         self._outgoing.append(encode_head(kind, header, len(body)))
         if body:
             self._outgoing.append(bytes(body) if len(body) <= _JOINED_BYTES else body)  # type: ignore[arg-type]
+            self._num_outgoing += len(body)
+            self.room.is_clogged = self.room.is_clogged or self._num_outgoing > MAX_UNREAD_BYTES
 
     def _flush(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
+        self._num_outgoing = 0
         if self._transport is None:
             return
         small: list[bytes] = []
@@ -126,3 +193,20 @@ class KernelLink(asyncio.Protocol):
             small = []
         if small:
             self._transport.write(b"".join(small))
+        self._note_bytes()
+        if self._num_unread() <= MAX_UNREAD_BYTES:
+            self._clog(is_clogged=False)  # all, or nearly all, went out at once
+
+    def _clog(self, *, is_clogged: bool) -> None:
+        if self.room.is_clogged is not is_clogged and self._transport is not None:
+            self.room.is_clogged = is_clogged
+            self.events.take_unread(self)
+
+    def _num_unread(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def _note_bytes(self) -> None:
+        num = self.num_bytes
+        if num != self._noted:
+            self._noted = num
+            self._memory.note(self)

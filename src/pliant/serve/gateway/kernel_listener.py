@@ -13,6 +13,7 @@ from typing import Final
 
 from pliant.core.job import TaskId
 from pliant.serve.gateway.kernel_link import KernelLink
+from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.gateway.version_service import VersionService
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind
 
@@ -28,11 +29,18 @@ class KernelListener:
     Args:
         find_job: returns what a kernel serves that shows a token.
         clock: seconds that only grow.
+        memory: bounds what all connections hold.
     """
 
-    def __init__(self, find_job: Callable[[TaskId, str], VersionService | None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        find_job: Callable[[TaskId, str], VersionService | None],
+        clock: Callable[[], float],
+        memory: LinkMemory | None = None,
+    ) -> None:
         self._find_job = find_job
         self._clock = clock
+        self._memory = memory or LinkMemory()
         self._strangers: dict[KernelLink, str | None] = {}
         """With the token that they have shown, in the order in which they came."""
 
@@ -79,8 +87,11 @@ class KernelListener:
         """Forget a connection."""
         self._strangers.pop(link, None)
 
+    def take_unread(self, _link: KernelLink) -> None:
+        """Strangers are sent nothing."""
+
     def _meet(self) -> KernelLink:
-        link = KernelLink(self, self._clock())
+        link = KernelLink(self, self._clock(), self._memory)
         if len(self._strangers) >= MAX_STRANGERS:
             next(iter(self._strangers)).cut()
         self._strangers[link] = None

@@ -1,12 +1,14 @@
-"""What one version had to do: since the report before (`VersionLoad`), and since the gateway began (for `stats`).
+"""What one version had to do: since the report before (`VersionLoad`), and since the gateway began (for `stats`, and
+the `LoadTotals` of every report).
 
 Knows no clock: times are arguments.
 """
 
 from dataclasses import dataclass, field
 
+from pliant.core.histogram import BATCH_BOUNDS, LATENCY_BOUNDS_S, BucketCounts
 from pliant.core.job import JobId
-from pliant.core.serving import VersionLoad
+from pliant.core.serving import LoadTotals, VersionLoad
 from pliant.serve.gateway.latency import RecentTimes
 
 _SHARES = (0.5, 0.95, 0.99)
@@ -43,6 +45,30 @@ class VersionTotals:
 
 
 @dataclass(slots=True)
+class _SinceBegin:
+    """What `LoadTotals` says, while it is counted."""
+
+    succeeded: int = 0
+    rejected: int = 0
+    failed: int = 0
+    refused: int = 0
+    busy_s: float = 0.0
+    latency: BucketCounts = field(default_factory=lambda: BucketCounts(LATENCY_BOUNDS_S))
+    batches: BucketCounts = field(default_factory=lambda: BucketCounts(BATCH_BOUNDS))
+
+    def totals(self) -> LoadTotals:
+        return LoadTotals(
+            succeeded=self.succeeded,
+            rejected=self.rejected,
+            failed=self.failed,
+            refused=self.refused,
+            latency_s=self.latency.histogram(),
+            batch_size=self.batches.histogram(),
+            busy_s=self.busy_s,
+        )
+
+
+@dataclass(slots=True)
 class _SinceReport:
     completed: int = 0
     failed: int = 0
@@ -72,6 +98,7 @@ class LoadMeter:
     def __init__(self, now: float) -> None:
         self.totals = VersionTotals()
         self._news = _SinceReport()
+        self._sums = _SinceBegin()
         self._latency = RecentTimes()
         self._service = RecentTimes()
         self._began_at = self._level_at = now
@@ -92,22 +119,33 @@ class LoadMeter:
         (totals.success if status < 400 else totals.fail).add(latency_s)
         totals.queue.add(latency_s - service_s)
         totals.service.add(service_s)
-        if status >= 500:
+        self._sums.latency.add(latency_s)
+        if status < 400:
+            self._sums.succeeded += 1
+        elif status < 500:
+            self._sums.rejected += 1
+        else:
             self._news.failed += 1
+            self._sums.failed += 1
 
     def fail(self, latency_s: float) -> None:
         """Count a request that ended with 5xx, and no kernel has answered."""
         self._news.failed += 1
+        self._sums.failed += 1
+        self._sums.latency.add(latency_s)
         self.totals.fail.add(latency_s)
 
     def refuse(self) -> None:
         """Count a request that a limit has refused."""
         self._news.refused += 1
+        self._sums.refused += 1
 
     def batch(self, size: int, busy_s: float) -> None:
         """Count a batch that a kernel has computed."""
         self._news.num_batches += 1
         self._news.busy_s += busy_s
+        self._sums.batches.add(size)
+        self._sums.busy_s += busy_s
         if size in self.totals.batches or len(self.totals.batches) < 128:  # kernels say the size: it bounds nothing
             self.totals.batches.setdefault(size, TimeSum()).add(busy_s)
 
@@ -132,4 +170,5 @@ class LoadMeter:
             busy_s=news.busy_s,
             latency_s=dict(zip(("p50", "p95", "p99"), latency, strict=True)) if latency else {},
             service_p95_s=next(iter(self._service.quantiles(now, (0.95,))), 0.0),
+            totals=self._sums.totals(),
         )

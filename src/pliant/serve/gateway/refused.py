@@ -33,3 +33,12 @@ class Refused(Exception):
 
 class ClientGone(Exception):
     """The client has closed its connection."""
+
+
+def not_here() -> Refused:
+    """Return the answer to what the protocol knows and a gateway does not do."""
+    message = (
+        "a gateway does not do this: shared memory, tracing and logging are not for clients, and models are loaded and "
+        "unloaded with `pliant endpoints start NAME` and `pliant endpoints stop NAME`"
+    )
+    return Refused(501, message)

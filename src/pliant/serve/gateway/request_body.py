@@ -7,6 +7,7 @@ memory, and other requests have their turns.
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from pliant.serve.gateway.admission import AdmittedRequest
@@ -30,6 +31,10 @@ class BodyReader:
         self._began_at: dict[asyncio.Task[Any], float] = {}
         """Who reads since when; the oldest first."""
         self._late: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        """Return how many are read now."""
+        return len(self._began_at)
 
     def tick(self, now: float) -> None:
         """Interrupt those who wait for a body for too long."""
@@ -56,13 +61,23 @@ class BodyReader:
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > max_bytes:
             raise _too_long(max_bytes)
+        with self.in_time():
+            if encoding == b"identity":
+                return await _read_plain(receive, max_bytes, admitted)
+            return await _read_compressed(receive, max_bytes, admitted)
+
+    @contextmanager
+    def in_time(self) -> Iterator[None]:
+        """Interrupt this task, in the block, if it waits for a body for too long.
+
+        Raises:
+            Refused: it did.
+        """
         task = asyncio.current_task()
         assert task is not None
         self._began_at[task] = self._clock()
         try:
-            if encoding == b"identity":
-                return await _read_plain(receive, max_bytes, admitted)
-            return await _read_compressed(receive, max_bytes, admitted)
+            yield
         except asyncio.CancelledError:
             if task in self._late and task.uncancel() == 0:
                 raise Refused(408, f"the body did not come within {BODY_WITHIN_S:g} s") from None

@@ -24,6 +24,7 @@ class RouteKind(Enum):
     INDEX = "index"
     INFER = "infer"
     DLIM_INFER = "dlim"
+    DESCRIPTION = "description"
     NOT_HERE = "not here"
     """Known to the protocol, and not done."""
 
@@ -71,6 +72,9 @@ def find_route(method: str, path: str) -> Route:
     if len(parts) == 4 and parts[:3] == ("dlim", "v1", "inference"):
         _require(method, "POST")
         return Route(RouteKind.DLIM_INFER, parts[3])
+    if parts == ("openapi.json",):
+        _require(method, "GET")
+        return Route(RouteKind.DESCRIPTION)
     raise _nothing()
 
 
@@ -92,7 +96,7 @@ def _of_v2(method: str, parts: tuple[str, ...]) -> Route:
 def _of_model(method: str, model: str, rest: tuple[str, ...]) -> Route:
     version = None
     if rest[:1] == ("versions",) and len(rest) > 1:
-        version, rest = _version(rest[1]), rest[2:]
+        version, rest = read_version(rest[1]), rest[2:]
     known = _OF_MODELS.get(rest)
     if known is None:
         raise _nothing()
@@ -100,7 +104,12 @@ def _of_model(method: str, model: str, rest: tuple[str, ...]) -> Route:
     return Route(known[0], model, version)
 
 
-def _version(text: str) -> int:
+def read_version(text: str) -> int:
+    """Return the number of a version.
+
+    Raises:
+        Refused: it is none.
+    """
     digits = text.removeprefix("v")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
         raise Refused(404, f"{text[:30]!r} is no version; versions are numbers, such as 3")

@@ -34,6 +34,7 @@ from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof
 from pliant.core.serving import (
     Answer,
     Ask,
+    Forget,
     FromGateway,
     GatewayHello,
     KernelHung,
@@ -61,6 +62,12 @@ _ALIVE_S: Final = 5.0
 """How often a connection that is open is tried, and how long the answer may take."""
 _CLOSE_S: Final = 1.0
 _MAX_HUNG: Final = 100
+_MAX_READY: Final = 4096
+"""Kernels that the gateway remembers what they said of themselves; some may have left, some may be made up."""
+_MAX_WAITING: Final = 2 * _MAX_READY
+"""Messages that the server has not taken yet; then those that later ones replace are left out."""
+_MAX_LOADS: Final = 500
+"""Versions in one report: far less than the server takes in one frame."""
 
 
 class Served(Protocol):
@@ -71,6 +78,14 @@ class Served(Protocol):
     def loads(self) -> tuple[VersionLoad, ...]: ...
 
     def ready(self) -> tuple[TaskId, ...]: ...
+
+
+class TokenMemory(Protocol):
+    """What is remembered of tokens; called in the event loop of the link."""
+
+    def forget(self, name: str) -> None: ...
+
+    def doubt(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +120,7 @@ class ServerLink:
         self._wake = asyncio.Event()
         self._urged = False
         self._retired = False
-        self._metadata: dict[TaskId, KernelReady] = {}
+        self._metadata: OrderedDict[TaskId, KernelReady] = OrderedDict()
         self._hung: OrderedDict[TaskId, KernelHung] = OrderedDict()
         self._numbers = count(1)
         self._questions: dict[int, tuple[Ask, asyncio.Future[Answer]]] = {}
@@ -124,11 +139,19 @@ class ServerLink:
     def notify(self, message: KernelReady | KernelHung) -> None:
         """Tell the server, now or as soon as it is back; a later server is told, too."""
         if isinstance(message, KernelReady):
+            self._metadata.pop(message.task_id, None)
             self._metadata[message.task_id] = message
+            if len(self._metadata) > _MAX_READY:
+                self._metadata.popitem(last=False)
         else:
             self._hung[message.task_id] = message
             if len(self._hung) > _MAX_HUNG:
                 self._hung.popitem(last=False)
+        if len(self._outbox) > _MAX_WAITING:  # kernels that come and go all the time must not fill the memory
+            self._outbox = deque(one for one in self._outbox if not isinstance(one, KernelReady | KernelHung))
+            self._outbox.extend((*self._metadata.values(), *self._hung.values()))
+            self._wake.set()
+            return
         self._send(message)
 
     async def ask(self, token: str) -> Answer:
@@ -149,17 +172,18 @@ class ServerLink:
         finally:
             del self._questions[question.number]
 
-    async def run(self, served: Served) -> str:
+    async def run(self, served: Served, tokens: TokenMemory) -> str:
         """Keep the connection until the server ends for good, or none was there for very long; return which, in words.
 
         Whoever calls it lets the gateway finish what it has.
 
         Args:
             served: the gateway.
+            tokens: hears when what tokens open has changed, or may have.
         """
         delay_s, last_there = _RETRY_FIRST_S, self._clock()
         while True:
-            was_there = await self._connect_once(served)
+            was_there = await self._connect_once(served, tokens)
             if self._retired:
                 return "the server has ended and wants nobody to serve in its place"
             if was_there:
@@ -169,7 +193,7 @@ class ServerLink:
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, _RETRY_MOST_S)
 
-    async def _connect_once(self, served: Served) -> bool:
+    async def _connect_once(self, served: Served, tokens: TokenMemory) -> bool:
         """Connect, and stay connected for as long as it goes; return whether the server was there."""
         was_there = False
         try:
@@ -194,7 +218,8 @@ class ServerLink:
                 was_there = True
                 log.info("connected with the server at %s", url)
                 self._problem = ""
-                await self._serve(connection, url, served)
+                tokens.doubt()
+                await self._serve(connection, url, served, tokens)
             self._report("the server has closed the link")
         except InvalidHandshake as error:
             self._report(f"what listens at {url} opens no link: {error}")
@@ -224,11 +249,15 @@ class ServerLink:
             connection.transport.abort()  # nothing that it says is waited for
             raise ConnectionError(f"what listens at {url} is not this gateway's server; it is told nothing")
 
-    async def _serve(self, connection: ClientConnection, url: str, served: Served) -> None:
+    async def _serve(self, connection: ClientConnection, url: str, served: Served, tokens: TokenMemory) -> None:
         """Say how things stand, and speak and listen until one of both ends."""
         self._outbox.extend(self._standing(served))
         self._connected_to = url
-        ways = (self._write(connection, served), self._read(connection, served), self._watch_address(connection))
+        ways = (
+            self._write(connection, served),
+            self._read(connection, served, tokens),
+            self._watch_address(connection),
+        )
         tasks = [asyncio.create_task(way) for way in ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -244,7 +273,8 @@ class ServerLink:
     def _standing(self, served: Served) -> list[FromGateway]:
         """Return what a server has to know that knows nothing of this gateway."""
         ready = served.ready()
-        self._metadata = {task_id: said for task_id in ready if (said := self._metadata.get(task_id)) is not None}
+        known = ((task_id, self._metadata.get(task_id)) for task_id in ready)
+        self._metadata = OrderedDict((task_id, said) for task_id, said in known if said is not None)
         settings = self._settings
         hello = GatewayHello(
             pid=settings.pid, http_url=settings.http_url, grpc_address=settings.grpc_address, ready=ready
@@ -267,7 +297,7 @@ class ServerLink:
             now = self._clock()
             if now >= (due - LOAD_S + URGED_S if self._urged else due):
                 self._urged, due = False, now + LOAD_S
-                self._outbox.append(Load(versions=served.loads()))
+                self._outbox.extend(_reports(served.loads()))
                 continue
             wait_s = (due - LOAD_S + URGED_S if self._urged else due) - now
             try:
@@ -293,24 +323,31 @@ class ServerLink:
             await asyncio.sleep(LOAD_S)
         connection.transport.abort()
 
-    async def _read(self, connection: ClientConnection, served: Served) -> None:
+    async def _read(self, connection: ClientConnection, served: Served, tokens: TokenMemory) -> None:
         async for frame in connection:
             try:
                 message = decode_to_gateway(frame)
             except InvalidInput as error:
                 self._report(f"a message of the server is ignored: {error}")
                 continue
-            self._take(message, served)
+            self._take(message, served, tokens)
             if self._retired:
                 return
 
-    def _take(self, message: ToGateway, served: Served) -> None:
+    def _take(self, message: ToGateway, served: Served, tokens: TokenMemory) -> None:
         if isinstance(message, Serve):
             served.apply(message)
         elif isinstance(message, Answer):
             question = self._questions.get(message.number)
             if question is not None and not question[1].done():
                 question[1].set_result(message)
+        elif isinstance(message, Forget):
+            tokens.forget(message.name)
         else:
             assert isinstance(message, Retire)
             self._retired = True
+
+
+def _reports(loads: tuple[VersionLoad, ...]) -> list[Load]:
+    """Return the load in reports that the server takes; one if there is nothing to say, as a sign of life."""
+    return [Load(versions=loads[at : at + _MAX_LOADS]) for at in range(0, len(loads) or 1, _MAX_LOADS)]

@@ -1,11 +1,19 @@
-"""What a model says of itself: of `platform`, `inputs`, `outputs` and `max_batch_size` what makes sense."""
+"""What a model says of itself: of `platform`, `inputs`, `outputs` and `max_batch_size` what makes sense.
 
+People's code says it, and it is shown on terminals and pages: a text is one line of printable characters, and all
+together is short.
+"""
+
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 _MOST: Final = 1000
-"""Tensors, and dimensions of one."""
+"""Tensors."""
+_MOST_DIMENSIONS: Final = 32
 _MOST_CHARACTERS: Final = 200
+_MOST_BYTES: Final = 64 << 10
+"""Of all tensors as JSON: the server is told of every kernel's, and remembers them."""
 
 
 def clean_metadata(said: object) -> dict[str, Any]:
@@ -21,6 +29,9 @@ def clean_metadata(said: object) -> dict[str, Any]:
     most = said.get("max_batch_size")
     if isinstance(most, int) and not isinstance(most, bool) and 0 <= most < 1 << 31:
         cleaned["max_batch_size"] = most
+    if len(json.dumps(cleaned)) > _MOST_BYTES:
+        cleaned.pop("inputs", None)
+        cleaned.pop("outputs", None)
     return cleaned
 
 
@@ -28,7 +39,7 @@ def _tensor(said: object) -> dict[str, Any] | None:
     if not isinstance(said, Mapping):
         return None
     name, datatype, shape = _text(said.get("name")), _text(said.get("datatype")), said.get("shape")
-    if name is None or datatype is None or not isinstance(shape, list | tuple) or len(shape) > _MOST:
+    if name is None or datatype is None or not isinstance(shape, list | tuple) or len(shape) > _MOST_DIMENSIONS:
         return None
     if not all(isinstance(size, int) and -1 <= size < 1 << 63 for size in shape):
         return None
@@ -36,4 +47,4 @@ def _tensor(said: object) -> dict[str, Any] | None:
 
 
 def _text(said: object) -> str | None:
-    return said if isinstance(said, str) and len(said) <= _MOST_CHARACTERS else None
+    return said if isinstance(said, str) and len(said) <= _MOST_CHARACTERS and said.isprintable() else None

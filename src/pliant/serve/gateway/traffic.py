@@ -21,6 +21,11 @@ class WeightedTurns:
             self._weights = weights
             self._credit = dict.fromkeys(weights, 0)
 
+    @property
+    def has_any(self) -> bool:
+        """Somebody has weight."""
+        return bool(self._weights)
+
     def next(self) -> int | None:
         """Return whose turn it is; None if nobody has any weight."""
         if len(self._weights) == 1:

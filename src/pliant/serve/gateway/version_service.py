@@ -6,6 +6,7 @@ Knows no HTTP. Belongs to one event loop.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from pliant.core.job import TaskId
@@ -103,10 +104,8 @@ class VersionService:
         """
         if not self._dispatch.queue(request):
             self.meter.refuse()
-            message = (
-                f"{self.endpoint.profile.max_queue} requests wait for {self.endpoint.name!r} already; try again later"
-            )
-            raise Refused(429, message, retry_after_s=TRY_AGAIN_S)
+            most, name = self.endpoint.profile.max_queue, self.endpoint.name
+            raise Refused(429, f"{most} requests wait for {name!r} already; try again later", retry_after_s=TRY_AGAIN_S)
         self._pump(self._owner.clock())
         if not self._dispatch.num_ready and self._dispatch.num_queued == 1:
             self._owner.urge()
@@ -128,7 +127,7 @@ class VersionService:
         if room is not None:
             link = self._by_room[room]
             link.send(KernelFrameKind.CANCEL, {"ids": [request.number]})
-            self._ping(link, now)
+            link.ping(now)
         self._pump(now)
 
     def release(self) -> list[InferenceRequest]:
@@ -137,6 +136,10 @@ class VersionService:
         requests = self._dispatch.release()
         self._pump(self._owner.clock())
         return requests
+
+    def take_waiting(self) -> list[InferenceRequest]:
+        """Return the requests that wait, for somebody to adopt; they wait here no longer."""
+        return self._dispatch.release()
 
     def refuse_waiting(self, refusal: Callable[[], Refused]) -> None:
         """End all requests that wait."""
@@ -157,7 +160,7 @@ class VersionService:
         if (older := self.links.get(link.task_id)) is not None:
             older.cut()
         link.events = self
-        link.accept()
+        link.accept(self.endpoint.owner)
         self.links[link.task_id] = link
         self._by_room[link.room] = link
         self._welcome(link)
@@ -208,6 +211,11 @@ class VersionService:
             self._settle(request, answer_for_lost(request, link.task_id, is_idempotent=profile.idempotent), now)
         self._pump(now)
 
+    def take_unread(self, link: KernelLink) -> None:
+        """Give nothing more to a kernel that does not read, and go on with one that does."""
+        self._dispatch.review(link.room)
+        self._pump(self._owner.clock())
+
     def tick(self, now: float) -> None:
         """End what is overdue."""
         self._end_cold_starts(now)
@@ -216,21 +224,23 @@ class VersionService:
             if why is not None:
                 self._end_hung(link, why)
             elif needs_ping(link, now):
-                self._ping(link, now)
+                link.ping(now)
 
     def forgive(self, now: float) -> None:
         """Let all clocks of kernels begin anew: it was this process that stood still."""
         for link in self.links.values():
-            link.received_at = now
-            link.busy_since = None if link.busy_since is None else now
+            link.forgive(now)
 
     def _take_result(self, link: KernelLink, frame: KernelFrame, now: float) -> None:
         number = read_number(frame.header, "id")
         if (batch := read_batch(frame.header)) is not None:
             self.meter.batch(*batch)
+        num_held = len(link.room)
         request = self._dispatch.finish(link.room, number)
-        self._note_progress(link, now)
+        link.note_progress(now)
         if request is None:
+            if len(link.room) == num_held:  # nobody has ever asked, or it has answered before
+                link.note_unasked("an answer")
             return
         answer = read_answer(
             frame, link.task_id, self.version.number, default_status=200 if request.has_begun else None
@@ -239,9 +249,12 @@ class VersionService:
         request.settle(answer)
 
     def _take_part(self, link: KernelLink, frame: KernelFrame, now: float) -> None:
-        request = self._dispatch.find(link.room, read_number(frame.header, "id"))
-        self._note_progress(link, now)
+        number = read_number(frame.header, "id")
+        request = self._dispatch.find(link.room, number)
+        link.note_progress(now)
         if request is None:
+            if number not in link.room.abandoned:
+                link.note_unasked("a part of an answer")
             return
         part = read_answer(frame, link.task_id, self.version.number, default_status=200)
         if isinstance(part, Refused):
@@ -250,22 +263,29 @@ class VersionService:
             self.end(request, Refused(502, "the client reads its answer more slowly than it comes"))
 
     def _take_return(self, link: KernelLink, frame: KernelFrame, now: float) -> None:
+        if not link.is_draining:
+            raise BadKernelFrame("RETURN before DRAIN: it would be given the same requests again, for ever")
         for request in self._dispatch.give_back(link.room, read_ids(frame.header)):
             self._settle(request, Refused(502, f"kernel {link.task_id} gave a request back in the middle of it"), now)
-        self._note_progress(link, now)
+        link.note_progress(now)
 
     def _take_ready(self, link: KernelLink, frame: KernelFrame) -> None:
+        if link.is_ready:
+            link.note_unasked("READY")
+            return
         self._said = clean_metadata(frame.header.get("metadata"))
         link.is_ready = True
         self._dispatch.open(link.room)
         self._owner.notify(KernelReady(task_id=link.task_id, metadata=self._said))
 
     def _take_pong(self, link: KernelLink, now: float) -> None:
+        if link.ping_at is None:
+            link.note_unasked("PONG")
         asked, link.ping_at = link.pinged, None
         self._dispatch.forget(link.room, asked)
-        self._note_progress(link, now, is_answer=False)
+        link.note_progress(now, is_answer=False)
         if link.room.abandoned:
-            self._ping(link, now)
+            link.ping(now)
 
     def _close(self, link: KernelLink, now: float) -> None:
         self._dispatch.close(link.room)
@@ -292,18 +312,6 @@ class VersionService:
             link.send(KernelFrameKind.REQUEST, header, request.body)
         self.meter.level(now, self._dispatch.num_queued + self._dispatch.num_held)
 
-    def _note_progress(self, link: KernelLink, now: float, *, is_answer: bool = True) -> None:
-        if not len(link.room):
-            link.busy_since = None
-        elif is_answer:
-            link.busy_since = now
-
-    def _ping(self, link: KernelLink, now: float) -> None:
-        """Ask for a sign of life, one at a time."""
-        if link.ping_at is None:
-            link.ping_at, link.pinged = now, frozenset(link.room.abandoned)
-            link.send(KernelFrameKind.PING, {})
-
     def _settle(self, request: InferenceRequest, outcome: Refused | ClientGone, now: float) -> None:
         if isinstance(outcome, Refused) and outcome.status >= 500:
             self.meter.fail(now - request.arrived_at)
@@ -313,11 +321,8 @@ class VersionService:
         if self._dispatch.num_ready or not self._dispatch.num_queued:
             return
         patience = self.endpoint.profile.cold_start_timeout_s
-        overdue = []
-        for request in self._dispatch.waiting():
-            if now - max(request.arrived_at, self._no_kernel_since) <= patience:
-                break
-            overdue.append(request)
+        since, waiting = self._no_kernel_since, self._dispatch.waiting()
+        overdue = list(takewhile(lambda one: now - max(one.arrived_at, since) > patience, waiting))
         for request in overdue:
             why = self.version.why or self.endpoint.why_not or "its model is still being loaded"
             message = f"no kernel of {self.endpoint.name!r} was there within {patience:g} s: {why}"

@@ -33,6 +33,10 @@ HEAD_BYTES: Final = _HEAD.size
 MAX_HEADER_BYTES: Final = 1 << 20
 MAX_FRAME_BYTES: Final = (2 << 30) + MAX_HEADER_BYTES
 """Longer ones are not taken in: the peer is not what it says, or has gone mad."""
+MAX_ANSWER_BYTES: Final = (256 << 20) + MAX_HEADER_BYTES
+"""Of a RESULT or a PART, that a gateway takes of a kernel; more can be sent in several PARTs."""
+MAX_HELLO_BYTES: Final = 4 << 10
+"""Of the first frame, which anybody can send."""
 
 
 class KernelFrameKind(IntEnum):
@@ -65,6 +69,10 @@ class KernelFrameKind(IntEnum):
     PING = 19
     """Are you there? One at a time. PONG also says: what was cancelled before this PING, and is not answered by now,
     is held no more. So a gateway learns what room cancelled requests have freed, though nobody answers them."""
+
+
+_WITH_BODY: Final = frozenset({KernelFrameKind.RESULT, KernelFrameKind.PART, KernelFrameKind.REQUEST})
+"""All others are a header alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +135,18 @@ class KernelFrameReader:
         """Return where the frame ends that begins there; None if it is not whole."""
         if len(view) - at < HEAD_BYTES:
             return None
-        num_bytes, _, num_header_bytes = _HEAD.unpack_from(view, at)
+        num_bytes, kind, num_header_bytes = _HEAD.unpack_from(view, at)
         if num_bytes > self.max_bytes or num_header_bytes > min(num_bytes, MAX_HEADER_BYTES):
             raise BadKernelFrame(f"a frame of {num_bytes} bytes with a header of {num_header_bytes}")
+        if num_bytes != num_header_bytes and kind not in _WITH_BODY:
+            raise BadKernelFrame(f"a frame of the kind {kind} with a body, which only requests and answers have")
         end = at + HEAD_BYTES + int(num_bytes)
         return end if end <= len(view) else None
+
+    @property
+    def num_held(self) -> int:
+        """Bytes of the frame that has begun."""
+        return len(self._buffer)
 
     @property
     def num_missing(self) -> int:

@@ -7,18 +7,20 @@ import json
 from typing import Any, Final
 
 from pliant.core.errors import InvalidInput
+from pliant.serve.protocol.json_size import require_few_values
 from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.request import BYTES_TYPE, JSON_TYPE, TEXT_TYPE, KernelRequest, KernelResult
 
 _NOT_FINITE: Final = "the model returned NaN or an infinity, which JSON cannot hold; return None, or text, in its place"
 
 
-def read_json(body: bytes | str) -> Any:
+def read_json(body: bytes) -> Any:
     """Return the value that a body is.
 
     Raises:
-        InvalidInput: it is no JSON.
+        InvalidInput: it is no JSON, or too many values.
     """
+    require_few_values(body)
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.errors import InvalidInput
-from pliant.serve.protocol.grpc import decode_grpc, encode_grpc
+from pliant.serve.protocol.grpc.infer import decode_grpc, encode_grpc
 from pliant.serve.protocol.v2 import InferRequest, Tensor, decode_request, encode_response, resolve_raw
 from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.metadata import DeclaredTensor, ModelMetadata

@@ -46,6 +46,8 @@ class AuditTrace:
     """The account that a password was given for, empty if there is no such account; None if none was given.
 
     A name that nobody has is not kept: people type passwords there."""
+    changes_nothing: bool = False
+    """The request asks something, though its method is one of those that change things."""
     is_logon: bool = False
     """The request is to log on, and nothing else."""
 
@@ -135,7 +137,7 @@ def _entries(scope: Scope, trace: AuditTrace, status: int, now: float) -> Iterat
         yield AuditEntry(at=now, who=trace.who, action=LOG_ON, target=trace.logon, status=logon_status, address=address)
         if trace.is_logon:
             return
-    changes = scope["type"] == "http" and scope["method"] not in _READING
+    changes = scope["type"] == "http" and scope["method"] not in _READING and not trace.changes_nothing
     if changes or status in _REFUSALS:
         action = f"{scope.get('method', 'LINK')} {_path(scope)}"
         yield AuditEntry(at=now, who=trace.who, action=action, target=_target(scope), status=status, address=address)

@@ -25,6 +25,8 @@ UPLOADS: Final = tuple(
         r"POST /v1/endpoints/[^/]+/versions",
         r"POST /platform/rest/deeplearning/v1/execs/?",
         r"POST /platform/rest/deeplearning/v1/models/weightfile",
+        r"POST /dlim/v1/deployment/model(/[^/]+)?",
+        r"POST /dlim/v1/inference/[^/]+",
     )
 )
 """Methods and paths of requests that count their bytes themselves."""

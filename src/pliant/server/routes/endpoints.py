@@ -8,16 +8,20 @@ from starlette.concurrency import run_in_threadpool
 
 from pliant.api.endpoints import (
     DeployRequest,
+    EndpointAddress,
     EndpointPage,
     EndpointPatch,
     EndpointView,
     RollbackRequest,
+    TrafficRequest,
+    address_of,
     require_endpoint_name,
 )
+from pliant.api.jobs import MetricPage
 from pliant.core.access import Permission
-from pliant.core.errors import InvalidInput, Unavailable
+from pliant.core.errors import InvalidInput, NotFound, Unavailable
 from pliant.server.body import parse_body, read_small, schema_of, upload_file
-from pliant.server.context import InContext
+from pliant.server.context import InContext, InControl
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
@@ -85,6 +89,35 @@ def show(requests: InEndpoints, caller: Caller, name: Name, response: Response) 
     return with_etag(requests.get(caller, name), response)
 
 
+@routes.get("/endpoints/{name}/metrics", Permission.ENDPOINTS_READ, "The load of an endpoint over time", 404, 503)
+def metrics(
+    requests: InEndpoints,
+    control: InControl,
+    caller: Caller,
+    name: Name,
+    version: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Default: the one that serves.")] = None,
+    series: Annotated[list[str] | None, Query(description="Only these series.")] = None,
+    after_step: Annotated[int, Query(ge=-1, le=2**31 - 1, description="Only points after this step.")] = -1,
+) -> MetricPage:
+    """Return points of a version's load in order of step, ten thousand at most; also to whom it is only shared with.
+
+    A step is a second of the age of the version's newest job, whose series these are.
+    """
+    view = requests.get(caller, name)
+    number = version if version is not None else view.current
+    found = next((one for one in view.versions if one.number == number), None)
+    if found is None or found.job_id is None:
+        which = "no version that serves" if number is None else f"no version {number} that has run"
+        raise NotFound(f"{name} has {which}; its versions are {', '.join(str(one.number) for one in view.versions)}")
+    return control.queries.metrics(found.job_id, series or [], after_step)
+
+
+@routes.get("/endpoints/{name}/address", Permission.INFER, "Show where an endpoint is asked", 404, 503)
+def address(requests: InEndpoints, caller: Caller, name: Name) -> EndpointAddress:
+    """Return where an endpoint is asked, for those who may do no more than that."""
+    return address_of(requests.get(caller, name))
+
+
 @routes.post(
     "/endpoints/{name}/versions",
     Permission.ENDPOINTS_WRITE,
@@ -109,7 +142,8 @@ async def deploy(
     """Add a version to an endpoint, and make the endpoint if there is none of this name.
 
     The version comes as a packed folder, or is what a job has trained (`job`; the body is JSON alone then). It takes
-    the traffic once its first kernel has loaded it; the version before it serves meanwhile, and goes on if it fails.
+    the traffic, or as many percent of it as `traffic` says, as its kernels get ready; the version before it serves
+    meanwhile, and goes on if it fails.
     """
     require_endpoint_name(name)
     content_type = request.headers.get("content-type", "")
@@ -155,8 +189,21 @@ def stop(requests: InEndpoints, caller: Caller, name: Name, response: Response) 
 def rollback(
     requests: InEndpoints, caller: Caller, name: Name, body: RollbackRequest, response: Response
 ) -> EndpointView:
-    """Give the traffic to an earlier version: the one that is named, or the one that served before."""
+    """Give all traffic to one version: the one that is named; or the one that serves, if another one takes traffic
+    beside it or from it; or else the one that served before."""
     return with_etag(requests.rollback(caller, name, body.number), response)
+
+
+@routes.post("/endpoints/{name}/traffic", Permission.ENDPOINTS_WRITE, "Split the traffic", 403, 404, 409, 503)
+def traffic(
+    requests: InEndpoints, caller: Caller, name: Name, body: TrafficRequest, response: Response
+) -> EndpointView:
+    """Share the requests that name no version between versions, by percent.
+
+    A version that does not run is started; traffic goes over to it as its kernels get ready. One that is left without
+    any is retired. `exchange` says how far that is.
+    """
+    return with_etag(requests.split(caller, name, body.split()), response)
 
 
 @routes.delete(

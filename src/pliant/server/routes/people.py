@@ -1,5 +1,6 @@
 """People: log on and off, oneself, users, and personal tokens."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Query, Request, Response
@@ -20,14 +21,15 @@ from pliant.api.people import (
     UserRequest,
     UserView,
 )
-from pliant.core.access import ALLOWED, Permission
-from pliant.core.errors import Conflict, Forbidden, InvalidInput
+from pliant.core.access import ALLOWED, Permission, Principal
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Problem
 from pliant.core.input import values_of
 from pliant.core.people import TokenSettings, UserSettings
 from pliant.core.registry import Kept
 from pliant.people.credentials import PersonalToken
 from pliant.people.user import User
 from pliant.server.context import InContext
+from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authentication import InIdentity, PasswordCredentials, address_of, log_on
 from pliant.server.middleware.authorisation import Audience
@@ -158,9 +160,29 @@ def tokens(
 def make_token(context: InContext, body: TokenRequest, identity: InIdentity) -> NewToken:
     """Make a token of one's own, which is shown in this answer only."""
     _refuse_tokens(identity.by, "makes no other tokens")
+    if body.endpoints is not None:
+        _require_endpoints(context.endpoints, identity.principal, sorted(body.endpoints))
     owner = context.people.accounts.get(identity.principal.name).noun.name
     made = context.people.credentials.make_token(owner, TokenSettings(**body.given()))
     return NewToken(token=made.text, info=_token(made.kept))
+
+
+def _require_endpoints(endpoints: EndpointRequests | None, caller: Principal, names: Sequence[str]) -> None:
+    """Refuse names of endpoints that a caller does not see: a token with a wrong letter would open nothing, ever.
+
+    Raises:
+        InvalidInput: with all of them.
+    """
+    problems: list[Problem] = []
+    for name in names:
+        try:
+            if endpoints is None:
+                raise NotFound("this server serves no endpoints")
+            endpoints.get(caller, name)
+        except NotFound as error:
+            problems.append(Problem(field="endpoints", message=f"{error}; deploy it before you make its token"))
+    if problems:
+        raise InvalidInput(*problems)
 
 
 @routes.delete("/tokens/{token_id}", Permission.SELF, "Revoke a personal token", 404, status_code=204)
@@ -181,4 +203,7 @@ def _token(kept: Kept[PersonalToken]) -> TokenView:
         created_at=kept.created_at,
         expires_at=token.expires_at,
         last_used_at=token.last_used_at,
+        endpoints=token.endpoints,
+        max_rate=token.max_rate,
+        max_concurrent=token.max_concurrent,
     )

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tests.serve.protocol.tensors import ARRAY, arrays, as_raw, from_raw, json_request, objects, same
 
 from pliant.core.errors import InvalidInput
-from pliant.serve.protocol.grpc import decode_grpc, decode_message, encode_grpc, encode_message, peek
-from pliant.serve.protocol.grpc.infer import MAX_PARTS
+from pliant.serve.protocol.grpc import encode_message, peek
+from pliant.serve.protocol.grpc.infer import decode_grpc, encode_grpc
+from pliant.serve.protocol.grpc.messages import decode_message
+from pliant.serve.protocol.grpc.plain import MAX_PARTS
 from pliant.serve.protocol.v2 import BadOutput, InferRequest, RequestedOutput, decode_request
 from pliant.serve.protocol.v2.datatypes import DATATYPES
 

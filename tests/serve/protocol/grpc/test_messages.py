@@ -6,8 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pliant.core.errors import InvalidInput
-from pliant.serve.protocol.grpc import decode_message, encode_message
-from pliant.serve.protocol.grpc.wire import WireType, pack_double, read_packed, read_varint, scan, tag, varint
+from pliant.serve.protocol.grpc import encode_message
+from pliant.serve.protocol.grpc.messages import decode_message
+from pliant.serve.protocol.grpc.packed import read_packed
+from pliant.serve.protocol.grpc.wire import WireType, pack_double, read_varint, scan, tag, varint
 
 NUMBERS = st.integers(0, (1 << 64) - 1) | st.sampled_from([0, 127, 128, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
 

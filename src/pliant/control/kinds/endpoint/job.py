@@ -1,13 +1,14 @@
 """What control keeps in memory of a version of an endpoint; what a restart forgets, the gateway reports again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pliant.control.jobs.live import LiveJob
+from pliant.control.kinds.endpoint.history import LoadHistory
 from pliant.core.job import Task, TaskId
 from pliant.core.lifecycle import TaskState
 from pliant.core.serving import VersionLoad
-from pliant.core.serving_profile import ServingProfile
+from pliant.core.serving_profile import KernelBounds, ServingProfile
 from pliant.policy.autoscale.load import ScaleState
 
 
@@ -17,8 +18,12 @@ class EndpointJob(LiveJob):
 
     profile: ServingProfile = field(default_factory=ServingProfile)
     """The endpoint's, as it is now."""
+    bounds: KernelBounds | None = None
+    """Its part of what the endpoint may have; None: all of it."""
     wanted: int = 0
-    """Kernels that the load needs, by the newest evaluation."""
+    """Kernels that are wanted, by the newest evaluation."""
+    needed: int = 0
+    """Of these the load needs so many."""
     demand: str = ""
     """Why so many, in a sentence."""
     scale: ScaleState = field(default_factory=ScaleState)
@@ -31,8 +36,16 @@ class EndpointJob(LiveJob):
     """What the model said of itself when it was loaded last."""
     has_served: bool = False
     """A kernel of it has been ready; until then it is not known whether the model loads."""
+    history: LoadHistory = field(default_factory=LoadHistory)
     num_failures: int = 0
     """Kernels lost in a row, with no request answered in between."""
+
+    @property
+    def bounded(self) -> ServingProfile:
+        """Return the profile with this version's part of the kernels."""
+        if self.bounds is None:
+            return self.profile
+        return replace(self.profile, kernel_min=self.bounds.promised, kernel_max=self.bounds.at_most)
 
     @property
     def ready(self) -> tuple[Task, ...]:

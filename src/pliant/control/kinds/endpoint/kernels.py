@@ -21,7 +21,7 @@ from pliant.core.event import EventKind
 from pliant.core.job import JobId, QueueName, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskEvent, TaskState
 from pliant.core.serving import KernelHung, KernelReady, Load
-from pliant.core.serving_profile import ServingProfile
+from pliant.core.serving_profile import KernelBounds, ServingProfile
 
 
 class KernelRequests:
@@ -49,17 +49,19 @@ class KernelRequests:
                 if live.job.spec.endpoint is not None and not live.job.ended
             }
 
-    def adjust(self, job_id: JobId, profile: ServingProfile, priority: int, queue: QueueName) -> None:
-        """Have a version serve by another profile, with another priority or in another queue, from now on."""
+    def adjust(
+        self, job_id: JobId, profile: ServingProfile, bounds: KernelBounds, priority: int, queue: QueueName
+    ) -> None:
+        """Have a version serve by this profile, within these bounds, and with this priority and queue from now on."""
         with self._ledger.lock:
             live = self._find(job_id)
             if live is None:
                 return
             job = replace(live.job, priority=priority, queue=queue)
-            if live.profile == profile and live.job == job:
+            if (live.profile, live.bounds, live.job) == (profile, bounds, job):
                 return
             draft = self._ledger.draft()
-            evaluate(draft, draft.put(replace(live, profile=profile, job=job)))
+            evaluate(draft, draft.put(replace(live, profile=profile, bounds=bounds, job=job)))
             self._ledger.commit(draft)
 
     def stop(self, job_id: JobId, who: str) -> None:
@@ -126,6 +128,8 @@ class KernelRequests:
             has_served=live.has_served,
             wanted=live.wanted,
             demand=live.demand,
+            needed=live.needed,
+            num_failures=live.num_failures,
             why=live.job.why,
             kernels=live.running,
             load=live.load,

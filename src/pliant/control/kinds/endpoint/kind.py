@@ -55,8 +55,9 @@ class Serving(Kind[EndpointJob]):
         seen = workload_of(self, live)
         if not live.competes:
             return seen
-        wanted = min(live.wanted, live.profile.kernel_max)
-        return replace(seen, min_tasks=min(wanted, max(1, live.profile.kernel_min)), max_tasks=wanted)
+        profile = live.bounded
+        wanted = min(live.wanted, profile.kernel_max)
+        return replace(seen, min_tasks=min(wanted, max(1, profile.kernel_min)), max_tasks=wanted)
 
     def size(self, spec: JobSpec) -> str:
         profile = part_of(spec).profile

@@ -7,6 +7,7 @@ there; demand is evaluated at once and is 1. The next evaluation is due at 11.00
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft
+from pliant.control.kinds.endpoint.history import take_sample
 from pliant.control.kinds.endpoint.job import EndpointJob
 from pliant.core.event import EventKind
 from pliant.core.serving import VersionLoad
@@ -22,6 +23,7 @@ def take_load(draft: Draft, live: EndpointJob, load: VersionLoad) -> EndpointJob
             live,
             load=load,
             scale=take(live.scale, load, draft.now),
+            history=take_sample(draft, live.job, live.history, load, live.wanted),
             num_failures=0 if answered else live.num_failures,
         )
     )
@@ -36,11 +38,15 @@ def _is_due(live: EndpointJob, load: VersionLoad, now: float) -> bool:
 
 def evaluate(draft: Draft, live: EndpointJob) -> EndpointJob:
     """Ask how many kernels are wanted now, and note it."""
-    demand = decide(live.scale, live.profile, len(live.staying), draft.now)
-    first = 0 if live.has_served else max(1, live.profile.kernel_min)  # they show that the model loads
+    profile, bounds = live.bounded, live.bounds
+    demand = decide(live.scale, profile, len(live.staying), draft.now)
+    first = 0 if live.has_served else max(1, profile.kernel_min)  # they show that the model loads
     wanted, reason = max(demand.num_kernels, first), demand.reason
     if wanted > demand.num_kernels:
         reason = "its model is loaded"
+    if bounds is not None:
+        wanted = max(wanted, bounds.at_least)
+        reason = f"{reason}; {bounds.why}" if bounds.why else reason
     if wanted != live.wanted:
         data = {"from": live.wanted, "to": wanted}
         draft.say(EventKind.DEMAND, f"{live.label}: {reason}", job_id=live.id, data=data)
@@ -48,6 +54,7 @@ def evaluate(draft: Draft, live: EndpointJob) -> EndpointJob:
         replace(
             live,
             wanted=wanted,
+            needed=demand.num_kernels,
             demand=reason,
             scale=demand.state,
             decided_at=draft.now,

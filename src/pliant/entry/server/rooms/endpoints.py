@@ -62,6 +62,7 @@ def gateway_options(settings: ServerSettings, home: Home, listener: Listener) ->
         env=allowed(os.environ, settings.pass_env),
         host=settings.host,
         port=settings.serve_port,
+        grpc_port=settings.serve_grpc_port,
         public_host=urlsplit(listener.public_url).hostname,
         certificate=None if tls is None else tls.certificate,
         key_file=None if tls is None else tls.key,
@@ -91,5 +92,5 @@ def open_serving(
     )
     control.subscribe(room.keeper.wake)
     news = GatewayNews(control.kernels, room.keeper.wake)
-    requests = ShownEndpoints(room.catalog, control.kernels.statuses, lambda: news.http_url)
+    requests = ShownEndpoints(room.catalog, control.kernels.statuses, lambda: news.place)
     return ServingRoom(hub=hub, news=news, requests=requests, room=room, process=process)

@@ -48,6 +48,8 @@ class GatewayOptions:
     host: str
     port: int
     """0 takes any free one."""
+    grpc_port: int = 0
+    """The same for gRPC."""
     public_host: str | None = None
     """How others name this machine."""
     certificate: Path | None = None
@@ -60,16 +62,21 @@ class GatewayOptions:
 
     def command(self) -> list[str]:
         """Return its command line, in which no secret is."""
+        return [*self.program, *self.arguments()]
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return what it is told."""
         given = {
             "--server-file": self.server_file,
             "--state": self.state,
             "--host": self.host,
             "--port": self.port,
+            "--grpc-port": self.grpc_port,
             "--public-host": self.public_host,
             "--certificate": self.certificate,
             "--key": self.key_file,
         }
-        return [*self.program, *(f"{name}={value}" for name, value in given.items() if value is not None)]
+        return tuple(f"{name}={value}" for name, value in given.items() if value is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +90,8 @@ class _Running:
     since: float
     url: str = ""
     """Where it said that it listens, if an earlier server has started it."""
+    arguments: tuple[str, ...] | None = None
+    """With which that server has started it; None if it does not say."""
 
 
 class GatewayProcess:
@@ -134,6 +143,10 @@ class GatewayProcess:
         while True:
             running = self._find() or self._start()
             if running is not None:
+                if running.arguments is not None and running.arguments != self._options.arguments():
+                    if not self._replace(running):
+                        return
+                    continue
                 if not running.is_child:
                     log.info("a gateway of an earlier server serves on at %s (pid %d)", running.url, running.pid)
                 ready = _wait_for(None, self._stop, running.pidfd)
@@ -148,17 +161,33 @@ class GatewayProcess:
                 return
             delay_s = min(2 * delay_s, _RETRY_MOST_S)
 
+    def _replace(self, running: _Running) -> bool:
+        """Have a gateway finish what it has and end, since other settings hold now; tell whether to start another."""
+        message = "the gateway of an earlier server at %s (pid %d) has other settings than this one: it is replaced"
+        log.warning(message, running.url, running.pid)
+        send_signal(running.pidfd, signal.SIGTERM)
+        ready = _wait_for(END_S, self._stop, running.pidfd)
+        if self._stop in ready and running.pidfd not in ready:
+            self._left = running
+            return False
+        if running.pidfd not in ready:
+            self._end(running)
+        os.close(running.pidfd)
+        return True
+
     def _find(self) -> _Running | None:
         """Return the gateway that its record names, if it lives."""
         try:
             record = json.loads((self._options.state / RECORD).read_text())
             pid, its_stamp, url = int(record["pid"]), str(record["stamp"]), str(record["url"])
+            given = record.get("arguments")
+            arguments = None if given is None else tuple(map(str, given))
         except (OSError, ValueError, KeyError, TypeError):
             return None
         pidfd = open_process(pid, its_stamp)
         if pidfd is None:
             return None
-        return _Running(pid=pid, pidfd=pidfd, is_child=False, since=time.monotonic(), url=url)
+        return _Running(pid=pid, pidfd=pidfd, is_child=False, since=time.monotonic(), url=url, arguments=arguments)
 
     def _start(self) -> _Running | None:
         """Start a gateway; None if that is impossible now."""

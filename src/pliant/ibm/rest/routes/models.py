@@ -120,7 +120,7 @@ def _settings(context: Context, body: ModelBody) -> tuple[dict[str, Any], list[s
     if body.sig is not None:
         given["queue"] = find_queue(body.sig, queue_names(context), field="sig")
     if body.type is not None and body.type.lower() != "training":
-        message = f"{body.type!r:.60}: inference services are not part of this server yet; only Training is"
+        message = f"{body.type!r:.60} is not Training; models that answer are deployed below /dlim/v1"
         raise InvalidInput.at("type", message)
     return {name: value for name, value in given.items() if value is not None}, notes
 

@@ -1,7 +1,7 @@
 """Requests and answers of `ModelInfer`: the same rules as over HTTP, and the same nouns.
 
 Tensors come raw, all of them in `raw_input_contents`, or as numbers in their `contents`; the answer is always raw, as
-clients read that first. `peek` looks at names alone, and passes over tensors however large they are.
+clients read that first.
 """
 
 import math
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.errors import InvalidInput
-from pliant.serve.protocol.grpc.messages import cut, decode_message, encode_message, read_text
+from pliant.serve.protocol.grpc.encode import cut, encode_message
+from pliant.serve.protocol.grpc.messages import decode_message
 from pliant.serve.protocol.grpc.schema import inference_schema
-from pliant.serve.protocol.grpc.wire import WireType, scan
 from pliant.serve.protocol.v2.datatypes import STORED, read_raw, require_datatype
 from pliant.serve.protocol.v2.decode import read_output
 from pliant.serve.protocol.v2.encode import raw_output
@@ -29,8 +29,6 @@ from pliant.serve.protocol.v2.fields import (
 from pliant.serve.protocol.v2.outputs import datatype_of, select_outputs
 from pliant.serve.protocol.v2.request import InferRequest, RequestedOutput, Tensor
 
-MAX_PARTS: Final = 10_000
-"""Fields of a request at its top, such as names and tensors. A gateway looks at all of them, and has no time."""
 _PLACES: Final[Mapping[str, str]] = {
     "BOOL": "bool_contents",
     "INT8": "int_contents",
@@ -45,26 +43,6 @@ _PLACES: Final[Mapping[str, str]] = {
     "FP64": "fp64_contents",
     "BYTES": "bytes_contents",
 }
-_NAMES: Final = ("model_name", "model_version", "id")
-
-
-def peek(body: bytes | memoryview) -> tuple[str, str, str]:
-    """Return `model_name`, `model_version` and `id` of a request; what is not said is empty.
-
-    Raises:
-        InvalidInput: this is no request.
-    """
-    known = inference_schema().messages["ModelInferRequest"].by_name
-    places = {known[name].number: name for name in _NAMES}
-    found = dict.fromkeys(_NAMES, "")
-    for number, kind, value in scan(memoryview(body), "", iter(range(MAX_PARTS))):
-        name = places.get(number)
-        if name is None:
-            continue
-        if isinstance(value, int) or kind is not WireType.BYTES:
-            raise InvalidInput.at(name, "a number stands where string belongs")
-        found[name] = read_text(value, name)
-    return found["model_name"], found["model_version"], found["id"]
 
 
 def decode_grpc(body: bytes | memoryview) -> InferRequest:

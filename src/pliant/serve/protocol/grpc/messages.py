@@ -1,4 +1,4 @@
-"""Messages of the schema as dictionaries, and as bytes.
+"""Messages of the schema, from bytes to dictionaries.
 
 A dictionary holds what was said: a field that is not there has its default. Messages are dictionaries too, repeated
 numbers are arrays, maps are dictionaries, and bytes are views on the message. Of a field that stands there twice but
@@ -6,15 +6,16 @@ is not repeated, the last counts; fields that the schema does not know are passe
 that holds itself, so nothing is nested deeper than it is drawn there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.core.errors import InvalidInput
+from pliant.serve.protocol.grpc.packed import read_packed
 from pliant.serve.protocol.grpc.schema import WireField, inference_schema
-from pliant.serve.protocol.grpc.wire import WireType, pack_double, pack_float, read_packed, scan, tag, varint
+from pliant.serve.protocol.grpc.wire import WireType, read_text, scan
 
 MAX_FIELDS: Final = 1 << 18
 """In a message and those in it together; numbers that are packed, as every library does it, are one field. So hostile
@@ -103,18 +104,6 @@ def _value(described: WireField, said: _Said) -> Any:
     return value if described.kind == "bytes" else decode_message(described.kind, value, path, allowance)
 
 
-def read_text(value: memoryview, field: str) -> str:
-    """Return a text.
-
-    Raises:
-        InvalidInput: it is no UTF-8.
-    """
-    try:
-        return str(value, "utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidInput.at(field, f"byte {error.start} is not UTF-8") from None
-
-
 def _numbers(name: str, said: _Said) -> NDArray[Any]:
     kind, value, path, _ = said
     if name in _FLOATS:
@@ -129,46 +118,3 @@ def _numbers(name: str, said: _Said) -> NDArray[Any]:
     else:
         raise InvalidInput.at(path, f"this is no {name}")
     return values.astype(_INTEGERS[name]).view(_SIGNED.get(name, _INTEGERS[name]))
-
-
-def encode_message(name: str, values: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a message; what is in the dictionary is said, also if it is the default.
-
-    Args:
-        name: of the message in the schema.
-        values: of its fields; a message may stand there as a dictionary, or as its bytes.
-    """
-    known = inference_schema().messages[name].by_name
-    return b"".join([piece for key, value in values.items() for piece in _field(known[key], value)])
-
-
-def _field(described: WireField, value: Any) -> Iterable[bytes | memoryview]:
-    if described.is_map:
-        value = [{"key": key, "value": one} for key, one in value.items()]
-    if not described.is_repeated:
-        return _one(described, value)
-    if described.is_number:
-        packed = b"".join([_number(described.kind, one) for one in value])
-        return cut(described.number, packed) if packed else ()
-    return [piece for one in value for piece in _one(described, one)]
-
-
-def _one(described: WireField, value: Any) -> Iterable[bytes | memoryview]:
-    if described.is_number:
-        kind = _FLOATS[described.kind][0] if described.kind in _FLOATS else WireType.VARINT
-        return tag(described.number, kind), _number(described.kind, value)
-    if described.kind == "string":
-        return cut(described.number, value.encode())
-    is_whole = isinstance(value, bytes | memoryview)
-    return cut(described.number, value if is_whole else encode_message(described.kind, value))
-
-
-def cut(number: int, value: bytes | memoryview) -> tuple[bytes, bytes, bytes | memoryview]:
-    """Return a field of bytes in pieces, without a copy of them."""
-    return tag(number, WireType.BYTES), varint(len(value)), value
-
-
-def _number(kind: str, value: Any) -> bytes:
-    if kind == "float":
-        return pack_float(value)
-    return pack_double(value) if kind == "double" else varint(int(value))

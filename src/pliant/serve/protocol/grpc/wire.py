@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pliant.core.errors import InvalidInput
 
 MAX_VARINT_BYTES: Final = 10
@@ -86,25 +83,16 @@ def read_varint(message: memoryview, at: int, field: str) -> tuple[int, int]:
     raise InvalidInput.at(field, f"the number at byte {at} is cut off, or has more than {MAX_VARINT_BYTES} bytes")
 
 
-def read_packed(packed: memoryview, field: str) -> NDArray[np.uint64]:
-    """Return the varints that follow each other without tags; computed for all of them at once.
+def read_text(value: memoryview, field: str) -> str:
+    """Return a text.
 
     Raises:
-        InvalidInput: the last one is cut off, or one has no end.
+        InvalidInput: it is no UTF-8.
     """
-    raw = np.frombuffer(packed, np.uint8)
-    ends = np.flatnonzero(raw < 0x80) + 1
-    if (ends[-1] if ends.size else 0) != raw.size:
-        raise InvalidInput.at(field, "the last number is cut off")
-    starts = np.concatenate([np.zeros(1, ends.dtype), ends])[:-1]
-    sizes = ends - starts
-    if sizes.max(initial=0) > MAX_VARINT_BYTES:
-        raise InvalidInput.at(field, f"a number has more than {MAX_VARINT_BYTES} bytes")
-    values = np.zeros(ends.size, np.uint64)
-    for place in range(int(sizes.max(initial=0))):
-        has_byte = sizes > place
-        values[has_byte] |= (raw[starts[has_byte] + place] & np.uint8(0x7F)).astype(np.uint64) << np.uint64(7 * place)
-    return values
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput.at(field, f"byte {error.start} is not UTF-8") from None
 
 
 def varint(value: int) -> bytes:

@@ -1,7 +1,7 @@
-"""JSON of strangers: UTF-8, an object at the top, no NaN, no name twice, and lists in lists only so deep.
+"""JSON of strangers: UTF-8, an object at the top, no NaN, no name twice, lists in lists only so deep, so many values.
 
-The depth is measured before Python's parser sees the text: the parser calls itself, and how deep it may do so is a
-setting that a model's code can change.
+Both are measured before Python's parser sees the text. The parser calls itself, and how deep it may do so is a setting
+that a model's code can change.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from pliant.core.errors import InvalidInput
+from pliant.serve.protocol.json_size import require_few_values
 from pliant.serve.protocol.v2.fields import show
 
 MAX_DEPTH: Final = 64
@@ -29,6 +30,7 @@ def parse_object(text: bytes, field: str = "") -> dict[str, Any]:
     """
     if not text.strip():
         raise InvalidInput.at(field, "the JSON is empty; send an object with `inputs`")
+    require_few_values(text, field)
     if (depth := measure_depth(text)) > MAX_DEPTH:
         raise InvalidInput.at(field, f"the JSON is nested {depth} levels deep; at most {MAX_DEPTH} are taken")
     try:

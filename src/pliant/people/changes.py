@@ -1,0 +1,27 @@
+"""Tells whoever remembers what tokens open that it has changed: a token was revoked, a role is another one, …"""
+
+from collections.abc import Callable
+
+RightsListener = Callable[[str], None]
+"""Gets the name of a user; called in any thread, after the change is written."""
+
+
+class RightsChanges:
+    """Those who want to hear of it. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._listeners: tuple[RightsListener, ...] = ()
+
+    def subscribe(self, listener: RightsListener) -> Callable[[], None]:
+        """Let somebody hear of every change from now on; return what ends that."""
+        self._listeners = (*self._listeners, listener)
+
+        def unsubscribe() -> None:
+            self._listeners = tuple(one for one in self._listeners if one is not listener)
+
+        return unsubscribe
+
+    def tell(self, user: str) -> None:
+        """Tell that what the sessions and tokens of a user open may have changed."""
+        for listener in self._listeners:
+            listener(user)

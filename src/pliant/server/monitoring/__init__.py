@@ -1,0 +1,1 @@
+"""What Prometheus and its like read of a server."""
