@@ -96,11 +96,11 @@ class World:
             while not condition():
                 self._feed(Tick())
                 self.raise_errors()
-                assert time.monotonic() < deadline, f"waited {timeout_s} s for: {what}"
+                assert time.monotonic() < deadline, f"waited {timeout_s} s for: {what}; {self.membership}"
                 self.changed.wait(0.02)
 
     def wait_for_size(self, num_tasks: int) -> None:
-        self.wait(lambda: len(self.membership.active) == num_tasks, f"{num_tasks} tasks train; {self.membership}")
+        self.wait(lambda: len(self.membership.active) == num_tasks, f"{num_tasks} tasks train")
 
     def wait_for_end(self) -> None:
         self.wait(lambda: all(actor.ended for actor in self.actors.values()), "all tasks end")

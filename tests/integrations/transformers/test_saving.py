@@ -14,6 +14,7 @@ from tests.tunnel.ends import eventually
 from pliant.core.job import TaskId
 from pliant.integrations.transformers import elastic
 from pliant.policy.elastic.membership import Membership
+from pliant.train.group.membership import TaskMembership
 from transformers import GPT2LMHeadModel
 
 pytestmark = pytest.mark.timeout(240)
@@ -49,15 +50,16 @@ class Dooming(Recorder):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         trainer = self._trainer
-        if state.global_step == 0:  # a generation that forms is there from the next boundary on
-            eventually(lambda: 3 in _sizes(trainer.world.membership), 60.0)
+        if state.global_step == 0:  # whom this task is connected with trains from the next boundary on
+            eventually(lambda: 3 in _sizes(trainer.world.actors[trainer.task_id].membership), 60.0)
         if state.global_step + 1 == trainer.dies_at and not trainer.world.doomed and trainer.is_world_process_zero():
             trainer.world.doomed.add(trainer.task_id)
 
 
-def _sizes(membership: Membership) -> list[int]:
-    """Return of how many tasks the generation is that trains, and the one that forms."""
-    return [len(one.members) for one in (membership.current, membership.forming) if one is not None]
+def _sizes(membership: TaskMembership) -> tuple[int, int]:
+    """Return of how many tasks the generation is that this one trains in, and the next one that is connected."""
+    size, _rank = membership.upcoming() or (0, 0)
+    return membership.group.size, size
 
 
 @pytest.mark.parametrize("dies_at", [2, LAST])
