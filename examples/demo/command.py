@@ -17,8 +17,8 @@ from pliant.core.errors import PliantError
 ROOT = Path(__file__).parents[2]
 
 
-def make_parser(prog: str, doc: str | None, *, num_epochs: int) -> argparse.ArgumentParser:
-    """Return a parser of what every demo may be told."""
+def make_parser(prog: str, doc: str | None, *, num_epochs: int | None) -> argparse.ArgumentParser:
+    """Return a parser of what every demo may be told; without `num_epochs`, they are worked out while it plays."""
     parser = argparse.ArgumentParser(prog=prog, description=doc)
     parser.add_argument("--out", type=Path, default=ROOT / "demo-result", help="folder of the results")
     parser.add_argument("--epochs", type=int, default=num_epochs, help="epochs of each training")

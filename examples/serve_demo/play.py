@@ -5,7 +5,8 @@ both again beside it, and lets a wave of requests come and go. It prints the acc
 under `demo-result/`. The exit status is 0 only if every claim holds.
 
 A request asks for the digits on a sheet of 360 images; the network computes them all. How long that takes with
-everything else on the machine is measured before the wave, and the wave is as large as one kernel cannot answer.
+everything else on the machine is measured before the wave, and the wave is as large as one kernel cannot answer. How
+many epochs A and B train is worked out from a few of them first, so that they outlast the wave on any machine.
 """
 
 import os
@@ -45,21 +46,15 @@ from examples.serve_demo.scenario import (
 from pliant.client.http.home import read_token
 
 RESULTS = ("serving.png", "events.jsonl", "a/model/model.pt", "b/model/model.pt", "account.txt", "account.json")
-EPOCHS_PER_CPU, MIN_EPOCHS, MAX_EPOCHS = 30, 60, 360
 
 
 def main() -> int:
     """Play, check, and say where everything lies."""
-    parser = make_parser("make demo-serve", __doc__, num_epochs=num_epochs_for(len(os.sched_getaffinity(0))))
+    parser = make_parser("make demo-serve", __doc__, num_epochs=None)
     options = parser.parse_args()
     num_alone = NUM_WORKERS if len(os.sched_getaffinity(0)) >= NUM_SLOTS else 1
     settings = ServeSettings(code=ROOT / "examples" / "digits", num_epochs=options.epochs, num_alone=num_alone)
     return perform(options, lambda console, folder, live: run(console, folder, settings, live=live), RESULTS)
-
-
-def num_epochs_for(num_cpus: int) -> int:
-    """Return how many epochs keep this machine busy from before the wave until the slots are back."""
-    return min(max(EPOCHS_PER_CPU * num_cpus, MIN_EPOCHS), MAX_EPOCHS)
 
 
 def run(console: Console, folder: Path, settings: ServeSettings, *, live: bool) -> tuple[Check, ...]:
@@ -101,7 +96,7 @@ def settle(
     """Return the accounts of the endpoint and of both trainings, and every claim about them with what was found."""
     data = load_data()
     expected = Expected(
-        num_epochs=settings.num_epochs,
+        num_epochs=outcome.num_epochs,
         num_samples=data.num_samples,
         steps_per_epoch=-(-data.num_samples // settings.batch_size),
         max_redone_steps=0,

@@ -7,7 +7,7 @@ on any.
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -46,6 +46,11 @@ CREST: Final = 0.8
 CREST_S: Final = 7.0
 FALL_S: Final = 3.0
 SEEN_S: Final = 2.0
+PLAY_S: Final = 90.0
+"""The trainings are to last so long when they share all slots: twice what the wave and all around it take."""
+PACE_EPOCHS: Final = 12
+MIN_EPOCHS: Final = 30
+"""Fewer do not reach the accuracy that the account asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,8 @@ class ServeSettings:
 
     code: Path
     script: str = "elastic.py"
-    num_epochs: int
+    num_epochs: int | None = None
+    """Of each training; None: as many as take `PLAY_S` on this machine."""
     num_alone: int = 1
     """Slots of an undisturbed training; the fewer the cores, the faster it is on one."""
     batch_size: int = 64
@@ -79,6 +85,8 @@ class ServeOutcome:
     crest_at: float
     """From then on all kernels were there, and the rate was what they can answer."""
     num_sent: int
+    num_epochs: int
+    """Of each training."""
 
 
 def play(
@@ -93,7 +101,9 @@ def play(
         DemoFailed: something that must happen did not.
     """
     where = "one slot" if settings.num_alone == 1 else f"{settings.num_alone} slots"
-    with director.stage(1, f"A and B train undisturbed, on {where} each"):
+    with director.stage(1, f"A and B train for a moment, to be timed; then undisturbed, on {where} each"):
+        num_epochs = settings.num_epochs or _measure(client, director, recording, settings)
+        settings = replace(settings, num_epochs=num_epochs)
         alone = _submit_both(client, recording, settings, " alone", max_tasks=settings.num_alone)
         director.wait("both have ended", lambda s: _all_ended(s, alone), within_s=settings.end_deadline_s)
         for job_id, label in zip(alone, LABELS, strict=True):
@@ -137,7 +147,24 @@ def play(
         wave_at=wave_at,
         crest_at=crest_at,
         num_sent=traffic.num_sent,
+        num_epochs=num_epochs,
     )
+
+
+def _measure(client: Client, director: Director, recording: Recording, settings: ServeSettings) -> int:
+    """Train A and B on all slots for a moment; return how many epochs of it take `PLAY_S`."""
+    short = replace(settings, num_epochs=PACE_EPOCHS)
+    jobs = _submit_both(client, recording, short, " pace", max_tasks=NUM_WORKERS)
+    seen = director.wait(
+        "it is known how fast they train", lambda s: _all_ended(s, jobs), within_s=settings.end_deadline_s
+    )
+    took = []
+    for job_id in jobs:
+        job = seen.details[job_id].job
+        assert job.started_at is not None
+        assert job.ended_at is not None
+        took.append(job.ended_at - job.started_at)
+    return max(round(PLAY_S * PACE_EPOCHS / min(took)), MIN_EPOCHS)
 
 
 def _submit_both(
