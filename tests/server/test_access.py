@@ -4,10 +4,12 @@ A new route is covered as soon as the app has it: an app with a route that does 
 """
 
 from base64 import b64encode
+from collections import Counter
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 from tests.server.conftest import PASSWORD, TOKEN, Served
 
 from pliant.core.access import ALLOWED, Permission, Role
@@ -71,6 +73,12 @@ def test_few_routes_are_open() -> None:
         ("POST", "/dlim/v1/auth/token"),
     } == LOGONS
     assert len(NEEDED) > 200
+
+
+def test_no_route_is_there_twice() -> None:
+    routes = [route for route in make_routes(IBM).routes if isinstance(route, APIRoute)]
+    ways = Counter((route.path, method) for route in routes for method in route.methods or ())
+    assert {way: num for way, num in ways.items() if num > 1} == {}
 
 
 def test_the_page_for_auditors_is_what_the_routes_declare() -> None:

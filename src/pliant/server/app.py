@@ -152,7 +152,6 @@ def make_routes(*others: OtherApi) -> FastAPI:
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]
     )
-    every += [routes for other in others for routes in other.routes]
     for routes in every:
         app.router.routes.extend(routes.router.routes)  # each is whole; including them would build every one again
     app.add_api_websocket_route(LINK_PATH, _link, dependencies=declare(Audience.TASK))
