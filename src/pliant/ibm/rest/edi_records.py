@@ -8,9 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from pliant.api.endpoints import EndpointView
+from pliant.core.access import Principal
 from pliant.core.errors import NotFound
 from pliant.ibm.rest.translate.inference_model import InferenceModelRecord
 from pliant.server.context import Context
+from pliant.server.endpoint_requests import EndpointRequests
+
+
+def find_model(requests: EndpointRequests, caller: Principal, name: str) -> EndpointView | None:
+    """Return a model; None if there is none that the caller sees."""
+    try:
+        return requests.get(caller, name)
+    except NotFound:
+        return None
 
 
 def record_of(context: Context, view: EndpointView) -> InferenceModelRecord:

@@ -11,7 +11,7 @@ from pliant.core.access import Permission, Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.edi_package import ModelPackage, flattened, read_package
-from pliant.ibm.rest.edi_records import keep_record, record_of
+from pliant.ibm.rest.edi_records import find_model, keep_record, record_of
 from pliant.ibm.rest.errors import DLIM, name_fields
 from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
@@ -81,7 +81,7 @@ def _deploy(
     if model is not None and package.name != model:
         message = f"{package.name!r:.80} stands in model.json, and {model!r:.80} in the path; deploy one of them"
         raise InvalidInput.at("model", message)
-    before = _present(requests, caller, package.name)
+    before = find_model(requests, caller, package.name)
     if model is None and before is not None:
         message = (
             f"there is a model {package.name!r} already; POST {DLIM}/deployment/model/{package.name} deploys it anew"
@@ -137,10 +137,3 @@ def environment_of_runtime(context: Context, caller: Principal, runtime: object)
         known = ", ".join(BUILT_IN)
         message = f"Runtime not found: {str(runtime)!r:.80} is no environment that you can use, nor one of {known}"
         raise InvalidInput.at("runtime", message) from error
-
-
-def _present(requests: EndpointRequests, caller: Principal, name: str) -> EndpointView | None:
-    try:
-        return requests.get(caller, name)
-    except NotFound:
-        return None

@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pliant.api.endpoints import EndpointPatch, EndpointView, require_endpoint_name
 from pliant.core.access import Permission, Principal
-from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Problem
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem
 from pliant.ibm.rest.code_files import archive_of
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.edi_package import MAX_TEXT_BYTES, README, ModelPackage
-from pliant.ibm.rest.edi_records import forget_record, keep_record, record_of
+from pliant.ibm.rest.edi_records import find_model, forget_record, keep_record, record_of
 from pliant.ibm.rest.errors import DLIM, NotSupported, name_fields
 from pliant.ibm.rest.groups import queue_names
 from pliant.ibm.rest.lookup import read_pages
@@ -113,7 +113,7 @@ def add(context: InContext, requests: InEndpoints, caller: Caller, body: Inferen
         raise InvalidInput(*(Problem(field=name, message="it is missing; send it") for name in missing))
     name = str(body.name)
     require_endpoint_name(name)
-    if _is_there(requests, caller, name):
+    if find_model(requests, caller, name) is not None:
         raise Conflict(f"there is a model {name!r} already; remove it, or deploy it anew")
     if not caller.sees_all:
         raise Forbidden(
@@ -133,14 +133,6 @@ def _readme_in(folder: Path) -> str:
             return file.read(MAX_TEXT_BYTES).decode("utf-8", "replace").replace("\0", "")
     except OSError:
         return ""
-
-
-def _is_there(requests: EndpointRequests, caller: Principal, name: str) -> bool:
-    try:
-        requests.get(caller, name)
-    except NotFound:
-        return False
-    return True
 
 
 @routes.get("/model/{model}", Permission.ENDPOINTS_READ)
