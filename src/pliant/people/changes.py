@@ -1,6 +1,7 @@
 """Tells whoever remembers what tokens open that it has changed: a token was revoked, a role is another one, …"""
 
 from collections.abc import Callable
+from threading import Lock
 
 RightsListener = Callable[[str], None]
 """Gets the name of a user; called in any thread, after the change is written."""
@@ -11,13 +12,16 @@ class RightsChanges:
 
     def __init__(self) -> None:
         self._listeners: tuple[RightsListener, ...] = ()
+        self._subscribing = Lock()
 
     def subscribe(self, listener: RightsListener) -> Callable[[], None]:
         """Let somebody hear of every change from now on; return what ends that."""
-        self._listeners = (*self._listeners, listener)
+        with self._subscribing:
+            self._listeners = (*self._listeners, listener)
 
         def unsubscribe() -> None:
-            self._listeners = tuple(one for one in self._listeners if one is not listener)
+            with self._subscribing:
+                self._listeners = tuple(one for one in self._listeners if one is not listener)
 
         return unsubscribe
 

@@ -3,8 +3,8 @@
 Reads memory alone, never the store, so that it may be asked every second.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.control.jobs.counts import ENDED
@@ -100,7 +100,10 @@ class Measures:
             lives = tuple(self._ledger.jobs().values())
             counts = self._ledger.counts
             held = Counter(task.node_id for live in lives for task in live.running for _ in task.slots)
-            names = {kept.noun.name for kept in self._queues.queues()} | {live.job.queue for live in lives}
+            by_queue: dict[str, list[LiveJob]] = defaultdict(list)
+            for live in lives:
+                by_queue[live.job.queue].append(live)
+            names = {kept.noun.name for kept in self._queues.queues()} | by_queue.keys()
             by_state = Counter((live.job.state, self._kinds.of(live.job).name, live.job.queue) for live in lives)
             return PoolMeasures(
                 slots={node.id: (held[node.id], len(node.slots)) for node in self._cluster.observe().nodes},
@@ -110,7 +113,7 @@ class Measures:
                     for kind in self._kinds.names
                     for queue in sorted(names)
                 },
-                queues={name: self._queue(name, lives) for name in sorted(names)},
+                queues={name: self._queue(name, by_queue[name]) for name in sorted(names)},
                 holders={live.id: self._job(live) for live in lives if live.num_slots},
                 versions=_versions(lives),
                 events={kind.value: counts.events[kind] for kind in EventKind},
@@ -121,11 +124,10 @@ class Measures:
                 tick_age_s=max(0.0, self._tick_age_s()),
             )
 
-    def _queue(self, name: str, lives: tuple[LiveJob, ...]) -> QueueMeasures:
-        mine = [live for live in lives if live.job.queue == name]
+    def _queue(self, name: str, lives: Sequence[LiveJob]) -> QueueMeasures:
         return QueueMeasures(
-            held=sum(live.num_slots for live in mine),
-            wanted=sum(self._wanted(live) for live in mine),
+            held=sum(live.num_slots for live in lives),
+            wanted=sum(self._wanted(live) for live in lives),
             deserved=self._queues.deserved.get(name, 0),
         )
 
