@@ -126,6 +126,29 @@ def test_a_new_term_waits_for_what_is_being_written_and_ends_what_stands_still(
         assert not execute(postgres_url, "SELECT 1 FROM counters WHERE name LIKE '%half'")
 
 
+@pytest.mark.parametrize("leaders", [BRIEF_S], indirect=True)
+def test_a_new_term_ends_what_stands_still_in_the_middle_of_a_batch(
+    leaders: list[Leadership], postgres_url: str
+) -> None:
+    stopped, next_one = leaders
+    assert stopped.take()
+    with closing(SqlStore(postgres_url, term=stopped.term)) as store:
+
+        def stand_still() -> None:
+            with store._write_transaction() as connection:
+                wire: Any = connection.connection.driver_connection
+                wire.pgconn.enter_pipeline_mode()  # as for rows that are inserted together
+                wire.pgconn.send_query_params(b"INSERT INTO counters VALUES ('half', 1)", None)
+                wire.pgconn.send_flush_request()
+                wire.pgconn.flush()
+                until(next_one.take)
+
+        with pytest.raises(Unavailable):
+            stand_still()
+    assert next_one.term == 2
+    assert not execute(postgres_url, "SELECT 1 FROM counters WHERE name = 'half'")
+
+
 class Wire:
     """A wire to PostgreSQL that can lose the answer to a commit, and be cut."""
 

@@ -8,7 +8,8 @@ out later that it was made, memory is behind the database, and the server has to
 An example: server A leads with term 3 and is stopped for a minute. PostgreSQL ends its lock after five seconds, and
 server B takes it and writes term 4. A wakes up and begins a transaction: it reads the row of the term under a share
 lock, finds 4 instead of 3, and writes nothing (`Deposed`). Had A been stopped within a transaction it would hold the
-share lock, and B's new term would wait for it: so PostgreSQL ends a transaction that stands still for four seconds.
+share lock, and B's new term would wait for it: so PostgreSQL ends a transaction that stands still for four seconds, and
+B itself ends one that stands still within a batch of statements, which PostgreSQL does not count (`Leadership.take`).
 """
 
 import time

@@ -4,7 +4,9 @@ The leader holds a session lock on a connection of its own and says a word on it
 the lease (it was stopped, its machine is gone), PostgreSQL itself ends the session, and the lock is free. Whoever takes
 it begins a new term: a number in the database that every writing transaction compares with its own while it holds the
 row (`pliant.store.fence`). So a leader of before cannot write any more from the instant at which a new term begins, and
-a new term waits for what the leader of before is just writing.
+a new term waits for what the leader of before is just writing. If that stands still PostgreSQL ends it, but for one
+case: it counts no time while a batch of statements has begun and its rest does not come. Such sessions the new leader
+ends.
 
 A leader whose connection was lost goes on as the leader if no other term has begun meanwhile: then nobody has written.
 """
@@ -29,6 +31,14 @@ TERM: Final = "leader/term"
 _LOCK: Final = text("SELECT pg_try_advisory_lock(hashtext('pliant'), hashtext(current_schema()))")
 _UNLOCK: Final = text("SELECT pg_advisory_unlock_all()")
 _TABLES: Final = text("SELECT to_regclass('counters') IS NOT NULL")
+_END_STALLED: Final = text(
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+    "WHERE usename = current_user AND pid <> pg_backend_pid() "
+    "AND wait_event = 'ClientRead' AND xact_start < clock_timestamp() - interval '1 second' "
+    "AND pid IN (SELECT pid FROM pg_locks WHERE locktype = 'relation' AND relation = to_regclass('counters') "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
+)
+"""Transactions that hold the term and wait for their client, who has the lead no longer."""
 _TERM_NOW: Final = text("SELECT value FROM counters WHERE name = :name")
 
 
@@ -61,6 +71,7 @@ class Leadership:
                     return False
                 if not connection.execute(_TABLES).scalar_one():
                     migrate(self._engine)
+                connection.execute(_END_STALLED)
                 self.term = advance_counter(connection, COUNTERS, TERM, 1)
             except BaseException:
                 connection.invalidate()
