@@ -7,6 +7,7 @@ bounds and slots per task. What else a kind needs stands with the kind, and the 
 from dataclasses import dataclass
 
 from pliant.core.job import DEFAULT_QUEUE, JobId, NodeId, TaskId
+from pliant.core.slot import WHOLE_SLOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Workload:
     """It has this many tasks or none."""
     max_tasks: int
     slots_per_task: int
+    slot_share: int = WHOLE_SLOT
+    """Thousandths of its slot that a task holds. A part is for tasks of one slot only: others may hold the rest."""
     submitted_at: float
     tasks: tuple[TaskView, ...] = ()
     """Its live processes, oldest first."""

@@ -2,6 +2,9 @@
 
 Theory of operation
 ===================
+Workloads whose tasks hold a part of a slot are put together first, so that whole slots are left to decide on, and what
+they get together is shared out among them at last (`shared`). In between:
+
 0. Queues that share no node are decided on apart, each set of them on a pool of its own (`pool`).
 1. Pass 1 (`admit`) grants minimums in the order of the policies (`order`), each queue within what it is entitled to
    (`entitle`).
@@ -42,6 +45,7 @@ from pliant.policy.schedule.pool import SlotPool, lay_out, split
 from pliant.policy.schedule.queue import QueueState
 from pliant.policy.schedule.reason import explain
 from pliant.policy.schedule.share import Demand, Shares, fill, serve_in_order
+from pliant.policy.schedule.shared import has_parts, plan_with_parts
 
 
 def plan(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
@@ -52,6 +56,13 @@ def plan(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
         policy: its name, if there are no queues, and the cool-down of all.
         now: seconds, as all instants of the snapshot.
     """
+    if has_parts(snapshot):
+        return plan_with_parts(snapshot, policy, now, lambda folded: _plan_whole(folded, policy, now))
+    return _plan_whole(snapshot, policy, now)
+
+
+def _plan_whole(snapshot: Snapshot, policy: Policy, now: float) -> Plan:
+    """Plan for workloads of whole slots."""
     if not snapshot.workloads:
         return Plan(grants={}, reasons={})
     made = [_decide(part, policy, now) for part in split(snapshot, policy)]
