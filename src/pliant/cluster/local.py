@@ -36,7 +36,7 @@ from pliant.cluster.agent.messages import (
     UseAddress,
     WriteStacks,
 )
-from pliant.cluster.agent.orders import check
+from pliant.cluster.agent.orders import check, held_slots
 from pliant.cluster.channel import Channel
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, NodeId, TaskId
@@ -111,11 +111,12 @@ class LocalCluster:
             if order.task_id in self._spent:
                 return
             node = self._own_node()
-            holders = {slot: task.task_id for task in self._tasks.values() for slot in task.slots}
-            check(order, node.id, len(node.slots), holders)
+            check(order, node.id, len(node.slots), held_slots(self._tasks.values()))
             self._channel.send(Start(order=order))
             self._spent.add(order.task_id)
-            self._tasks[order.task_id] = LiveTask(task_id=order.task_id, node_id=node.id, slots=order.slots, pid=None)
+            self._tasks[order.task_id] = LiveTask(
+                task_id=order.task_id, node_id=node.id, slots=order.slots, slot_share=order.slot_share, pid=None
+            )
 
     def drain(self, task_id: TaskId) -> None:
         self._channel.send(Drain(task_id=task_id))

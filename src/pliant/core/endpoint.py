@@ -21,13 +21,13 @@ from pliant.core.job import (
     JobId,
     Priority,
     QueueName,
-    SlotsPerTask,
     Task,
 )
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.parameter import Text
 from pliant.core.serving import VersionLoad
 from pliant.core.serving_profile import Runner, ServingProfile
+from pliant.core.slot import Slots
 
 EndpointName = Annotated[
     str,
@@ -60,10 +60,12 @@ class EndpointSettings(ServingProfile):
 class VersionSettings:
     """What people say of one version of a model."""
 
-    slots_per_task: SlotsPerTask = 1
-    """GPUs, or CPU shares, that every kernel holds."""
+    slots_per_task: Slots = 1
+    """GPUs, or CPU shares, that every kernel holds; or a part of one, such as 0.25: kernels of several endpoints of a
+    queue share slots then."""
     memory_bytes: Annotated[int, Input(Ge(MIN_MEMORY_BYTES), Le(2**50))] | None = None
-    """End a kernel that uses more memory than this."""
+    """End a kernel that uses more memory than this. If left out, a kernel that holds a part of a slot may use that part
+    of the machine's memory for one slot, and 512 MiB at least."""
     environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$", "one line of text"))] | None = None
     """What kernels run in, as for jobs."""
     env: Annotated[Mapping[str, str], Input(MaxLen(1000))] = field(default_factory=dict)

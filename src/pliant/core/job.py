@@ -12,6 +12,7 @@ from pliant.core.input import FINITE, ONE_LINE, Check, Input, Pattern
 from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState, JobState, TaskState, is_final
 from pliant.core.serving_profile import EndpointPart
+from pliant.core.slot import WHOLE_SLOT
 from pliant.core.tag import GivenTags
 
 JobId = NewType("JobId", str)
@@ -158,6 +159,15 @@ class JobSpec(JobSettings):
     endpoint: EndpointPart | None = None
     """What it serves; None: it trains."""
 
+    @property
+    def slot_share(self) -> int:
+        """Thousandths of its slot that each task holds; all of it, but for kernels that share one."""
+        return WHOLE_SLOT if self.endpoint is None else self.endpoint.slot_share
+
+    def num_slots_for(self, num_tasks: int) -> int:
+        """Return how many slots so many tasks hold, or a part of them."""
+        return -(-num_tasks * self.slots_per_task * self.slot_share // WHOLE_SLOT)
+
 
 def default_virtual_workers(max_tasks: int) -> int:
     """Return the V of a job that asks for none."""
@@ -212,7 +222,7 @@ class Job:
     """When it first held a slot."""
     ended_at: float | None = None
     num_slots: int = 0
-    """Slots that its tasks hold now."""
+    """Slots that its tasks hold now; of which they hold a part counts, too."""
     generation: int = 0
     """Number of the newest generation announced; 0 before the first."""
     reason: str = ""

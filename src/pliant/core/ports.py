@@ -16,6 +16,7 @@ from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
+from pliant.core.slot import WHOLE_SLOT
 
 MAX_STDERR_BYTES = 8192
 """So much of the end of a dead task's stderr comes with its exit."""
@@ -52,6 +53,8 @@ class StartOrder:
     """Another interpreter; started cold."""
     memory_bytes: int | None = None
     """It is ended when it and all that it has started use more; None for no limit."""
+    slot_share: int = WHOLE_SLOT
+    """Thousandths of its slot that it holds; less than all of it only with one slot."""
     sees: tuple[int, ...] = ()
     """Slots whose devices the process can see, in this order; its own if empty."""
     confinement: Confinement = field(default_factory=Confinement)
@@ -73,6 +76,7 @@ class LiveTask:
     task_id: TaskId
     node_id: NodeId
     slots: tuple[int, ...]
+    slot_share: int = WHOLE_SLOT
     pid: int | None
     """None until the process exists."""
 

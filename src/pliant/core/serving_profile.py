@@ -7,6 +7,7 @@ from annotated_types import Ge, Gt, Le
 
 from pliant.core.errors import Problem
 from pliant.core.input import FINITE, Input
+from pliant.core.slot import WHOLE_SLOT
 
 Runner = Literal["redhare", "python", "torch", "onnx", "job"]
 """What runs a model: IBM's kernel API, a Python class, TorchScript or an exported program, ONNX Runtime, a trained
@@ -71,6 +72,8 @@ class EndpointPart:
     profile: ServingProfile
     """As it was when the job began; the present one stands with the endpoint."""
     weights: str | None = None
+    slot_share: int = WHOLE_SLOT
+    """Thousandths of its slot that each kernel holds; a part is for kernels of one slot only."""
 
 
 def problems_of_profile(profile: ServingProfile) -> tuple[Problem, ...]:

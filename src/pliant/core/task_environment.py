@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_or
 
 from pliant.core.job import DEFAULT_CHECKPOINT_EVERY_S, MIN_DEFAULT_VIRTUAL_WORKERS, JobId, Mode, TaskId
 from pliant.core.serving_profile import Runner
+from pliant.core.slot import WHOLE_SLOT
 
 STACKS_SIGNAL: Final = 47
 """A real-time signal that libraries do not use: a task without a control link writes its stacks to its stderr then."""
@@ -137,6 +138,8 @@ class TaskNode(Variables):
     """The address that peers reach this task's collectives at."""
     num_threads: Annotated[int, Variable("PLIANT_NUM_THREADS")] = 1
     """Its share of the machine's threads; `OMP_NUM_THREADS` and kin say the same to libraries."""
+    slot_share: Annotated[int, Variable("PLIANT_SLOT_SHARE")] = WHOLE_SLOT
+    """Thousandths of its slot that it holds: so much of a GPU's memory is its own."""
     memory_dir: Annotated[str | None, Variable("PLIANT_MEMORY_DIR")] = None
     """The job's folder in shared memory, for checkpoints; absent if there is none."""
 

@@ -24,6 +24,7 @@ from pliant.entry.script_error import in_a_line, of_the_user
 from pliant.serve.runner.connection import connect_gateway
 from pliant.serve.runner.deployed import BuiltModel, DeployedModel, serve_model
 from pliant.serve.runner.errors import KernelBroken, ModelNotLoaded, NoGateway
+from pliant.serve.runner.gpu_memory import keep_to_part_of_gpu
 from pliant.serve.runner.leaving import LeaveSignal
 from pliant.serve.runner.session import KernelIdentity, KernelSession
 from pliant.train.determinism import limit_threads
@@ -61,6 +62,7 @@ def _run(args: tuple[str, ...]) -> int:
     os.environ.pop(TOKEN)  # the model and what it starts have no use for it
     node = TaskNode.from_env(os.environ)
     limit_threads(node.num_threads)
+    keep_to_part_of_gpu(node.slot_share)
     session = KernelSession(
         KernelIdentity(task=environment.task_id, token=serving.token),
         partial(connect_gateway, Path(serving.gateway)),
@@ -79,6 +81,7 @@ def _run(args: tuple[str, ...]) -> int:
         kernel=serving.kernel,
         job_id=environment.job_id,
         num_threads=node.num_threads,
+        slot_share=node.slot_share,
         build=build_model,
     )
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)

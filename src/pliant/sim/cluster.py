@@ -22,6 +22,7 @@ from pliant.core.ports import (
     TaskExit,
     TaskNote,
 )
+from pliant.core.slot import WHOLE_SLOT
 from pliant.sim.clock import VirtualClock
 
 _SIGKILL = 9
@@ -84,7 +85,13 @@ class SimCluster:
 
     def observe(self) -> Observation:
         tasks = tuple(
-            LiveTask(task_id=sim.order.task_id, node_id=sim.order.node_id, slots=sim.order.slots, pid=sim.pid)
+            LiveTask(
+                task_id=sim.order.task_id,
+                node_id=sim.order.node_id,
+                slots=sim.order.slots,
+                slot_share=sim.order.slot_share,
+                pid=sim.pid,
+            )
             for sim in self._tasks.values()
         )
         return Observation(nodes=tuple(self._nodes.values()), tasks=tasks)
@@ -194,12 +201,12 @@ class SimCluster:
         if not order.slots or len(set(order.slots)) < len(order.slots):
             raise ValueError(f"task {order.task_id} is given slots {order.slots}; name at least one, and none twice")
         mine = [sim.order for sim in self._tasks.values() if sim.order.node_id == order.node_id]
-        holders = {slot: held.task_id for held in mine for slot in held.slots}
         for slot in order.slots:
             if slot not in node.slots:
                 raise ValueError(f"there is no slot {slot} on node {order.node_id}; it has {node.slots}")
-            if slot in holders:
-                raise ValueError(f"slot {slot} of node {order.node_id} is held by task {holders[slot]}")
+            holders = [held for held in mine if slot in held.slots]
+            if sum(held.slot_share for held in holders) + order.slot_share > WHOLE_SLOT:
+                raise ValueError(f"slot {slot} of node {order.node_id} is held by task {holders[0].task_id}")
 
     def _begin(self, task_id: TaskId) -> None:
         sim = self._tasks.get(task_id)

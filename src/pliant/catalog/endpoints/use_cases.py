@@ -30,6 +30,7 @@ from pliant.core.input import values_of
 from pliant.core.job import JobSpec
 from pliant.core.registry import Kept, Registry, iterate_nouns
 from pliant.core.serving_profile import EndpointPart, ServingProfile, problems_of_profile
+from pliant.core.slot import share_of_slot, whole_slots
 
 MAX_LOAD_S: Final = 600.0
 """A kernel that has not loaded its model by then is ended."""
@@ -297,7 +298,7 @@ def spec_of(endpoint: Endpoint, version: EndpointVersion) -> JobSpec:
         min_tasks=max(1, profile.kernel_min),
         max_tasks=profile.kernel_max,
         virtual_workers=profile.kernel_max,
-        slots_per_task=version.slots_per_task,
+        slots_per_task=whole_slots(version.slots_per_task),
         priority=endpoint.priority,
         queue=endpoint.queue,
         memory_bytes=version.memory_bytes,
@@ -314,6 +315,7 @@ def spec_of(endpoint: Endpoint, version: EndpointVersion) -> JobSpec:
             runner=version.runner,
             profile=profile,
             weights=version.weights,
+            slot_share=share_of_slot(version.slots_per_task),
         ),
     )
 

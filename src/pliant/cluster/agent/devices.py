@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import pynvml
 
+from pliant.core.slot import WHOLE_SLOT
+
 _log = logging.getLogger(__name__)
 
 _FOR_ALL_GPUS = (
@@ -17,6 +19,8 @@ _FOR_ALL_GPUS = (
     *("/dev/nvidia-caps", "/dev/infiniband", "/dev/gdrdrv"),
 )
 """Whoever uses one GPU needs them; `nvidia-caps` holds those of MIG, `infiniband` those of a fast network."""
+_LEAST_MEMORY_BYTES = 512 << 20
+"""What torch and a small model need."""
 _NO_DRIVER = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
 
@@ -26,6 +30,8 @@ class Devices:
 
     num_slots: int
     num_cpus: int
+    memory_bytes: int = 0
+    """Of the machine; 0 if that is not known."""
     gpus: tuple[str, ...] = ()
     """What CUDA_VISIBLE_DEVICES calls each slot's GPU; empty if the slots are shares of the CPU."""
     files: tuple[str, ...] = ()
@@ -41,15 +47,17 @@ def discover(num_slots: int | None, env: Mapping[str, str]) -> Devices:
         ValueError: fewer than one slot was declared.
     """
     num_cpus = len(os.sched_getaffinity(0))
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if num_slots is not None:
         if num_slots < 1:
             raise ValueError(
                 f"num_slots is {num_slots}; declare at least 1, or leave it out to use what the machine has"
             )
-        return Devices(num_slots=num_slots, num_cpus=num_cpus)
+        return Devices(num_slots=num_slots, num_cpus=num_cpus, memory_bytes=memory_bytes)
     gpus = visible(_gpu_uuids(), env.get("CUDA_VISIBLE_DEVICES"))
     files = tuple(f"/dev/nvidia{_minor_number(int(gpu))}" for gpu in gpus)
-    return Devices(num_slots=len(gpus) or num_cpus, num_cpus=num_cpus, gpus=gpus, files=files)
+    num_slots = len(gpus) or num_cpus
+    return Devices(num_slots=num_slots, num_cpus=num_cpus, memory_bytes=memory_bytes, gpus=gpus, files=files)
 
 
 def visible(uuids: Sequence[str], setting: str | None) -> tuple[str, ...]:
@@ -68,7 +76,9 @@ def visible(uuids: Sequence[str], setting: str | None) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def confine(devices: Devices, slots: Sequence[int], sees: Sequence[int] = ()) -> dict[str, str]:
+def confine(
+    devices: Devices, slots: Sequence[int], sees: Sequence[int] = (), slot_share: int = WHOLE_SLOT
+) -> dict[str, str]:
     """Return the environment that keeps libraries on a task's slots: its GPUs, and its share of the machine's threads.
 
     `sees` names the slots whose GPUs it can see if these are not its own only.
@@ -78,7 +88,7 @@ def confine(devices: Devices, slots: Sequence[int], sees: Sequence[int] = ()) ->
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of the indices that NVML tells
         "CUDA_VISIBLE_DEVICES": gpus,
         "NVIDIA_VISIBLE_DEVICES": gpus,
-        **thread_limits(share_of_threads(devices, slots)),
+        **thread_limits(share_of_threads(devices, slots, slot_share)),
     }
 
 
@@ -87,9 +97,16 @@ def device_files(devices: Devices, slots: Sequence[int]) -> tuple[str, ...]:
     return (*(devices.files[slot] for slot in slots), *_FOR_ALL_GPUS) if devices.files else ()
 
 
-def share_of_threads(devices: Devices, slots: Sequence[int]) -> int:
-    """Return how many threads a task with these slots may use; at least 1."""
-    return max(1, devices.num_cpus * len(slots) // devices.num_slots)
+def share_of_threads(devices: Devices, slots: Sequence[int], slot_share: int = WHOLE_SLOT) -> int:
+    """Return how many threads a task with these slots, or thousandths of one, may use; at least 1."""
+    return max(1, devices.num_cpus * len(slots) * slot_share // (devices.num_slots * WHOLE_SLOT))
+
+
+def share_of_memory(devices: Devices, slot_share: int) -> int | None:
+    """Return what a task with a part of a slot may use of the machine's memory, bytes; None: there is no limit."""
+    if slot_share >= WHOLE_SLOT or not devices.memory_bytes:
+        return None
+    return max(_LEAST_MEMORY_BYTES, devices.memory_bytes * slot_share // (devices.num_slots * WHOLE_SLOT))
 
 
 def thread_limits(num_threads: int) -> dict[str, str]:

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from pliant.cluster.agent.devices import Devices
 from pliant.cluster.agent.disk_watch import DiskFindings, JobFiles
+from pliant.cluster.agent.gpu_memory_use import GpuMemoryCheck
 from pliant.cluster.agent.inspection import CutLogs, DiskMeasured, LogsCut, MeasureDisk
 from pliant.cluster.agent.inspector import Inspector
 from pliant.cluster.agent.log_limits import LogNotes, logs_of
@@ -31,16 +33,25 @@ class NodeLimits:
 
     Args:
         settings: what a job may have on the disk, and a task in a log.
+        devices: of the node.
         env: what the process that measures is started with.
         tell: called with what the owner of a task is to know of it.
     """
 
-    def __init__(self, settings: AgentSettings, env: Mapping[str, str], *, tell: Callable[[TaskId, str], None]) -> None:
+    def __init__(
+        self,
+        settings: AgentSettings,
+        devices: Devices,
+        env: Mapping[str, str],
+        *,
+        tell: Callable[[TaskId, str], None],
+    ) -> None:
         self._max_disk_bytes = settings.max_disk_bytes
         self._max_log_bytes = settings.max_log_bytes
         self._log_notes = LogNotes(settings.max_log_bytes or 0)
         self._tell = tell
         self._memory = MemoryCheck()
+        self._gpu_memory = GpuMemoryCheck(devices)
         self._inspector = Inspector(env, deadline_s=DISK_DEADLINE_S)
         self._num_asked = 0
         self._disk_at = 0.0
@@ -52,6 +63,8 @@ class NodeLimits:
         living = [task for task in tasks.values() if task.pidfd is not None and not task.cause]
         for task_id, cause in self._memory.over_limit((task.record, task.beside) for task in living):
             _end(tasks[task_id], cause)
+        for task_id, cause in self._gpu_memory.over_limit((task.record, task.beside) for task in living):
+            _end(tasks[task_id], cause)
         for _, answer in self._inspector.receive():
             if isinstance(answer, DiskMeasured):
                 _end_jobs(answer.findings, tasks.values())
@@ -62,7 +75,8 @@ class NodeLimits:
 
     def wait_s(self, tasks: Collection[TaskProcess]) -> float | None:
         """Return after how many seconds `enforce` is to be called; None: whenever."""
-        return CHECK_EVERY_S if any(task.record.memory_bytes for task in tasks) else None
+        limited = any(task.record.memory_bytes for task in tasks)
+        return CHECK_EVERY_S if limited or self._gpu_memory.concerns(task.record for task in tasks) else None
 
     def _measure(self, living: Collection[TaskProcess]) -> None:
         """Have logs cut, and ask which jobs hold too much of the disk, unless that was asked a moment ago."""

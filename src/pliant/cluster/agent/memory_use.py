@@ -57,9 +57,14 @@ def used_bytes(session_id: int, group: str | None, table: ProcessTable, beside: 
         table: a look at all processes.
         beside: further sessions that count as its own, by the numbers of their leaders.
     """
+    return sum(map(_held, processes_of(session_id, group, table, beside)))
+
+
+def processes_of(session_id: int, group: str | None, table: ProcessTable, beside: Collection[int] = ()) -> set[int]:
+    """Return the processes of a task; the arguments are those of `used_bytes`."""
     inside = () if group is None else members(group)
     sessions = (table.family(leader) for leader in (session_id, *beside))
-    return sum(_held(pid) for pid in {*inside, *(pid for session in sessions for pid in session)})
+    return {*inside, *(pid for session in sessions for pid in session)}
 
 
 def _held(pid: int) -> int:

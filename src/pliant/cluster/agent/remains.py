@@ -15,6 +15,7 @@ from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
 from pliant.core.ports import ExitFacts
 from pliant.core.size import size
+from pliant.core.slot import WHOLE_SLOT
 from pliant.isolation import control_groups
 from pliant.isolation.control_groups import ControlGroups
 
@@ -43,7 +44,7 @@ class Remains:
         """Make the control group of a task that is to be started; None if there are none."""
         memory = record.memory_bytes
         limits = {} if memory is None else {"memory.max": str(memory), "memory.oom.group": "1"}
-        limits |= {"pids.max": str(_MAX_PROCESSES), "cpu.weight": str(min(100 * len(record.slots), 10_000))}
+        limits |= {"pids.max": str(_MAX_PROCESSES), "cpu.weight": str(_cpu_weight(record))}
         return self._groups.make(record.task_id, limits)
 
     def look(self, tasks: Iterable[TaskProcess]) -> None:
@@ -67,6 +68,11 @@ class Remains:
         """Let go; the groups of tasks that live stay."""
         self._inspector.close()
         self._groups.close()
+
+
+def _cpu_weight(record: Record) -> int:
+    """Return 100 for each slot, or what a part of one comes to; the kernel takes 1 to 10,000."""
+    return max(1, min(100 * len(record.slots) * record.slot_share // WHOLE_SLOT, 10_000))
 
 
 def end(record: Record) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent import remains
-from pliant.cluster.agent.devices import Devices, thread_limits
+from pliant.cluster.agent.devices import Devices, share_of_memory, thread_limits
 from pliant.cluster.agent.exit_facts import lacks_pliant
 from pliant.cluster.agent.exit_reports import ExitReports
 from pliant.cluster.agent.limits import NodeLimits
@@ -28,7 +28,7 @@ from pliant.cluster.agent.messages import (
     Spent,
     StartSidecar,
 )
-from pliant.cluster.agent.orders import check, disk_folders, job_of, program_of
+from pliant.cluster.agent.orders import check, disk_folders, held_slots, job_of, program_of
 from pliant.cluster.agent.remains import Remains
 from pliant.cluster.agent.settings import AgentSettings
 from pliant.cluster.agent.shared_memory import owner_of
@@ -97,7 +97,7 @@ class Tasks:
         self._spaces = Spaces(self._state_dir, settings.memory_root)
         self._remains = Remains(owner_of(self._state_dir), base_env, settings.max_log_bytes)
         selector.register(self._remains, selectors.EVENT_READ, self._take_facts)
-        self._limits = NodeLimits(settings, base_env, tell=self._tell)
+        self._limits = NodeLimits(settings, devices, base_env, tell=self._tell)
         selector.register(self._limits, selectors.EVENT_READ, partial(self._limits.enforce, self._tasks))
         self._sidecars = Sidecars(settings, devices, base_env, send)
         self._adopt()
@@ -115,15 +115,17 @@ class Tasks:
         if order.task_id in self._spent:
             return
         self._spent.add(order.task_id)
-        holders = {slot: task.record.task_id for task in self._tasks.values() for slot in task.record.slots}
+        held = held_slots(task.record for task in self._tasks.values())
         try:
-            check(order, self._settings.node_id, self._devices.num_slots, holders)
+            check(order, self._settings.node_id, self._devices.num_slots, held)
         except ValueError as error:
             self.exits.report(TaskExit(task_id=order.task_id, exit_code=None, error=str(error)), None)
             return
         space = self._spaces.of(job_of(order))
         program = program_of(order, self._settings, self._devices, self._base_env, space)
-        self._tasks[order.task_id] = TaskProcess(record=_record_of(order, space), program=program, space=space)
+        self._tasks[order.task_id] = TaskProcess(
+            record=_record_of(order, self._devices, space), program=program, space=space
+        )
 
     def send_signal(self, task_id: TaskId, number: int) -> None:
         """Send a signal to a task's process, now or as soon as there is one; ignore a task that does not live."""
@@ -356,7 +358,15 @@ class Tasks:
 
     def _observation_of(self, record: Record) -> Observed:
         node_id = self._settings.node_id
-        return Observed(task=LiveTask(task_id=record.task_id, node_id=node_id, slots=record.slots, pid=record.pid))
+        return Observed(
+            task=LiveTask(
+                task_id=record.task_id,
+                node_id=node_id,
+                slots=record.slots,
+                slot_share=record.slot_share,
+                pid=record.pid,
+            )
+        )
 
 
 def _readiness(zygote: ZygoteProcess | None) -> Readiness:
@@ -367,13 +377,14 @@ def _readiness(zygote: ZygoteProcess | None) -> Readiness:
     )
 
 
-def _record_of(order: StartOrder, space: TaskSpace) -> Record:
+def _record_of(order: StartOrder, devices: Devices, space: TaskSpace) -> Record:
     return Record(
         task_id=order.task_id,
         slots=order.slots,
         job=job_of(order),
         folders=disk_folders(order, space),
-        memory_bytes=order.memory_bytes,
+        slot_share=order.slot_share,
+        memory_bytes=order.memory_bytes or share_of_memory(devices, order.slot_share),
         log_dir=order.log_dir,
         result_dir=order.result_dir,
         model=order.model,

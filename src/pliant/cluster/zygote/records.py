@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pliant.core.job import TaskId
+from pliant.core.slot import WHOLE_SLOT
 from pliant.files.folder import write_whole
 from pliant.files.lock import hold_lock
 
@@ -31,6 +32,8 @@ class Record:
     """By which the folders of its job are known on this node."""
     folders: tuple[str, ...] = ()
     """On the disk, which it writes to, and whose size counts; each lies in a folder that is ours."""
+    slot_share: int = WHOLE_SLOT
+    """Thousandths of its slot that it holds."""
     memory_bytes: int | None = None
     """It is ended when it uses more."""
     log_dir: str | None = None

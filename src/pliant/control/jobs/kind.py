@@ -211,6 +211,7 @@ def workload_of(kind: Kind[Any], live: LiveJob, *, num_done: int = 0, pinned: bo
         min_tasks=job.min_tasks - num_done if live.competes else 0,
         max_tasks=job.max_tasks - num_done if live.competes else 0,
         slots_per_task=job.spec.slots_per_task,
+        slot_share=job.spec.slot_share,
         submitted_at=job.submitted_at,
         tasks=tuple(
             TaskView(

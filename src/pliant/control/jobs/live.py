@@ -96,7 +96,7 @@ class LiveJob:
 
     @property
     def num_slots(self) -> int:
-        return sum(len(task.slots) for task in self.running)
+        return len({(task.node_id, slot) for task in self.running for slot in task.slots})
 
     @property
     def limit_at(self) -> float | None:

@@ -59,6 +59,7 @@ def start_order(
         model=str(folders.weights),
         python=python,
         memory_bytes=job.spec.memory_bytes,
+        slot_share=job.spec.slot_share,
         sees=start.sees,
         confinement=_confinement(job, folders, settings, python, user),
     )

@@ -4,7 +4,7 @@ Reads memory alone, never the store, so that it may be asked every second.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pliant.control.jobs.counts import ENDED
@@ -99,7 +99,7 @@ class Measures:
         with self._ledger.lock:
             lives = tuple(self._ledger.jobs().values())
             counts = self._ledger.counts
-            held = Counter(task.node_id for live in lives for task in live.running for _ in task.slots)
+            held = Counter(node_id for node_id, _ in _held_slots(lives))
             by_queue: dict[str, list[LiveJob]] = defaultdict(list)
             for live in lives:
                 by_queue[live.job.queue].append(live)
@@ -126,7 +126,7 @@ class Measures:
 
     def _queue(self, name: str, lives: Sequence[LiveJob]) -> QueueMeasures:
         return QueueMeasures(
-            held=sum(live.num_slots for live in lives),
+            held=len(_held_slots(lives)),
             wanted=sum(self._wanted(live) for live in lives),
             deserved=self._queues.deserved.get(name, 0),
         )
@@ -134,7 +134,7 @@ class Measures:
     def _wanted(self, live: LiveJob) -> int:
         if not live.competes or live.waits or live.unprepared:
             return 0
-        return self._kinds.of(live.job).view(live).max_tasks * live.job.spec.slots_per_task
+        return live.job.spec.num_slots_for(self._kinds.of(live.job).view(live).max_tasks)
 
     def _job(self, live: LiveJob) -> JobMeasures:
         return JobMeasures(
@@ -142,8 +142,13 @@ class Measures:
             queue=live.job.queue,
             owner=live.job.owner,
             held=live.num_slots,
-            target=live.target * live.job.spec.slots_per_task if live.competes else 0,
+            target=live.job.spec.num_slots_for(live.target) if live.competes else 0,
         )
+
+
+def _held_slots(lives: Iterable[LiveJob]) -> set[tuple[NodeId, int]]:
+    """Return the slots that jobs hold, or a part of them."""
+    return {(task.node_id, slot) for live in lives for task in live.running for slot in task.slots}
 
 
 def _versions(lives: tuple[LiveJob, ...]) -> Mapping[tuple[str, int], VersionMeasures]:

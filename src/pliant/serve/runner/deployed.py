@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pliant.core.serving_profile import Runner
+from pliant.core.slot import WHOLE_SLOT
 from pliant.serve.runner.errors import ModelNotLoaded
 from pliant.serve.runner.session import KernelSession
 
@@ -53,6 +54,8 @@ class DeployedModel:
     job_id: str = ""
     num_threads: int = 1
     """Its share of the machine's threads."""
+    slot_share: int = WHOLE_SLOT
+    """Thousandths of its slot that the kernel holds."""
     build: Callable[[Path, tuple[str, ...]], BuiltModel] | None = None
     """Runs a script of a training until it has its model."""
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from pliant.core.errors import InvalidInput
 from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.errors import ModelNotLoaded
+from pliant.serve.runner.gpu_memory import part_of_gpu
 from pliant.serve.runner.joined import Arrays
 from pliant.serve.runner.metadata import DeclaredTensor, ModelMetadata
 from pliant.serve.runner.session import KernelSession
@@ -44,8 +45,10 @@ def load(model: DeployedModel) -> TensorModel:
         raise ModelNotLoaded(NOT_INSTALLED) from error
     options = runtime.SessionOptions()
     options.intra_op_num_threads = model.num_threads
-    wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
-    providers = [one for one in wanted if one in runtime.get_available_providers()]
+    limit = part_of_gpu(model.slot_share)
+    cuda: dict[str, object] = {} if limit is None else {"gpu_mem_limit": limit}
+    wanted: tuple[tuple[str, dict[str, object]], ...] = (("CUDAExecutionProvider", cuda), ("CPUExecutionProvider", {}))
+    providers = [one for one in wanted if one[0] in runtime.get_available_providers()]
     try:
         inference = runtime.InferenceSession(str(path), options, providers=providers)
     except Exception as error:  # its errors have no other root

@@ -92,7 +92,7 @@ def application_json(detail: JobDetail, now: float, server: ServerInfo) -> dict[
         "task12n": [_executor(task) for task in detail.tasks],
         "slots": job.num_slots,
         "gpuslots": job.num_slots,
-        "demandslots": 0 if job.ended else max(0, job.max_tasks * job.spec.slots_per_task - job.num_slots),
+        "demandslots": 0 if job.ended else max(0, job.spec.num_slots_for(job.max_tasks) - job.num_slots),
         "hosts": len({task.node_id for task in running}),
         "coresused": None,
         "memused": None,
