@@ -214,13 +214,18 @@ class UsagePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotView:
-    """A slot and who holds it; `job_id` and `task_id` are None if it is free, or somebody else's job holds it."""
+    """A slot and who holds it; `job_id` and `task_id` are None if it is free, or somebody else's job holds it.
+
+    If several tasks hold a part of it each, they name the one that has been there longest.
+    """
 
     node_id: str
     slot: int
     taken: bool
     job_id: str | None
     task_id: str | None
+    sharers: tuple[str, ...] = ()
+    """The tasks that hold a part of it each, as far as they may be seen; empty if one task has all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

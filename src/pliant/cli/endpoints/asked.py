@@ -35,7 +35,9 @@ _ENDPOINT: Final[Table] = {
     "idempotent": ask("Give the requests of a kernel that dies to another one.", "--idempotent/--no-idempotent"),
 }
 _VERSION: Final[Table] = {
-    "slots_per_task": ask("GPUs (or CPU slots) that every kernel holds."),
+    "slots_per_task": ask(
+        "GPUs (or CPU slots) that every kernel holds, or a part of one, such as 0.25.", metavar="NUMBER"
+    ),
     "memory_bytes": ask_limit(
         "End a kernel that uses more memory, such as 4GB; or off.", "--memory", "SIZE", num_bytes_of
     ),

@@ -327,7 +327,8 @@ def _facts_of_running(version: VersionView) -> Iterator[tuple[str, str]]:
     label = f"version {version.number}"
     if version.traffic not in (0, 100):
         yield label, f"{version.traffic} % of the requests"
-    yield label, f"{version.num_ready} of {formatting.count_of(version.wanted, 'kernel')} that it needs"
+    each = f", each on {version.slots_per_task:g} of a slot" * (version.slots_per_task < 1)
+    yield label, f"{version.num_ready} of {formatting.count_of(version.wanted, 'kernel')} that it needs{each}"
     if version.why:
         yield "why", version.why
     if version.demand:

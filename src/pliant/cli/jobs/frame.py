@@ -156,8 +156,14 @@ def _news(view: View, width: int, num_lines: int) -> list[Text]:
 
 def colours(slots: Sequence[SlotView]) -> dict[str, str]:
     """Return a colour for each job that holds a slot, by its number, so that it stays while others come and go."""
-    ids = {slot.job_id for slot in slots if slot.job_id is not None}
+    ids = {job_id for slot in slots for job_id in _holders(slot)}
     return {job_id: _COLOURS[int(job_id.rpartition("-")[2]) % len(_COLOURS)] for job_id in sorted(ids)}
+
+
+def _holders(slot: SlotView) -> set[str]:
+    """Return the jobs that hold a slot or a part of it, as far as they may be seen."""
+    sharers = {task_id.rpartition(".")[0] for task_id in slot.sharers}
+    return sharers if slot.job_id is None else sharers | {slot.job_id}
 
 
 def _headline(view: View, width: int) -> Text:
@@ -187,7 +193,7 @@ def _bars(view: View, colour_of: Mapping[str, str], width: int) -> list[Text]:
 def _legend(view: View, colour_of: Mapping[str, str]) -> Text:
     legend = Text(" " * 13, no_wrap=True, overflow="ellipsis")
     for job_id, colour in colour_of.items():
-        num_slots = sum(slot.job_id == job_id for slot in view.cluster.slots)
+        num_slots = sum(job_id in _holders(slot) for slot in view.cluster.slots)
         legend.append(_HELD, style=colour)
         legend.append(f" {job_id} {num_slots}  ")
     if num_others := sum(slot.taken and slot.job_id is None for slot in view.cluster.slots):

@@ -4,10 +4,11 @@ Reads only. File names from outside are matched against what is there, never joi
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
+from typing import NamedTuple
 
 from pliant import __version__
 from pliant.api.arrays import ArrayView
@@ -38,6 +39,7 @@ from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
+from pliant.core.slot import WHOLE_SLOT
 from pliant.files.untrusted.names import shown
 from pliant.files.untrusted.opening import refusal
 from pliant.files.untrusted.path import UntrustedPath
@@ -236,16 +238,16 @@ class Queries:
     def cluster(self, visible: VisibleJobs | None = None) -> ClusterView:
         """Return the pool as it stands; which jobs and tasks hold the slots only of those that somebody sees."""
         nodes = self._cluster.observe().nodes
-        held = {
-            (task.node_id, slot): (task, visible is None or visible.covers(task.job_id, live.job.owner))
-            for live in self._jobs().values()
-            for task in live.running
-            for slot in task.slots
-        }
+        held: dict[tuple[NodeId, int], list[_Held]] = defaultdict(list)
+        for live in self._jobs().values():
+            is_seen = visible is None or visible.covers(live.id, live.job.owner)
+            for task in live.running:
+                for slot in task.slots:
+                    held[task.node_id, slot].append(_Held(task, live.job.spec.slot_share < WHOLE_SLOT, is_seen))
         return ClusterView(
             policy=self._policy(),
             nodes=nodes,
-            slots=tuple(_slot(node.id, slot, held.get((node.id, slot))) for node in nodes for slot in node.slots),
+            slots=tuple(_slot(node.id, slot, held.get((node.id, slot), ())) for node in nodes for slot in node.slots),
             version=__version__,
             now=self._clock.now(),
         )
@@ -345,13 +347,24 @@ class Queries:
 _ENDED = (JobState.COMPLETED, JobState.FAILED, JobState.STOPPED)
 
 
-def _slot(node_id: NodeId, slot: int, held: tuple[Task, bool] | None) -> SlotView:
+class _Held(NamedTuple):
+    """A task that holds a slot."""
+
+    task: Task
+    is_part: bool
+    """It holds a part of it only."""
+    is_seen: bool
+
+
+def _slot(node_id: NodeId, slot: int, held: Sequence[_Held]) -> SlotView:
     """Return a slot with who holds it, if that may be seen."""
-    task = held[0] if held is not None and held[1] else None
+    seen = sorted((one for one in held if one.is_seen), key=lambda one: one.task.started_at)
+    task = seen[0].task if seen else None
     return SlotView(
         node_id=node_id,
         slot=slot,
-        taken=held is not None,
+        taken=bool(held),
+        sharers=tuple(one.task.id for one in seen if one.is_part),
         job_id=task.job_id if task else None,
         task_id=task.id if task else None,
     )

@@ -13,6 +13,7 @@ from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import job_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.jobs.transitions import job_event, kill, stop, task_event
+from pliant.control.kinds.endpoint.drain import drain_leavers
 from pliant.control.kinds.endpoint.job import EndpointJob
 from pliant.control.kinds.endpoint.scaling import evaluate, take_load
 from pliant.control.settings import ControlSettings
@@ -147,4 +148,5 @@ def _take_ready(draft: Draft, live: EndpointJob, task: Task) -> None:
     draft.say(EventKind.TASK_READY, message, job_id=live.id, task_id=task.id)
     live = draft.put(replace(live, has_served=True))
     if live.job.state is JobState.STARTING:
-        job_event(draft, live, JobEvent.TRAIN, "")
+        live = job_event(draft, live, JobEvent.TRAIN, "")
+    drain_leavers(draft, live)

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pliant.control.jobs.draft import Draft, DrainTask
+from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.kind import Kind, Remembered, TaskStart, workload_of
 from pliant.control.jobs.orders import job_token
-from pliant.control.jobs.transitions import kill, kill_late, kill_later, put_task
+from pliant.control.jobs.transitions import kill, kill_late, put_task
 from pliant.control.kinds.endpoint import exits
+from pliant.control.kinds.endpoint.drain import drain_leavers, wait_for_successors_until
 from pliant.control.kinds.endpoint.job import EndpointJob
 from pliant.control.kinds.endpoint.scaling import evaluate
 from pliant.control.settings import Timeouts
@@ -31,8 +32,6 @@ from pliant.core.workload import Workload
 
 GATEWAY_SOCKET: Final = "gateway"
 """The name of the socket where kernels connect, in the folder of `server.json`."""
-_DRAIN_S: Final = 5.0
-"""A kernel that was asked to leave has so long beyond what a batch may take."""
 
 
 class Serving(Kind[EndpointJob]):
@@ -81,11 +80,7 @@ class Serving(Kind[EndpointJob]):
 
     def regroup(self, draft: Draft, live: EndpointJob, cause: str) -> EndpointJob:
         """Have those drain that were asked to leave."""
-        for task in live.running:
-            if task.state is TaskState.LEAVING and task.id not in live.kill_at:
-                draft.act(DrainTask(task_id=task.id))
-                live = kill_later(draft, live, task.id, draft.now + live.profile.execution_timeout_s + _DRAIN_S)
-        return live
+        return drain_leavers(draft, live)
 
     def observe(self, draft: Draft, live: EndpointJob, pids: Mapping[TaskId, int]) -> None:
         for task in live.running:
@@ -94,6 +89,9 @@ class Serving(Kind[EndpointJob]):
 
     def take_exit(self, draft: Draft, live: EndpointJob, task: Task, ended: TaskExit) -> None:
         exits.take_exit(draft, live, task, ended)
+        left = draft.job(live.id)
+        if isinstance(left, EndpointJob):
+            drain_leavers(draft, left)
 
     def kill_late(self, draft: Draft, live: EndpointJob, task: Task) -> EndpointJob:
         return kill_late(draft, live, task.id)
@@ -106,11 +104,13 @@ class Serving(Kind[EndpointJob]):
             if at <= draft.now and task.id not in live.killed:
                 limit = f"{live.job.spec.start_timeout_s:g} s"
                 live = kill(draft, live, task.id, f"had not loaded its model after {limit}, was killed by Pliant")
+        drain_leavers(draft, live)
 
     def next_deadline(self, live: EndpointJob) -> float | None:
         instants = [at for task, at in _load_deadlines(live) if task.id not in live.killed]
         if live.decide_at is not None:
             instants.append(live.decide_at)
+        instants += wait_for_successors_until(live)
         return min(instants, default=None)
 
     def remark(self, live: EndpointJob, now: float) -> str:
