@@ -195,3 +195,25 @@ def test_a_stopped_endpoint_and_one_without_slots_say_so(pool: Pool, client: Cli
     refused = pool.cli("predict", "double", "--raw", "--data", '{"value": 1}', code=4)
 
     assert "double is stopped" in refused
+
+
+def test_two_endpoints_share_a_slot_beside_a_training(pool: Pool, client: Client, tmp_path: Path, pace: Pace) -> None:
+    job_id = pool.submit(PACED, "--max", "8", args=("--epochs", "1000", "--pace", str(pace)))
+    pool.until(lambda: len(pool.training(client, job_id)) == 8, "the training has all slots")
+    for name, factor, part in (("digits", 2, "0.25"), ("shop", 3, "0.5")):
+        write_model(tmp_path / name, factor=factor)
+        pool.cli("deploy", str(tmp_path / name), "--min", "1", "--slots-per-task", part)
+    views = [serving(client, name) for name in ("digits", "shop")]
+
+    held = {(kernel.node_id, slot) for view in views for kernel in view.versions[0].kernels for slot in kernel.slots}
+    pool.until(lambda: len(pool.training(client, job_id)) == 7, "the training has the other slots")
+    (shared,) = [slot for slot in client.cluster().slots if slot.sharers]
+    answers = [json.loads(pool.cli("predict", view.name, "--raw", "--data", '{"value": 5}')) for view in views]
+    shown = pool.cli("endpoints", "show", "digits")
+
+    assert held == {(shared.node_id, shared.slot)}
+    assert len(shared.sharers) == 2
+    assert [answer["factor"] for answer in answers] == [2, 3]
+    assert "0.25 of a slot" in shown
+    refused = pool.cli("deploy", str(tmp_path / "shop"), "--name", "third", "--slots-per-task", "1.5", code=2)
+    assert "1.5 is neither a whole number of slots nor a part of one" in refused

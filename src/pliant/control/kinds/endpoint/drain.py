@@ -2,8 +2,8 @@
 
 A kernel that holds a part of a slot may be told to leave so that its slot is free, while another of its version starts
 in its place. It goes on answering until that one has loaded its model, `MOVE_S` at most. Example: `digits` has one
-kernel, and its slot is given back to a training. The new one, on a slot that `shop` has, loads for 2 s; then the old one
-drains. No request waits for the model.
+kernel, and its slot is given back to a training. The new one, on a slot that `shop` has, loads for 2 s; then the old
+one drains. No request waits for the model.
 """
 
 from itertools import islice
