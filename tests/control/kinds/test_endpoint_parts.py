@@ -71,7 +71,7 @@ def test_kernels_of_two_endpoints_share_a_slot_and_a_training_has_the_others(wor
     (shared,) = [slot for slot in world.control.queries.cluster().slots if slot.sharers]
     assert set(shared.sharers) == {task.id for job_id in (digits, shop) for task in kernels(world, job_id)}
     assert "250" not in world.job(digits).why
-    assert world.job(digits).why.startswith("2 times 0.25 of a slot; it shares with another ")
+    assert world.job(digits).why.startswith("2 times 0.25 of a slot, together with shop-v1 on 1 of 8 slots: ")
 
 
 def test_a_kernel_whose_slot_is_given_up_answers_until_the_one_in_its_place_has_loaded(small: World) -> None:

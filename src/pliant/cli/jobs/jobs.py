@@ -48,6 +48,7 @@ from pliant.core.job import Generation, Job, JobSpec, NodeId, Task
 from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView
+from pliant.core.slot import WHOLE_SLOT
 from pliant.core.tag import words_of_tags
 
 _JOB_COLUMNS = (
@@ -305,7 +306,7 @@ def _facts(job: Job, remark: str = "") -> Iterator[tuple[str, str | Text]]:
     if job.rerun_of is not None:
         yield "runs again", job.rerun_of
     yield from _relations_of(spec)
-    yield "slots", f"{job.num_slots} now; {_num_tasks(job)} of {formatting.count_of(spec.slots_per_task, 'slot')}"
+    yield "slots", f"{job.num_slots} now; {_num_tasks(job)} of {_slots_of_each(spec)}"
     yield "priority", str(job.priority)
     yield "queue", job.queue
     yield from _labels_of(job)
@@ -332,6 +333,12 @@ def _of_kind(job: Job) -> tuple[str, str]:
     if spec.fixed:
         return "restarts", f"{job.num_restarts} of {spec.max_restarts}"
     return "virtual workers", "; ".join(filter(None, (str(spec.virtual_workers), advice(job))))
+
+
+def _slots_of_each(spec: JobSpec) -> str:
+    if spec.slot_share < WHOLE_SLOT:
+        return f"{spec.slot_share / WHOLE_SLOT:g} of a slot"
+    return formatting.count_of(spec.slots_per_task, "slot")
 
 
 def _num_tasks(job: Job) -> str:

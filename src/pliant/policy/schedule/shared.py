@@ -23,6 +23,7 @@ from pliant.core.slot import WHOLE_SLOT
 from pliant.core.workload import TaskView, Workload
 from pliant.policy.schedule.fold import Place, Sharer, Together, backs_off, by_age, fold, key_of, place_of, trim
 from pliant.policy.schedule.order import age, precedence
+from pliant.policy.schedule.reason import NUM_NAMED
 from pliant.policy.schedule.share_out import rooms_of, share_out
 
 NO_WISH: Final = "0 slots: it wants none"
@@ -218,9 +219,12 @@ def _reason(sharer: Sharer, grant: Grant, together: Together, why: str) -> str:
         return NO_WISH
     part = f"{sharer.size / WHOLE_SLOT:g} of a slot"
     own = f"{grant.num_tasks} times {part}" if grant.num_tasks != 1 else part
-    num_others = len(together.sharers) - 1
-    if not num_others:
-        return f"{own}, on {why}"
     wanted = f" of the {sharer.workload.max_tasks} that it wants" * (grant.num_tasks < sharer.workload.max_tasks)
-    others = "another" if num_others == 1 else f"{num_others} others"
-    return f"{own}{wanted}; it shares with {others} {why}"
+    others = [one.workload for one in together.sharers if one is not sharer and one.workload.max_tasks]
+    if not others:
+        return f"{own}{wanted}, on {why}"
+    names = [one.name if one.owner == sharer.workload.owner else f"one of {one.owner}" for one in others[:NUM_NAMED]]
+    if len(others) > NUM_NAMED:
+        names.append(f"{len(others) - NUM_NAMED} more")
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f"{own}{wanted}, together with {listed} on {why}"
