@@ -100,8 +100,11 @@ class _Trial:
         waiting = [w for w in wanting if w not in settled]
         if settled and not self._fit(settled, workloads):
             settled, waiting = [], wanting
+        no_room: set[tuple[int, int]] = set()
         for workload in waiting:
-            self._fit([workload], workloads)
+            kind = workload.slot_share, workload.min_tasks
+            if kind not in no_room and not self._fit([workload], workloads):
+                no_room.add(kind)
 
     def _fit(self, more: Sequence[Workload], workloads: Sequence[Workload]) -> bool:
         """Let these in, too, if the group is not refused with them; tell whether it is not."""
