@@ -149,10 +149,13 @@ class Serving:
         return did
 
     def _fault(self, move: Move, act: Act) -> str:
-        plan, fault = self.folder / "plan", f"serve-{move.number}-{time.monotonic_ns()}"
+        plan, fault = self._plan(STEADY), f"serve-{move.number}-{time.monotonic_ns()}"
         add(plan, Fault(id=fault, place=Place.STEP, act=act, value=7))
         self._until(lambda: fault in {claim.id for claim in claims(plan)}, "the fault has happened")
-        return "the next of steady that computes" if act is Act.HANG else "the next that computes"
+        return f"the next of {STEADY} that computes"
+
+    def _plan(self, name: str) -> Path:
+        return self.folder / f"plan-{name}"
 
     def _kernel(self, move: Move) -> tuple[str, KernelView | None]:
         name = (STEADY, TIDAL)[move.job % 2]
@@ -258,7 +261,7 @@ class Serving:
             view = self.client().endpoints.deploy(
                 name,
                 folder,
-                env={"SOAK_FAULTS": str(self.folder / "plan")},
+                env={"SOAK_FAULTS": str(self._plan(name))},
                 execution_timeout_s=EXECUTION_TIMEOUT_S,
                 release_delay_s=2.0,
                 **settings,

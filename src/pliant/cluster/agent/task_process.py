@@ -19,6 +19,10 @@ class TaskProcess:
     record: Record
     program: TaskProgram | None = None
     """Until the zygote is told."""
+    ordered: TaskProgram | None = None
+    """From then on, until there is a process."""
+    num_orders: int = 0
+    """Zygotes that were told."""
     space: TaskSpace = field(default_factory=TaskSpace)
     is_inspected: bool = False
     """Nothing of it lives any more, and somebody looks at what it left."""
@@ -42,7 +46,7 @@ class TaskProcess:
 
         None if it has ended already.
         """
-        self.record = record
+        self.record, self.ordered = record, None
         if record.pid is not None:
             self.pidfd = process.open_process(record.pid, record.stamp)
         if self.pidfd is not None:
