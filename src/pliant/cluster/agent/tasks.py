@@ -54,8 +54,6 @@ _EXIT_CODE_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.005
 _FLUSH_S: Final = 2.0
 _ZYGOTE_END_S: Final = 8.0
-_MAX_ORDERS: Final = 3
-"""A task that so many zygotes did not live to start is given up."""
 _SPENT_IDS_PER_MESSAGE: Final = 1000
 _NEVER_STARTED: Final = "the server ended before the task was started; a new task takes its place"
 
@@ -240,20 +238,14 @@ class Tasks:
         )
         unknown = [task for task in self._tasks.values() if task.program is None and task.record.pid is None]
         for task in unknown:
-            record = records.read(self._state_dir, task.record.task_id)
-            is_unborn = record is None or (record.pid is None and record.ended_at is None)
-            if is_unborn and task.ordered is not None and task.num_orders < _MAX_ORDERS:
-                task.program, task.ordered = task.ordered, None
-            else:
-                how = "has ended" if task.num_orders < 2 else f"has ended {task.num_orders} times"
-                self._resolve(task, f"the process that starts tasks {how}; its log is {zygote.log_path}")
+            if not task.order_again(self._state_dir):
+                times = f" {task.num_orders} times" * (task.num_orders > 1)
+                self._resolve(task, f"the process that starts tasks has ended{times}; its log is {zygote.log_path}")
 
     def _send_launches(self) -> None:
         """Record the tasks that were ordered since the last tick, and pass them on to the zygote."""
         for task in [task for task in self._tasks.values() if task.program is not None]:
-            program, task.program = task.program, None
-            assert program is not None, "only tasks with a program are listed"
-            task.ordered, task.num_orders = program, task.num_orders + 1
+            program = task.take_program()
             task.record = replace(task.record, group=self._remains.make_group(task.record))
             try:
                 if not records.begin(self._state_dir, task.record, term=self._term):
