@@ -229,14 +229,9 @@ class Soak:
                 trial = Trial.begin(self.pool, self.client, self.folder / f"warm-{number}", epochs=EPOCHS[0], pace=0.0)
                 self.client.wait(trial.job_id, timeout_s=2 * PATIENCE_S, poll_s=0.05)
                 if self.serves:
-                    self._warm_up_serving()
+                    kinds = [kind for kind in CALM if kind in MOVES and kind not in self.without]
+                    self.serving.warm_up(lambda kind: next(moves(self.seed, kinds=(kind,))), kinds)
             self._see_gone(trial.job_id)
-
-    def _warm_up_serving(self) -> None:
-        """Hurt what serves in every way after which it is the same, once."""
-        for number, kind in enumerate(kind for kind in CALM if kind in MOVES and kind not in self.without):
-            move = next(moves(self.seed + number, kinds=(kind,)))
-            self.serving.make(move)
 
     def _see_nothing_left(self, before: census.Census) -> None:
         """The server and its zygote hold no more than before all these jobs."""

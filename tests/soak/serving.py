@@ -10,14 +10,17 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 from tests.contracts.faults import Act, Fault, Place, add, claims
 from tests.e2e.pool import Pool
+from tests.plain_http import NO_TLS
 from tests.soak import census
 from tests.soak.asking import WAYS, Asking, Hurts
 from tests.soak.asking import Place as GatewayPlace
@@ -108,6 +111,22 @@ class Serving:
         self.record.num_moves[move.kind] += 1
         self.record.tell(f"{move.number:4} {move.kind}: {did}")
         self._await_answers()
+
+    def warm_up(self, move_of: Callable[[str], Move], kinds: Iterable[str]) -> None:
+        """Hurt what serves once in each of these ways, and let every thread begin that whose tokens are is asked of."""
+        for kind in kinds:
+            if not self.record.wrong:
+                self.make(move_of(kind))
+        client = httpx.Client(base_url=self._place().url, verify=NO_TLS, timeout=PATIENCE_S, trust_env=False)
+        with client, ThreadPoolExecutor(16) as pool:
+
+            def ask(number: int) -> int:
+                headers = {"Authorization": f"Bearer nobody-{number}"}
+                return client.post(f"/v2/models/{STEADY}/infer", json={}, headers=headers).status_code
+
+            statuses = set(pool.map(ask, range(64)))
+        if statuses != {401}:
+            self.record.complain(f"tokens that open nothing were answered {statuses}")
 
     # kernels
 
