@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pliant.catalog.endpoints.capacity import make_room, num_needed, ready_of, share_kernels
-from pliant.catalog.endpoints.traffic import aim, gains_of, goal_of, kernels_for, losses_of, move, without
+from pliant.catalog.endpoints.traffic import aim, gains_of, goal_kernels, goal_of, losses_of, move, without
 from pliant.core.endpoint import Endpoint, EndpointVersion, VersionState, VersionStatus
 from pliant.core.job import Job, JobId
 from pliant.core.lifecycle import JobState
@@ -125,7 +125,7 @@ def describe(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> str
             how = "it loads its model" if status is not None and status.kernels else "it waits for its first kernel"
         else:
             takes = f"it takes {endpoint.traffic_now.get(number, 0)} %"
-            how = f"{takes} with {status.num_ready} of {kernels_for(percent, num)} kernels"
+            how = f"{takes} with {status.num_ready} of {goal_kernels(endpoint, num)[number]} kernels"
         if status is not None and status.num_failures > 1:
             how += f"; its kernels keep ending, {status.num_failures} in a row"
         elif status is not None and status.num_staying < status.wanted and status.why:
