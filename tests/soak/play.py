@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tests.e2e.pool import Pool
-from tests.e2e.trial import Trial, undisturbed
+from tests.e2e.trial import WIDTH, Trial, undisturbed
 from tests.soak import census
 from tests.soak.growth import MAX_RISE, Sample, steady_rise
 from tests.soak.hurt import TO_SERVER, UNHURT, hurt
@@ -79,7 +79,7 @@ class Soak:
         """Hurt jobs for so many minutes, then let the last ones end."""
         self.record.tell(f"undisturbed runs of {', '.join(map(str, EPOCHS))} epochs, to compare with")
         for epochs in EPOCHS:
-            undisturbed(epochs)
+            undisturbed(epochs, WIDTH)  # as `Trial` asks, or its cache would not find it
         shared_memory = census.count(self.pool.home).shared_memory
         with self._server(), self._endpoints():
             self._hurt_for(minutes * 60 * SERVER_SHARE, (*WEIGHTS, *SERVE_WEIGHTS), self.seed)
