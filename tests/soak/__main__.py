@@ -1,10 +1,12 @@
-"""`python -m tests.soak [--minutes 30] [--seed N]`: random faults and resizes over several jobs at once.
+"""`python -m tests.soak [--minutes 30] [--seed N] [--serve]`: random faults and resizes over several jobs at once.
 
 Prints one line per move and a table at the end; ends with code 1 if anything was wrong, and keeps the folder then. The
-same seed makes the same moves; what they meet depends on the machine's speed as well.
+same seed makes the same moves; what they meet depends on the machine's speed as well. With `--serve` two endpoints are
+asked all the time beside the jobs, and what serves is hurt, too: every answer is known.
 """
 
 import argparse
+import os
 import random
 import shutil
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 
 from tests.soak.play import Soak
 from tests.soak.record import Record
-from tests.soak.script import WEIGHTS
+from tests.soak.script import SERVE_WEIGHTS, WEIGHTS
 
 
 def main() -> int:
@@ -21,15 +23,27 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="how long jobs are hurt (%(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="of the moves; drawn and printed if left out")
     parser.add_argument("--jobs", type=int, default=3, help="that train side by side (%(default)s)")
-    parser.add_argument("--without", action="append", default=[], choices=WEIGHTS, help="leave out this kind of move")
+    parser.add_argument("--serve", action="store_true", help="endpoints beside the jobs, asked and hurt")
+    kinds = (*WEIGHTS, *SERVE_WEIGHTS)
+    parser.add_argument("--without", action="append", default=[], choices=kinds, help="leave out this kind of move")
     given = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if given.seed is None else given.seed
     folder = Path(tempfile.mkdtemp(prefix=f"pliant-soak-{seed}-"))
+    folder.chmod(0o777)  # scripts run as users of their own, and write what they have seen
+    os.umask(0)
     record = Record(say=lambda text: print(text, flush=True))
     record.tell(f"seed {seed}, {given.minutes:g} minutes, {given.jobs} jobs; files in {folder}")
     without = frozenset(given.without)
     with (folder / "moves.txt").open("w") as script:
-        soak = Soak(folder=folder, seed=seed, num_jobs=given.jobs, without=without, record=record, script=script)
+        soak = Soak(
+            folder=folder,
+            seed=seed,
+            num_jobs=given.jobs,
+            serves=given.serve,
+            without=without,
+            record=record,
+            script=script,
+        )
         soak.play(given.minutes)
     print(record.table())
     if record.wrong:

@@ -91,6 +91,15 @@ def process(pid: int) -> Process:
     )
 
 
+def resident_bytes(pid: int) -> float:
+    """Return how much memory a process has.
+
+    Raises:
+        OSError: it has ended.
+    """
+    return float(Path("/proc", str(pid), "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def _role(words: list[str], comm: str) -> str:
     if comm.startswith("job-"):
         return comm

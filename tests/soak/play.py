@@ -1,23 +1,26 @@
 """Plays a soak: jobs that train, moves that hurt them, and what must be true when each has ended.
 
 The first part kills the server now and then; in the second the same server lives from a first count of its threads,
-files and processes to a second one, and nothing may be left that was not there before.
+files and processes to a second one, and nothing may be left that was not there before. If endpoints serve beside the
+jobs, the gateway counts, too, and no memory may grow steadily while they are asked.
 """
 
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from tests.e2e.pool import Pool
-from tests.e2e.trial import Trial, undisturbed
+from tests.e2e.trial import WIDTH, Trial, undisturbed
 from tests.soak import census
+from tests.soak.growth import MAX_RISE, Sample, steady_rise
 from tests.soak.hurt import TO_SERVER, UNHURT, hurt
 from tests.soak.record import Record
-from tests.soak.script import CALM, WEIGHTS, Move, moves
+from tests.soak.script import CALM, SERVE_WEIGHTS, WEIGHTS, Move, moves
+from tests.soak.serving import MOVES, Serving
 
 from pliant.client import Client
 
@@ -30,8 +33,9 @@ PATIENCE_S = 60.0
 CLEAR_S = 40.0
 """All that belongs to a job is gone this long after its end: a worker that is stopped between its goodbye and its exit
 is killed after 15 leases, 30 s."""
-SERVER_SHARE = 0.7
+SERVER_SHARE = 0.6
 """This part of the time the server is killed too."""
+GROWS_NOT = ("server", "zygote", "gateway")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +45,8 @@ class Soak:
     folder: Path
     seed: int
     num_jobs: int
+    serves: bool = False
+    """Endpoints are asked beside the jobs."""
     without: frozenset[str] = frozenset()
     """Kinds of moves that are left out."""
     record: Record
@@ -48,30 +54,49 @@ class Soak:
     """Gets every move as it is made."""
     pool: Pool = field(init=False)
     client: Client = field(init=False)
+    serving: Serving = field(init=False)
     trials: list[Trial] = field(default_factory=list)
     _dice: random.Random = field(init=False)
     _num_begun: int = 0
     _hurt_at: list[tuple[str, Trial, float]] = field(default_factory=list)
     _in_trouble: set[str] = field(default_factory=set)
     """Jobs that were hurt and not waited for."""
+    _watched: dict[int, str] = field(default_factory=dict)
+    """Processes whose memory must not grow, and what they are."""
+    _memory: dict[str, list[Sample]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.pool = Pool(self.folder / "home", slots=NUM_SLOTS)
+        server = self.folder / "server"
+        server.mkdir()
+        self.pool = Pool(server / "home", slots=NUM_SLOTS)
+        self.serving = Serving(
+            folder=self.folder / "serve", pool=self.pool, client=lambda: self.client, record=self.record
+        )
+        self.serving.folder.mkdir()
         self._dice = random.Random(-self.seed - 1)
 
     def play(self, minutes: float) -> None:
         """Hurt jobs for so many minutes, then let the last ones end."""
         self.record.tell(f"undisturbed runs of {', '.join(map(str, EPOCHS))} epochs, to compare with")
         for epochs in EPOCHS:
-            undisturbed(epochs)
+            undisturbed(epochs, WIDTH)  # as `Trial` asks, or its cache would not find it
         shared_memory = census.count(self.pool.home).shared_memory
-        with self._server():
-            self._hurt_for(minutes * 60 * SERVER_SHARE, tuple(WEIGHTS), self.seed)
+        with self._server(), self._endpoints():
+            self._hurt_for(minutes * 60 * SERVER_SHARE, (*WEIGHTS, *SERVE_WEIGHTS), self.seed)
+        if self.record.wrong:
+            return
         with self._server():
             self._warm_up()
             before = census.count(self.pool.home)
-            self._hurt_for(minutes * 60 * (1 - SERVER_SHARE), CALM, self.seed + 1)
+            with self._endpoints():
+                self._watched = {
+                    process.pid: process.role
+                    for role in GROWS_NOT
+                    for process in census.count(self.pool.home).role(role)
+                }
+                self._hurt_for(minutes * 60 * (1 - SERVER_SHARE), CALM, self.seed + 1)
             self._see_nothing_left(before)
+            self._see_no_growth()
         self._see_all_gone(shared_memory)
 
     @contextmanager
@@ -83,9 +108,19 @@ class Soak:
         finally:
             self.pool.close()
 
+    @contextmanager
+    def _endpoints(self) -> Iterator[None]:
+        """Let endpoints serve beside the jobs of the block, if they are asked for."""
+        with ExitStack() as stack:
+            if self.serves:
+                stack.enter_context(self.serving.going())
+            yield
+
     def _hurt_for(self, seconds: float, kinds: tuple[str, ...], seed: int) -> None:
         until = time.monotonic() + seconds
-        for move in moves(seed, kinds=tuple(kind for kind in kinds if kind not in self.without)):
+        without = self.without if self.serves else {*self.without, *SERVE_WEIGHTS}
+        for move in moves(seed, kinds=tuple(kind for kind in kinds if kind not in without)):
+            self._measure_memory()
             if time.monotonic() > until or self.record.wrong:
                 break
             self._replace_ended()
@@ -96,6 +131,10 @@ class Soak:
             self._end(trial)
 
     def _make(self, move: Move) -> None:
+        if move.kind in MOVES:
+            print(asdict(move), file=self.script, flush=True)
+            self.serving.make(move)
+            return
         trial = self.trials[move.job % len(self.trials)]
         if trial.job_id in self._in_trouble and move.kind not in UNHURT:
             self._await_progress(trial)
@@ -186,8 +225,12 @@ class Soak:
     def _warm_up(self) -> None:
         """Let everything that a server opens once be open: one job after the other, and calls side by side."""
         for number in range(2):
-            trial = Trial.begin(self.pool, self.client, self.folder / f"warm-{number}", epochs=EPOCHS[0], pace=0.0)
-            self.client.wait(trial.job_id, timeout_s=2 * PATIENCE_S, poll_s=0.05)
+            with self._endpoints():
+                trial = Trial.begin(self.pool, self.client, self.folder / f"warm-{number}", epochs=EPOCHS[0], pace=0.0)
+                self.client.wait(trial.job_id, timeout_s=2 * PATIENCE_S, poll_s=0.05)
+                if self.serves:
+                    kinds = [kind for kind in CALM if kind in MOVES and kind not in self.without]
+                    self.serving.warm_up(lambda kind: next(moves(self.seed, kinds=(kind,))), kinds)
             self._see_gone(trial.job_id)
 
     def _see_nothing_left(self, before: census.Census) -> None:
@@ -197,12 +240,27 @@ class Soak:
             after = census.count(self.pool.home)
             found = [f"{p.role} (process {p.pid}, state {p.state})" for p in after.tasks]
             found += sorted(after.shared_memory - before.shared_memory)
-            for role in ("server", "zygote"):
+            for role in GROWS_NOT:
                 pairs = zip(before.role(role), after.role(role), strict=True)
                 found += [line for was, now in pairs for line in census.more(was, now)]
             return found
 
         self._see_none(left, "all jobs have ended")
+
+    def _measure_memory(self) -> None:
+        for pid, role in self._watched.items():
+            self._memory.setdefault(role, []).append((time.monotonic(), census.resident_bytes(pid)))
+
+    def _see_no_growth(self) -> None:
+        for role, samples in self._memory.items():
+            rise = steady_rise(samples)
+            first, last = samples[0][1] / 1e6, samples[-1][1] / 1e6
+            how = "too short to say more" if rise is None else f"{rise / 1e6:+.1f} MB an hour in every window at least"
+            self.record.tell(f"memory of the {role}: {first:.1f} MB, at the end {last:.1f} MB; {how}")
+            if rise is not None and rise > MAX_RISE:
+                self.record.complain(
+                    f"the memory of the {role} grows steadily, by {rise / 1e6:.1f} MB an hour at least"
+                )
 
     def _see_all_gone(self, shared_memory: frozenset[str]) -> None:
         """Nothing outlives the server when no job runs."""

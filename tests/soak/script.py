@@ -22,8 +22,25 @@ WEIGHTS = {
 }
 """How often each kind of move is made, out of their sum."""
 
-CALM = tuple(kind for kind in WEIGHTS if kind not in ("kill server",))
-"""Moves after which the same server lives."""
+SERVE_WEIGHTS = {
+    "kill kernel": 8,
+    "stop kernel": 6,
+    "crash kernel": 6,
+    "hang kernel": 3,
+    "kill gateway": 4,
+    "stop gateway": 4,
+    "kill zygote": 2,
+    "stop zygote": 2,
+    "deploy": 8,
+    "canary": 5,
+    "roll back": 5,
+    "scale": 6,
+    "tide": 8,
+}
+"""The same of what serves beside the jobs, if something does."""
+
+CALM = tuple(kind for kind in (*WEIGHTS, *SERVE_WEIGHTS) if kind not in ("kill server", "kill gateway", "kill zygote"))
+"""Moves after which the same server, gateway and zygote live."""
 
 PLACES = (
     Place.START,
@@ -60,14 +77,14 @@ class Move:
 
 def moves(seed: int, *, kinds: tuple[str, ...] = tuple(WEIGHTS)) -> Iterator[Move]:
     """Yield moves without end; the same seed yields the same ones."""
-    dice = random.Random(seed)
+    dice, weights = random.Random(seed), WEIGHTS | SERVE_WEIGHTS
     number = 0
     while True:
         number += 1
         yield Move(
             number=number,
             after_s=round(dice.choice([0.0, 0.05, 0.3, 1.0]) * dice.random(), 3),
-            kind=dice.choices(kinds, [WEIGHTS[kind] for kind in kinds])[0],
+            kind=dice.choices(kinds, [weights[kind] for kind in kinds])[0],
             job=dice.randrange(1000),
             task=dice.randrange(1000),
             size=dice.randint(1, 5),

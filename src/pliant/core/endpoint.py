@@ -182,6 +182,8 @@ class VersionStatus:
     """Kernels that its own load needs, within its bounds; an exchange may want more of it."""
     num_failures: int = 0
     """Kernels lost in a row, with no request answered in between."""
+    has_answered: bool = False
+    """It has answered a request, or may have before this server began."""
     why: str
     """Why it has the slots it has, in a sentence of the scheduler."""
     kernels: tuple[Task, ...]

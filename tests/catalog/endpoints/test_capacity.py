@@ -129,8 +129,8 @@ def test_whatever_is_deployed_and_whenever_the_server_dies_requests_have_a_versi
     data: st.DataObject,
 ) -> None:
     base = max(kernel_min, min(need, kernel_max))
-    pool = serving(need, slots=base + spare + len(goals), kernel_min=kernel_min, kernel_max=kernel_max)
-    most = kernel_max + surge_of(kernel_max) + 1  # that of a version that was deployed just now
+    pool = serving(need, slots=max(1, base) + spare + len(goals), kernel_min=kernel_min, kernel_max=kernel_max)
+    most = kernel_max + surge_of(kernel_max, 2) + 1  # both of a split may gain; and one was deployed just now
 
     def watch() -> None:
         pool.look()  # as it does when a kernel says that it is ready

@@ -60,7 +60,7 @@ class PlayedJobs:
         )
         return job_id
 
-    def serve(self, number: int, ready: int = 0, num_failures: int = 0) -> None:
+    def serve(self, number: int, ready: int = 0, num_failures: int = 0, *, has_answered: bool = False) -> None:
         job_id = JobId(f"job-{number}")
         self.running[job_id] = replace(
             self.running[job_id],
@@ -68,6 +68,7 @@ class PlayedJobs:
             metadata={"platform": "played"},
             kernels=status(job_id, ready=ready).kernels,
             num_failures=num_failures,
+            has_answered=has_answered,
         )
 
     def end(self, number: int, state: JobState, reason: str = "") -> None:
@@ -318,6 +319,53 @@ def test_the_share_of_a_version_whose_kernels_keep_ending_is_the_others_while_it
     world.look()
 
     assert (lost, weights(world)) == ({1: 90, 2: 0}, {1: 90, 2: 10})
+
+
+def test_a_version_whose_kernels_answer_nothing_does_not_take_over(world: Endpoints) -> None:
+    world.deploy(kernel_min=2)
+    world.jobs.serve(1, ready=2)
+    world.look()
+    world.deploy()
+    world.jobs.serve(2, ready=1, num_failures=2)
+    world.look()
+    taking = weights(world)
+    world.jobs.serve(2, ready=0, num_failures=3)
+    world.look()
+
+    assert taking == {1: 50, 2: 50}
+    assert (weights(world), world.states(), world.endpoint().exchange) == ({1: 100}, [SERVING, FAILED], None)
+    assert world.endpoint().versions[1].reason == "its kernels end before they answer, 3 in a row"
+    assert set(world.jobs.running) == {"job-1"}
+
+
+def test_the_version_before_takes_over_again_from_the_newest_if_that_has_never_answered(world: Endpoints) -> None:
+    world.deploy()
+    world.jobs.serve(1, ready=1)
+    world.deploy()
+    world.jobs.serve(2, ready=1)
+    world.look()
+    taken = (weights(world), world.states())
+    world.jobs.serve(2, ready=0, num_failures=3)
+    world.look()
+
+    assert taken == ({2: 100}, [RETIRED, SERVING])
+    assert (weights(world), world.states(), set(world.jobs.running)) == ({1: 1}, [STARTING, FAILED], {"job-3"})
+
+    world.jobs.serve(3, ready=0, num_failures=5)
+    world.look()
+    assert (world.states(), world.endpoint().current) == ([SERVING, FAILED], 1), "there is no other to go back to"
+
+
+def test_a_version_that_has_answered_keeps_its_traffic_whatever_becomes_of_its_kernels(world: Endpoints) -> None:
+    world.deploy()
+    world.jobs.serve(1, ready=1)
+    world.deploy()
+    world.jobs.serve(2, ready=1)
+    world.look()
+    world.jobs.serve(2, ready=0, num_failures=9, has_answered=True)
+    world.look()
+
+    assert (world.states(), set(world.jobs.running)) == ([RETIRED, SERVING], {"job-2"})
 
 
 def test_a_split_is_refused_with_all_that_is_wrong(world: Endpoints) -> None:

@@ -111,19 +111,42 @@ def test_tasks_outlive_the_zygote_and_the_next_start_brings_up_another(stage: St
     assert stage.exit_of(new, exits) == TaskExit(task_id=new, exit_code=4)
 
 
-def test_an_order_that_dies_with_the_zygote_is_told_and_frees_its_slot(tmp_path: Path, bring_up: BringUp) -> None:
+def test_an_order_that_dies_with_the_zygote_is_carried_out_by_the_next_one(stage: Stage) -> None:
+    until(lambda: stage.cluster.readiness().warm, "the agent knows")
+    zygote = stage.cluster.readiness().pid
+    assert zygote is not None
+    os.kill(zygote, signal.SIGSTOP)
+    task_id = stage.start("job-1.1")
+    os.kill(zygote, signal.SIGKILL)
+
+    until(lambda: stage.running(task_id), "the task has begun")
+
+    assert stage.cluster.readiness().pid not in (None, zygote)
+    exits = stage.exits()
+    stage.finish(task_id, 4)
+    assert stage.exit_of(task_id, exits) == TaskExit(task_id=task_id, exit_code=4)
+
+
+def test_an_order_that_no_zygote_lives_to_carry_out_is_told_and_frees_its_slot(
+    tmp_path: Path, bring_up: BringUp
+) -> None:
     os.mkfifo(tmp_path / "never")
     (tmp_path / "endless_import.py").write_text(f"open({str(tmp_path / 'never')!r}).read()\n")
     stage = bring_up(tmp_path, {"PYTHONPATH": f"{PATHS}:{tmp_path}"}, preload=("endless_import",))
     exits = stage.exits()
     task_id = stage.start("job-1.1")
     until((tmp_path / "agent" / "job-1.1.json").exists, "the order is sent")
-    zygote = stage.cluster.readiness().pid
-    assert zygote is not None
+    dead: set[int | None] = {None}
+    for _ in range(3):
+        until(lambda: stage.cluster.readiness().pid not in dead, "there is a zygote")
+        zygote = stage.cluster.readiness().pid
+        assert zygote is not None
+        dead.add(zygote)
+        os.kill(zygote, signal.SIGKILL)
 
-    os.kill(zygote, signal.SIGKILL)
-
-    assert "zygote.log" in stage.exit_of(task_id, exits).error
+    error = stage.exit_of(task_id, exits).error
+    assert "has ended 3 times" in error
+    assert "zygote.log" in error
     assert stage.cluster.observe().tasks == ()
 
 

@@ -37,6 +37,11 @@ ROWS = [
         expected={"a": (8, "8 of 8 slots: its maximum; nobody else wants slots")},
     ),
     Row(
+        name="an endpoint wants what its load needs now",
+        jobs=[replace(job("a", 1, bounds=(1, 3), on=line(1, [0])), kind="endpoint")],
+        expected={"a": (3, "3 of 8 slots: all that it needs now; nobody else wants slots")},
+    ),
+    Row(
         name="a lone job cannot have more than there is",
         jobs=[job("a", 1, bounds=(1, 20), on=line(1, [0]))],
         expected={"a": (8, "8 of 8 slots: all that it can use; nobody else wants slots")},

@@ -19,10 +19,11 @@ from pliant.catalog.endpoints.traffic import (
     ReadyKernels,
     apportion,
     gains_of,
+    goal_kernels,
     goal_of,
     kept,
-    kernels_for,
     losses_of,
+    parts_of_most,
 )
 from pliant.core.endpoint import Endpoint, Traffic, VersionStatus
 from pliant.core.serving_profile import KernelBounds
@@ -103,8 +104,9 @@ def make_room(endpoint: Endpoint, statuses: Statuses, still_s: float) -> dict[in
     leave = any(len(one.kernels) > one.num_staying for one in losing.values())
     if leave or still_s < PATIENCE_S:
         return there
-    goal, num = goal_of(endpoint), num_needed(endpoint, statuses)
-    spare = {number: max(0, held - kernels_for(goal.get(number, 0), num)) for number, held in there.items()}
+    num = num_needed(endpoint, statuses)
+    goal = goal_kernels(endpoint, num)
+    spare = {number: max(0, held - goal.get(number, 0)) for number, held in there.items()}
     missing = sum(one.wanted - one.num_staying for one in waiting)
     step = min(missing, surge_of(num), sum(spare.values()))
     gone = apportion(step, {number: float(one) for number, one in spare.items()})
@@ -134,13 +136,8 @@ def share_kernels(endpoint: Endpoint, statuses: Statuses, yields: Mapping[int, i
 
 def _parts(endpoint: Endpoint, traffic: Traffic) -> dict[int, KernelBounds]:
     """Return the bounds of versions by their traffic; each that has some may have a kernel."""
-    weights = {number: float(percent) for number, percent in traffic.items()}
-    most = apportion(endpoint.kernel_max, weights)
-    for number in sorted(most):
-        if most[number] == 0:
-            most[max(most, key=lambda one: most[one])] -= 1
-            most[number] = 1
-    least = apportion(endpoint.kernel_min, weights)
+    most = parts_of_most(endpoint, traffic)
+    least = apportion(endpoint.kernel_min, {number: float(percent) for number, percent in traffic.items()})
     split = len(traffic) > 1
     return {
         number: KernelBounds(
@@ -171,17 +168,18 @@ def _of_gaining(found: _Exchange, gaining: Traffic, others: Mapping[int, KernelB
     parts = _parts(found.endpoint, found.endpoint.traffic_now)
     held = {number: len(one.kernels) for number, one in statuses.items()}
     budget = num + surge_of(num, len(gaining)) - sum(held.get(number, 0) for number in gaining)
+    goal = goal_kernels(found.endpoint, num)
     for number, one in others.items():
         wanted = statuses[number].wanted if number in statuses else 0
         budget -= max(held.get(number, 0), min(one.at_most, wanted))
     before, bounds = _named(losses_of(found.endpoint)), {}
-    for number, percent in sorted(gaining.items()):
+    for number in sorted(gaining):
         status = statuses.get(number)
         if status is None or not status.has_served:
             bounds[number] = KernelBounds(promised=0, at_least=1, at_most=1)
             budget -= 0 if held.get(number) else 1
             continue
-        want, staying = kernels_for(percent, num), status.num_staying
+        want, staying = goal[number], status.num_staying
         at_least = min(want, staying + max(0, budget))
         budget -= max(0, at_least - staying)
         bounds[number] = KernelBounds(

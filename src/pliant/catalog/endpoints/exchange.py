@@ -9,18 +9,26 @@ it has failed, and nothing changes. Example:
     job-9 has 4    1 retired           2 serving 100 %          stop job-4
     job-9 failed   1 serving 100 %     2 failed: "its model …"
 
+A version that loads and then falls over has failed, too, if its kernels end several times in a row with no request
+answered in between: while it takes over, the others keep what they have; if it has taken all, and it is the newest and
+has never answered, the version before it is started again and takes it back.
+
 Whatever is found in between (a job that somebody deleted, a server that died halfway) the next decision mends.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pliant.catalog.endpoints.capacity import make_room, num_needed, ready_of, share_kernels
-from pliant.catalog.endpoints.traffic import aim, gains_of, goal_of, kernels_for, losses_of, move, without
+from pliant.catalog.endpoints.traffic import aim, gains_of, goal_kernels, goal_of, losses_of, move, without
 from pliant.core.endpoint import Endpoint, EndpointVersion, VersionState, VersionStatus
 from pliant.core.job import Job, JobId
 from pliant.core.lifecycle import JobState
 from pliant.core.serving_profile import KernelBounds
+
+MAX_UNANSWERED: Final = 3
+"""So many kernels in a row may end before one has answered a request, if another version could answer it."""
 
 FindJob = Callable[[JobId], Job | None]
 
@@ -55,7 +63,7 @@ def settle(
         still_s: for how long no kernel of it has come or gone, in seconds.
     """
     endpoint = replace(endpoint, versions=tuple(_observed(one, statuses, find) for one in endpoint.versions))
-    endpoint = _begun(endpoint, statuses)
+    endpoint = _begun(_given_up(endpoint, statuses), statuses)
     endpoint = without(endpoint, {one.number for one in endpoint.versions if one.state is VersionState.FAILED})
     yields: Mapping[int, int] = {}
     if endpoint.started:
@@ -117,7 +125,7 @@ def describe(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> str
             how = "it loads its model" if status is not None and status.kernels else "it waits for its first kernel"
         else:
             takes = f"it takes {endpoint.traffic_now.get(number, 0)} %"
-            how = f"{takes} with {status.num_ready} of {kernels_for(percent, num)} kernels"
+            how = f"{takes} with {status.num_ready} of {goal_kernels(endpoint, num)[number]} kernels"
         if status is not None and status.num_failures > 1:
             how += f"; its kernels keep ending, {status.num_failures} in a row"
         elif status is not None and status.num_staying < status.wanted and status.why:
@@ -155,6 +163,26 @@ def _begun(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> Endpo
             endpoint = replace(endpoint, exchange=None)
         starting = [number for number in starting if number > loaded[-1]]
     return aim(endpoint, {starting[-1]: 100}) if endpoint.exchange is None and starting else endpoint
+
+
+def _given_up(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> Endpoint:
+    """Return an endpoint whose versions have failed that load and answer nothing, where others can answer instead."""
+    there, now = statuses_of(endpoint, statuses), endpoint.traffic_now
+    broken = {number for number, one in there.items() if one.has_served and one.num_failures >= MAX_UNANSWERED}
+    if not now or not broken or not endpoint.started:
+        return endpoint
+    newest, gaining, others = endpoint.versions[-1], gains_of(endpoint), now.keys() - broken
+    unproven = {newest.number} if newest.number in broken and not there[newest.number].has_answered else set()
+    given_up = {number for number in broken if number in gaining} | (unproven & now.keys()) if others else set()
+    before = [one for one in endpoint.versions if one.state is VersionState.RETIRED]
+    if not others and unproven == now.keys() and before:
+        given_up = unproven
+        endpoint = put_version(endpoint, replace(before[-1], state=VersionState.STARTING, reason="", job_id=None))
+    for number in given_up:
+        reason = f"its kernels end before they answer, {there[number].num_failures} in a row"
+        version = next(one for one in endpoint.versions if one.number == number)
+        endpoint = put_version(endpoint, replace(version, state=VersionState.FAILED, reason=reason))
+    return endpoint
 
 
 def _with_states(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> Endpoint:

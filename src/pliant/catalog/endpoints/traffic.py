@@ -177,16 +177,30 @@ def kernels_for(percent: int, num: int) -> int:
     return -(-percent * num // 100)
 
 
+def parts_of_most(endpoint: Endpoint, traffic: Traffic) -> dict[int, int]:
+    """Return how many of `kernel_max` each version of a split may have: by its traffic, and one at least."""
+    most = apportion(endpoint.kernel_max, {number: float(percent) for number, percent in traffic.items()})
+    for number in sorted(most):
+        if most[number] == 0:
+            most[max(most, key=lambda one: most[one])] -= 1
+            most[number] = 1
+    return most
+
+
+def goal_kernels(endpoint: Endpoint, num: int) -> dict[int, int]:
+    """Return how many of so many kernels each version of the goal takes: no more than it may have in the end."""
+    goal = goal_of(endpoint)
+    most = parts_of_most(endpoint, goal)
+    return {one: min(kernels_for(percent, num), max(1, most[one])) for one, percent in goal.items()}
+
+
 def kept(endpoint: Endpoint, ready: Mapping[int, ReadyKernels], num: int) -> dict[int, int]:
     """Return how many kernels the versions that lose traffic keep until the others have theirs, of `num` in all."""
-    goal = goal_of(endpoint)
-    missing = [
-        max(0, kernels_for(percent, num) - ready.get(one, _NONE).num_ready)
-        for one, percent in gains_of(endpoint).items()
-    ]
+    goal = goal_kernels(endpoint, num)
+    missing = [max(0, goal[one] - ready.get(one, _NONE).num_ready) for one in gains_of(endpoint)]
     losses = losses_of(endpoint)
     rest = apportion(sum(missing), {one: float(percent) for one, percent in losses.items()})
-    return {one: kernels_for(goal.get(one, 0), num) + rest[one] for one in losses}
+    return {one: goal.get(one, 0) + rest[one] for one in losses}
 
 
 def _progress(endpoint: Endpoint, ready: Mapping[int, ReadyKernels], num: int) -> dict[int, Fraction]:
@@ -195,12 +209,11 @@ def _progress(endpoint: Endpoint, ready: Mapping[int, ReadyKernels], num: int) -
     That is its part of the kernels that the goal needs. Where there are fewer in all, with those that others still have
     for what moves, it is its part of what is there.
     """
-    goal = goal_of(endpoint)
-    wanted = {one: kernels_for(percent, num) for one, percent in gains_of(endpoint).items()}
+    goal = goal_kernels(endpoint, num)
+    wanted = {one: goal[one] for one in gains_of(endpoint)}
     there = sum(min(ready[one].num_ready, want) for one, want in wanted.items())
     elsewhere = [
-        max(0, min(ready[one].num_ready, keep) - kernels_for(goal.get(one, 0), num))
-        for one, keep in kept(endpoint, ready, num).items()
+        max(0, min(ready[one].num_ready, keep) - goal.get(one, 0)) for one, keep in kept(endpoint, ready, num).items()
     ]
     whole = sum(wanted.values())
     available = min(whole, there + sum(elsewhere)) or whole

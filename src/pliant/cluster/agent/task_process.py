@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from pliant.cluster import process
 from pliant.cluster.agent.space import TaskSpace
@@ -10,6 +11,9 @@ from pliant.cluster.zygote import records
 from pliant.cluster.zygote.messages import TaskProgram
 from pliant.cluster.zygote.records import Record
 from pliant.core.task_environment import STACKS_SIGNAL
+
+MAX_ORDERS: Final = 3
+"""A task that so many zygotes did not live to start is given up."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -19,6 +23,10 @@ class TaskProcess:
     record: Record
     program: TaskProgram | None = None
     """Until the zygote is told."""
+    ordered: TaskProgram | None = None
+    """From then on, until there is a process."""
+    num_orders: int = 0
+    """Zygotes that were told."""
     space: TaskSpace = field(default_factory=TaskSpace)
     is_inspected: bool = False
     """Nothing of it lives any more, and somebody looks at what it left."""
@@ -37,12 +45,31 @@ class TaskProcess:
     _signals: list[int] = field(default_factory=list)
     """To be sent as soon as the process exists."""
 
+    def take_program(self) -> TaskProgram:
+        """Return what a zygote is told now."""
+        program = self.program
+        assert program is not None, "only a task with a program can be ordered"
+        self.program, self.ordered, self.num_orders = None, program, self.num_orders + 1
+        return program
+
+    def order_again(self, state_dir: Path) -> bool:
+        """Have the next zygote told, since the one that was is dead; return whether that makes sense.
+
+        It does not if there was a process, or if too many have died before.
+        """
+        record = records.read(state_dir, self.record.task_id)
+        is_unborn = record is None or (record.pid is None and record.ended_at is None)
+        if not is_unborn or self.ordered is None or self.num_orders >= MAX_ORDERS:
+            return False
+        self.program, self.ordered = self.ordered, None
+        return True
+
     def watch(self, record: Record) -> int | None:
         """Open the process that a record names and send it the signals that have waited; return its pidfd.
 
         None if it has ended already.
         """
-        self.record = record
+        self.record, self.ordered = record, None
         if record.pid is not None:
             self.pidfd = process.open_process(record.pid, record.stamp)
         if self.pidfd is not None:

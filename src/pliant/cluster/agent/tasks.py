@@ -228,7 +228,7 @@ class Tasks:
     def _replace_zygote(self, zygote: ZygoteProcess) -> None:
         """Let the next start bring up a zygote; learn what became of the tasks that this one was to start.
 
-        Its children live on and are watched by their pidfds; what it had not started yet will never start.
+        Its children live on and are watched by their pidfds; what it had not started yet the next one is told to.
         """
         self._selector.unregister(zygote)
         zygote.end(_ZYGOTE_END_S, force=True)
@@ -240,13 +240,14 @@ class Tasks:
         )
         unknown = [task for task in self._tasks.values() if task.program is None and task.record.pid is None]
         for task in unknown:
-            self._resolve(task, f"the process that starts tasks has ended; its log is {zygote.log_path}")
+            if not task.order_again(self._state_dir):
+                times = f" {task.num_orders} times" * (task.num_orders > 1)
+                self._resolve(task, f"the process that starts tasks has ended{times}; its log is {zygote.log_path}")
 
     def _send_launches(self) -> None:
         """Record the tasks that were ordered since the last tick, and pass them on to the zygote."""
         for task in [task for task in self._tasks.values() if task.program is not None]:
-            program, task.program = task.program, None
-            assert program is not None, "only tasks with a program are listed"
+            program = task.take_program()
             task.record = replace(task.record, group=self._remains.make_group(task.record))
             try:
                 if not records.begin(self._state_dir, task.record, term=self._term):

@@ -7,6 +7,7 @@ workload that has no task yet is told what it starts with and who makes room for
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pliant.core.job import JobId, NodeId
 from pliant.core.plan import PolicyName, QueueRules
@@ -17,6 +18,8 @@ from pliant.policy.schedule.queue import QueueState
 
 NUM_NAMED = 3
 """More names than this are cut short."""
+_BY_LOAD: Final = "endpoint"
+"""The kind of workload whose maximum is what its load needs at the moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,8 @@ def _explain_granted(context: _Context, candidate: Candidate, ahead: Sequence[Ca
     if candidate.target < candidate.share:
         return f"{head}: {_below(context, candidate)}"
     if candidate.target == candidate.workload.max_tasks:
-        return f"{head}: its maximum" + "; nobody else wants slots" * context.alone
+        what = "all that it needs now" if candidate.workload.kind == _BY_LOAD else "its maximum"
+        return f"{head}: {what}" + "; nobody else wants slots" * context.alone
     if context.alone:
         return f"{head}: all that it can use; nobody else wants slots"
     if context.view.policy is PolicyName.FAIRSHARE:

@@ -2,7 +2,8 @@
 
 Requests are the gateway's business: what a kernel held, another one gets. Here a lost kernel only counts. Each loss in
 a row doubles the pause before the next start. A version whose first kernels all end before one was ready has failed,
-and the version before it goes on serving; one that has served is started again for ever.
+and the version before it goes on serving; one that has served is started again for ever, unless another version can
+take its place (`catalog.endpoints.exchange`).
 """
 
 from dataclasses import replace

@@ -36,6 +36,8 @@ class EndpointJob(LiveJob):
     """What the model said of itself when it was loaded last."""
     has_served: bool = False
     """A kernel of it has been ready; until then it is not known whether the model loads."""
+    has_answered: bool = False
+    """It has answered a request, or may have before this server began."""
     history: LoadHistory = field(default_factory=LoadHistory)
     num_failures: int = 0
     """Kernels lost in a row, with no request answered in between."""

@@ -131,6 +131,7 @@ class KernelRequests:
             demand=live.demand,
             needed=live.needed,
             num_failures=live.num_failures,
+            has_answered=live.has_answered,
             why=live.job.why,
             kernels=live.running,
             load=live.load,

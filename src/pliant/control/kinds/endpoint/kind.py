@@ -121,7 +121,14 @@ class Serving(Kind[EndpointJob]):
         has_served = live.job.state in (JobState.RUNNING, JobState.PAUSED)
         wanted = max(live.profile.kernel_min, len(live.staying), 0 if has_served else 1)
         demand = "the server has just started, and has heard of no load yet"
-        return replace(live, has_served=has_served, wanted=wanted, demand=demand, decide_at=live.adopted_at)
+        return replace(
+            live,
+            has_served=has_served,
+            has_answered=has_served,
+            wanted=wanted,
+            demand=demand,
+            decide_at=live.adopted_at,
+        )
 
 
 def part_of(spec: JobSpec) -> EndpointPart:

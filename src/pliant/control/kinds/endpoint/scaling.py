@@ -25,6 +25,7 @@ def take_load(draft: Draft, live: EndpointJob, load: VersionLoad) -> EndpointJob
             scale=take(live.scale, load, draft.now),
             history=take_sample(draft, live.job, live.history, load, live.wanted),
             num_failures=0 if answered else live.num_failures,
+            has_answered=answered or live.has_answered,
         )
     )
     return evaluate(draft, live) if _is_due(live, load, draft.now) else live

@@ -1,0 +1,38 @@
+"""A leak is told from noise, and from what a process takes once."""
+
+import random
+
+from tests.soak.growth import MAX_RISE, MIN_SPAN_S, Sample, steady_rise
+
+MB = 1e6
+
+
+def samples(
+    rise_per_hour: float, *, seconds: float = 300.0, steps: tuple[float, ...] = (), seed: int = 1
+) -> list[Sample]:
+    """Return what is seen of 80 MB that rise so, with noise, and by 5 MB at each of these times."""
+    dice = random.Random(seed)
+    return [
+        (at, 80 * MB + rise_per_hour * at / 3600 + 5 * MB * sum(at > step for step in steps) + dice.gauss(0, 0.05 * MB))
+        for at in map(float, range(0, int(seconds), 2))
+    ]
+
+
+def test_a_leak_is_seen_whatever_the_noise() -> None:
+    for seed in range(20):
+        rise = steady_rise(samples(40 * MB, seed=seed))
+        assert rise is not None
+        assert rise > MAX_RISE
+
+
+def test_noise_and_what_is_taken_once_or_twice_are_no_leak() -> None:
+    for seed in range(20):
+        for steps in ((), (150.0,), (10.0, 120.0, 220.0)):
+            rise = steady_rise(samples(0.0, steps=steps, seed=seed))
+            assert rise is not None
+            assert rise < MAX_RISE / 2
+
+
+def test_a_short_look_says_nothing() -> None:
+    assert steady_rise([]) is None
+    assert steady_rise(samples(40 * MB, seconds=MIN_SPAN_S)) is None
