@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from pliant.api.endpoints import DeployRequest, EndpointPatch, RollbackRequest, version_view
 from pliant.core.endpoint import EndpointVersion, VersionState
+from pliant.core.slot import share_of_slot, whole_slots
 
 
 def test_a_deployment_says_only_what_was_given_each_with_its_noun() -> None:
@@ -77,3 +78,21 @@ def test_a_version_is_shown_without_the_values_of_secrets() -> None:
     assert dict(shown.env) == {"HF_TOKEN": "(hidden)", "MODE": "fast"}
     assert (shown.number, shown.file, shown.wanted) == (1, "serve.py", 2)
     assert version.env["HF_TOKEN"] == "hf_123"
+
+
+@pytest.mark.parametrize(
+    ("given", "whole", "share"), [(1, 1, 1000), (4, 4, 1000), (0.25, 1, 250), (0.001, 1, 1), (0.999, 1, 999)]
+)
+def test_slots_are_whole_or_a_part_of_one(given: float, whole: int, share: int) -> None:
+    read = DeployRequest.model_validate({"slots_per_task": given}).given_version()["slots_per_task"]
+
+    assert read == given
+    assert (whole_slots(given), share_of_slot(given)) == (whole, share)
+
+
+@pytest.mark.parametrize("given", [0, -1, 1.5, 64.5, 65, 0.0005, 0.33333, float("nan"), float("inf"), "many"])
+def test_slots_that_are_neither_are_refused(given: object) -> None:
+    with pytest.raises(ValidationError) as refused:
+        DeployRequest.model_validate({"slots_per_task": given})
+
+    assert [error["loc"][0] for error in refused.value.errors()] == ["slots_per_task"]

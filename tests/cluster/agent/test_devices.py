@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pliant.cluster.agent.devices import Devices, confine, discover, share_of_threads, visible
+from pliant.cluster.agent.devices import Devices, confine, discover, share_of_memory, share_of_threads, visible
+from pliant.cluster.agent.orders import check, held_slots
+from pliant.cluster.zygote.records import Record
+from pliant.core.job import NodeId, TaskId
+from pliant.core.ports import StartOrder
 
 UUIDS = ("GPU-aa10", "GPU-aa20", "GPU-bb30", "GPU-cc40")
 
@@ -73,6 +77,53 @@ def test_tasks_on_all_slots_do_not_oversubscribe_the_machine(num_cpus: int, num_
 
     assert sum(threads) <= max(num_cpus, num_slots)
     assert confine(devices, (0,))["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_a_part_of_a_slot_is_that_part_of_threads_and_memory() -> None:
+    devices = Devices(num_slots=2, num_cpus=16, memory_bytes=64 << 30)
+
+    assert confine(devices, (0,), (), 250)["OMP_NUM_THREADS"] == "2"
+    assert share_of_threads(devices, (0,), 1) == 1
+    assert share_of_memory(devices, 250) == 8 << 30
+    assert share_of_memory(devices, 1) == 512 << 20
+    assert share_of_memory(devices, 1000) is None
+
+
+@given(shares=st.lists(st.integers(1, 999), min_size=1, max_size=6), asked=st.integers(1, 1000))
+def test_a_slot_is_never_given_away_more_than_once(shares: list[int], asked: int) -> None:
+    tasks = [Record(task_id=TaskId(f"job-1.{n}"), slots=(0,), slot_share=share) for n, share in enumerate(shares)]
+    order = StartOrder(
+        task_id=TaskId("job-2.1"),
+        node_id=NodeId("a"),
+        slots=(0,),
+        slot_share=asked,
+        argv=(),
+        env={},
+        cwd="/",
+        log_dir="",
+    )
+    if sum(shares) + asked <= 1000:
+        check(order, NodeId("a"), 1, held_slots(tasks))
+        return
+    with pytest.raises(ValueError, match=r"slot 0 of node a is held by task job-1\.0"):
+        check(order, NodeId("a"), 1, held_slots(tasks))
+
+
+@pytest.mark.parametrize(("share", "slots"), [(0, (0,)), (1001, (0,)), (500, (0, 1)), (-5, (0,))])
+def test_an_order_for_no_part_of_a_slot_is_refused(share: int, slots: tuple[int, ...]) -> None:
+    order = StartOrder(
+        task_id=TaskId("job-2.1"),
+        node_id=NodeId("a"),
+        slots=slots,
+        slot_share=share,
+        argv=(),
+        env={},
+        cwd="/",
+        log_dir="",
+    )
+
+    with pytest.raises(ValueError, match="thousandths"):
+        check(order, NodeId("a"), 4, {})
 
 
 @pytest.mark.gpu
