@@ -23,6 +23,7 @@ from pliant.core.job import (
     QueueName,
     SlotsPerTask,
     Task,
+    VariableName,
 )
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.parameter import Text
@@ -66,7 +67,7 @@ class VersionSettings:
     """End a kernel that uses more memory than this."""
     environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$", "one line of text"))] | None = None
     """What kernels run in, as for jobs."""
-    env: Annotated[Mapping[str, str], Input(MaxLen(1000))] = field(default_factory=dict)
+    env: Annotated[Mapping[VariableName, str], Input(MaxLen(1000))] = field(default_factory=dict)
     """Extra environment variables of every kernel."""
 
 
