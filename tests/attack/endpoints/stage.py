@@ -31,6 +31,7 @@ OTHERS: Final = "others"
 """A second one of Ada's, which her token for another endpoint is for."""
 MAX_BODY_BYTES: Final = 1 << 20
 """Of a request to Ada's endpoint."""
+EXECUTION_S: Final = 120.0
 MEMORY_BYTES: Final = 1 << 30
 """Of a kernel of Bob's."""
 SERVICE: Final = "/inference.GRPCInferenceService/"
@@ -59,7 +60,7 @@ class Stage:
         target.ada.endpoints.deploy(ADAS, folder, env=env, max_body_bytes=MAX_BODY_BYTES, **kept)
         target.ada.endpoints.deploy(OTHERS, folder, env=env)
         bobs = {"file": "hostile.py", "idempotent": False, "memory_bytes": MEMORY_BYTES, "pipe_size": 1}
-        target.bob.endpoints.deploy(BOBS, INSIDE, execution_timeout_s=120.0, **kept, **bobs)
+        target.bob.endpoints.deploy(BOBS, INSIDE, execution_timeout_s=EXECUTION_S, **kept, **bobs)
         self.tokens = {
             "no token": "",
             "a wrong token": "plt_" + secrets.token_hex(20),

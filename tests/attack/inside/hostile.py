@@ -22,12 +22,12 @@ def session() -> Any:
     return next(one for one in gc.get_objects() if type(one).__name__ == "KernelSession")
 
 
-def play(script: str, facts: dict[str, Any]) -> list[str]:
-    """Run a script of this folder in this process; return what it printed."""
+def play(script: str, facts: dict[str, Any], only: str) -> list[str]:
+    """Run a script of this folder in this process, or one probe of it; return what it printed."""
     sys.modules.pop("probe", None)
     own = session()
     facts |= {"own_task": own._identity.task, "own_token": own._identity.token}
-    sys.argv = [script, json.dumps(facts)]
+    sys.argv = [script, json.dumps(facts), *([only] if only else [])]
     sys.path.insert(0, str(HERE))
     with contextlib.redirect_stdout(io.StringIO()) as said:
         runpy.run_path(str(HERE / script))
@@ -65,7 +65,7 @@ class Model:
     def _do(self, asked: dict[str, Any]) -> object:
         match asked["how"]:
             case "play":
-                return {"said": play(asked["script"], asked["facts"])}
+                return {"said": play(asked["script"], asked["facts"], asked.get("only", ""))}
             case "forge":
                 forge(asked["fields"], asked["text"], asked["number"])
             case "raise":
