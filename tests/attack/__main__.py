@@ -14,7 +14,7 @@ from typing import Final
 from tests.attack import generations, isolation, limits, planted, shells, web
 from tests.attack.attack import Attack, Outcome
 from tests.attack.belongings import PLACES, places
-from tests.attack.endpoints import deployments, kernels, requests, rights
+from tests.attack.endpoints import deployments, kernels, requests, rights, terminals
 from tests.attack.target import Target
 
 ATTACKS: Final[tuple[Attack, ...]] = (
@@ -28,6 +28,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *requests.ATTACKS,
     *deployments.ATTACKS,
     *kernels.ATTACKS,
+    *terminals.ATTACKS,
 )
 
 

@@ -174,7 +174,7 @@ def _outlives(name: str, number: int) -> Callable[[Target], str]:
     """Return what says whether a process that the kernel has started lives on when its endpoint is stopped."""
 
     def play(target: Target) -> str:
-        stage = stage_of(target) if number > 1 else _started(target)
+        stage = stage_of(target) if number > 1 else started(target)
         seconds = 6_000_000 + target.server_pid
         begun = stage.seen_inside("outliving.py", name, lambda: {"seconds": seconds})
         if begun != "begun":
@@ -189,7 +189,7 @@ def _outlives(name: str, number: int) -> Callable[[Target], str]:
     return play
 
 
-def _started(target: Target) -> Stage:
+def started(target: Target) -> Stage:
     """Return the stage with a kernel of Bob's."""
     stage = stage_of(target)
     if not target.bob.endpoints.get(BOBS).started:
@@ -210,7 +210,7 @@ def _shorter(target: Target) -> Iterator[None]:
 
 def _deaf(target: Target) -> str:
     """Let Bob's kernel heed no SIGTERM, stop it, and say whether it ends when a batch would have had its time."""
-    stage = _started(target)
+    stage = started(target)
     pid = stage.kernel_of(BOBS)[1]
     stage.ask_bobs(how="deaf")
     with _shorter(target):
@@ -221,7 +221,7 @@ def _deaf(target: Target) -> str:
 
 def _endless(target: Target) -> str:
     """Let Bob's kernel compute without end, and stop its endpoint; say whether it ends."""
-    stage = _started(target)
+    stage = started(target)
     pid = stage.kernel_of(BOBS)[1]
     with _shorter(target):
         answer = stage.ask_bobs(how="loop")
@@ -231,7 +231,7 @@ def _endless(target: Target) -> str:
 
 def _fills_memory(target: Target) -> str:
     """Let Bob's kernel take twice what it may have; say what became of it, and of Ada's."""
-    stage = _started(target)
+    stage = started(target)
     job_id = stage.kernel_of(BOBS)[0].rpartition(".")[0]
     answer = stage.ask_bobs(how="memory", num_bytes=2 * MEMORY_BYTES)
     if answer.status_code == 200:
@@ -246,9 +246,9 @@ def _fills_memory(target: Target) -> str:
 def _dies(target: Target) -> str:
     """Let Bob's kernel end itself five times in a row; say whether Ada is answered and his is back."""
     for _ in range(5):
-        stage = _started(target)
+        stage = started(target)
         stage.ask_bobs(how="end")
-    stage = _started(target)
+    stage = started(target)
     answer = stage.ask_bobs(how="print", text="back")
     return f"HTTP {answer.status_code}" if stage.answers() else "Ada is not answered any more"
 

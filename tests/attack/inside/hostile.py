@@ -85,4 +85,6 @@ class Model:
                 while True:
                     _kept.append(None)
                     _kept.clear()
+            case "say":
+                return {"said": asked["text"]}
         return {"done": asked["how"], "pid": os.getpid()}
