@@ -23,6 +23,9 @@ class Model:
 
     def load(self):
         raise RuntimeError({hostile!r} + "\\r\\nand more")
+
+    def predict(self, batch):
+        return batch
 """
 
 
@@ -39,7 +42,7 @@ def _printed(*command: str) -> Callable[[Target], str]:
 def _judged(target: Target, *command: str) -> str:
     _, out, err = run_command(target.home, *command)
     if "owned" not in out + err:
-        return f"does not show it: {(out + err)[:150]!r}"
+        return f"does not show it: {(out + err)[-150:]!r}"
     found = _HARMFUL.findall(out + err)
     return f"shows {found[:5]}" if found else "harmless"
 
@@ -95,7 +98,7 @@ ATTACKS: Final = (
     _attack("why a model did not load, by `endpoints show`", "harmless", _printed("endpoints", "show", _BROKEN)),
     _attack("the same, by `show`", "harmless", _printed("show", "JOB")),
     _attack("the same, by `show --json`", "harmless", _printed("show", "JOB", "--json")),
-    _attack("the same, by `events`", "harmless", _printed("events", "JOB")),
+    _attack("the same, by `why`", "harmless", _printed("why", "JOB")),
     _attack("an error of a model, by `predict`", "harmless", _answered("raise")),
     _attack("a failure of a model, by `predict`", "harmless", _answered("fail")),
     _attack("an answer of a model, by `predict`", "harmless", _answered("say")),
