@@ -272,8 +272,11 @@ ATTACKS: Final = (
     *(_attack(f"from a kernel: {name}", "nothing", _inside("environment.py", name, _of_memory)) for name in MEMORY),
     *(_attack(f"to the gateway: {name}", REFUSED, _said(f"to the gateway: {name}")) for name in WORDS),
     *(_attack(f"from a kernel: {name}", "cut off", _said(f"from a kernel: {name}")) for name in FRAMES),
-    _attack("as many kernels of its own as the gateway takes", "17 taken", _said(
-        "as many kernels of its own as the gateway takes")),
+    _attack(
+        "as many kernels of its own as the gateway takes",
+        "17 taken",
+        _said("as many kernels of its own as the gateway takes"),
+    ),
     *(_attack(f"from a kernel: {name}", "Ada is answered", _flood(name)) for name in FLOODS),
     _attack("from a kernel: answers to another's requests", "her own answer", _lies),
     *(_attack(f"an answer with {name}", seen, _forged(fields, text)) for name, (seen, fields, text) in FORGED.items()),

@@ -71,7 +71,10 @@ BODIES: Final[dict[str, tuple[str, bytes, dict[str, str]]]] = {
     "a time that is no number": ("HTTP 400", _tensor(), {"X-Request-Timeout-S": "nan"}),
 }
 _RAW: Final[dict[str, tuple[str, bytes]]] = {
-    "two framings of one body": ("1 answered, closed", b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    "two framings of one body": (
+        "1 answered, closed",
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
     "two lengths of one body": ("1 answered, closed", b"Content-Length: 0\r\nContent-Length: 44\r\n\r\n"),
     "a list of lengths": ("1 answered, closed", b"Content-Length: 0, 44\r\n\r\n"),
     "a length with a sign": ("1 answered, closed", b"Content-Length: +0\r\n\r\n"),
@@ -180,7 +183,9 @@ def _unread_giant(target: Target) -> str:
 
 def _stranger_giant(target: Target) -> str:
     """The same without a token."""
-    answer = stage_of(target).exchange(f"POST {_INFER} HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n".encode())
+    answer = stage_of(target).exchange(
+        f"POST {_INFER} HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n".encode()
+    )
     return answer[9:12].decode() + (", and stays open" if answer.endswith(b"(and stays open)") else ", closed")
 
 
@@ -241,9 +246,15 @@ def _crlf(target: Target) -> str:
     """Say whether what a stranger writes in a request comes into the gateway's log as it is."""
     stage: Stage = stage_of(target)
     for path in ("/v2/models/\x1b[31mred%0a2026 fake/infer", "/v2/models/%1b%5b31mred%0a/infer"):
-        stage.exchange(b"POST " + path.encode() + b" HTTP/1.1\r\nHost: x\r\nUser-Agent: \x1b[31m\r\n\r\n", timeout_s=2.0)
+        stage.exchange(
+            b"POST " + path.encode() + b" HTTP/1.1\r\nHost: x\r\nUser-Agent: \x1b[31m\r\n\r\n", timeout_s=2.0
+        )
     log = (target.home / "gateway" / "log").read_bytes()
-    return "one line of letters each" if all(byte >= 32 or byte == 10 for byte in log) and b"fake" not in log else "it is there"
+    return (
+        "one line of letters each"
+        if all(byte >= 32 or byte == 10 for byte in log) and b"fake" not in log
+        else "it is there"
+    )
 
 
 def _attack(name: str, expected: str, play: Callable[[Target], str]) -> Attack:

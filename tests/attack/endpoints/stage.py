@@ -187,8 +187,7 @@ class Stage:
                     answers = list(channel.stream_stream(name)(iter((message,)), metadata=given, timeout=20))
                     said = decode_message("ModelStreamInferResponse", answers[0])["error_message"]
                     return "NOT_FOUND" if "no endpoint is called" in said else f"OK {said}"
-                else:
-                    channel.unary_unary(name)(message, metadata=given, timeout=20)
+                channel.unary_unary(name)(message, metadata=given, timeout=20)
             except grpc.RpcError as error:
                 return str(error.code().name)
         return "OK"

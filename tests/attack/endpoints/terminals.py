@@ -1,5 +1,6 @@
 """What a model says that people read in a terminal, often somebody else's: none of it may do more than to be read."""
 
+import json
 import re
 from collections.abc import Callable
 from typing import Final
@@ -67,7 +68,7 @@ def _answered(how: str, *more: str) -> Callable[[Target], str]:
 
     def play(target: Target) -> str:
         started(target)
-        asked = '{"how": "%s", "text": "owned \\u001b[2J\\u009b2J\\u202egnp\\u007f"}' % how
+        asked = json.dumps({"how": how, "text": HOSTILE})
         return _judged(target, "predict", BOBS, "--raw", "--data", asked, *more)
 
     return play

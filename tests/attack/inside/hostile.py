@@ -49,7 +49,9 @@ def forge(fields: dict[str, Any], text: str, number: str) -> None:
         if number:
             said = said.replace(f'"id": {header["id"]}', f'"id": {number}')
         head = said.encode()
-        connection._channel.sendall(struct.pack("!IBI", len(head) + len(text), RESULT, len(head)) + head + text.encode())
+        connection._channel.sendall(
+            struct.pack("!IBI", len(head) + len(text), RESULT, len(head)) + head + text.encode()
+        )
 
     connection.send = send
 

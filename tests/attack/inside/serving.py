@@ -1,4 +1,4 @@
-"""Reaches for what serving keeps: the gateway's files, socket and process, other endpoints' models, secrets and memory."""
+"""Reaches for what serving keeps: the gateway's files, socket and process, other endpoints' models and memory."""
 
 import os
 import socket
