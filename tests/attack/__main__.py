@@ -56,7 +56,7 @@ def play(attacks: list[Attack]) -> bool:
     isolation.plant_variable()
     user = pwd.getpwuid(os.geteuid()).pw_name
     print(f"{len(attacks)} attacks on a server of the user {user}", flush=True)
-    print(f"{'':10}  {'group':13}  {'attack':58}  {'expected':24}  seen")
+    print(f"{'':10}  {'group':13}  {'attack':80}  {'expected':24}  seen")
     outcomes = []
     with Target() as target:
         for attack in attacks:
@@ -81,7 +81,7 @@ def attempt(attack: Attack, target: Target) -> str:
 def row(outcome: Outcome) -> str:
     attack = outcome.attack
     mark = "" if outcome.is_expected else "known gap" if outcome.is_known_gap else "UNEXPECTED"
-    return f"{mark:10}  {attack.group:13}  {attack.name:58}  {attack.expected:24}  {outcome.seen}"
+    return f"{mark:10}  {attack.group:13}  {attack.name:80}  {attack.expected:24}  {outcome.seen}"
 
 
 def play_as(user: str, arguments: list[str]) -> bool:

@@ -217,6 +217,16 @@ def _setting(settings: dict[str, Any]) -> Callable[[Target], str]:
     return play
 
 
+def _in_order(target: Target) -> str:
+    """Deploy the model that the others add something to; were it refused, they would prove nothing."""
+    stage_of(target)
+    files = {"version": (None, "{}"), "code": ("code", _tar())}
+    with _http(target) as http:
+        answer = http.post(f"/v1/endpoints/{_NEW}/versions", files=files)
+    target.bob.endpoints.remove(_NEW)
+    return "taken" if answer.status_code == 201 else f"HTTP {answer.status_code} {answer.text[:80]}"
+
+
 def _names(target: Target) -> str:
     folder = target.folder / "adas-model"
     came = {name: refusal(lambda name=name: target.bob.endpoints.deploy(name, folder)) for name in NAMES}  # type: ignore[misc]
@@ -229,6 +239,7 @@ def _attack(name: str, expected: str, play: Callable[[Target], str]) -> Attack:
 
 
 ATTACKS: Final = (
+    _attack("deployed: what is in order", "taken", _in_order),
     *(_attack(f"deployed: {name}", "refused", _archive(make)) for name, make in ARCHIVES.items()),
     *(
         _attack(f"deployed as IBM's: {name}", "refused", _ibm_archive(lambda said=said: _described(said)))  # type: ignore[misc]

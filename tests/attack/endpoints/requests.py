@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import socket
 import struct
 import time
 import zlib
@@ -9,7 +10,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final
 
-import socket
 from tests.attack.attack import Attack
 from tests.attack.endpoints.stage import ADAS, MAX_BODY_BYTES, SERVICE, Stage, stage_of
 from tests.attack.target import Target
@@ -89,8 +89,8 @@ _RAW: Final[dict[str, tuple[str, bytes]]] = {
     "10,000 headers": ("1 answered, closed", b"X-A: b\r\n" * 10_000 + b"\r\n"),
     "a header of a megabyte": ("1 answered, closed", b"X-A: " + b"b" * (1 << 20) + b"\r\n\r\n"),
 }
-"""What follows the first lines of a request; behind it another one is hidden. One that the first swallows as its body is
-waited for as any slow body is."""
+"""What follows the first lines of a request; behind it another one is hidden. One that the first takes for its body is
+waited for, as any slow body is."""
 PATHS: Final = {
     "through the folder above": f"/v2/models/x/../{ADAS}",
     "through the folder above, encoded": f"/v2/models/x/%2e%2e/{ADAS}",

@@ -1,4 +1,4 @@
-"""Who may ask an endpoint and who may change it: every route of the gateway and of the server, with tokens that may not."""
+"""Who may ask an endpoint, and who may change it: every route of gateway and server, with tokens that may not."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What the attacks on endpoints meet: Ada's endpoint, which nobody else may ask, and Bob's, whose model does as he says.
+"""What the attacks on endpoints meet: Ada's, which nobody else may ask, and Bob's, whose model does as he says.
 
 Ada's is `adas`, which answers with her secret and doubles arrays; Bob's is `bobs`, `tests/attack/inside/hostile.py`.
 """
