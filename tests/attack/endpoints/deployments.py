@@ -185,9 +185,13 @@ def _http(target: Target) -> httpx.Client:
     return httpx.Client(base_url=f"http://{host}:{port}", headers=headers, timeout=60.0, trust_env=False)
 
 
+def _form(version: str, archive: bytes) -> dict[str, tuple[str | None, bytes]]:
+    return {"version": (None, version.encode()), "code": ("code", archive)}
+
+
 def _archive(make: Callable[[], bytes]) -> Callable[[Target], str]:
     def play(target: Target) -> str:
-        files = {"version": (None, "{}"), "code": ("code", make())}
+        files = _form("{}", make())
         with _http(target) as http:
             return _refused(target, lambda: _status(http.post(f"/v1/endpoints/{_NEW}/versions", files=files)))
 
@@ -210,7 +214,7 @@ def _described(description: bytes | dict[str, Any]) -> bytes:
 def _setting(settings: dict[str, Any]) -> Callable[[Target], str]:
     def play(target: Target) -> str:
         text = json.dumps(settings).replace('"NaN"', "NaN")
-        files = {"version": (None, text), "code": ("code", _tar())}
+        files = _form(text, _tar())
         with _http(target) as http:
             return _refused(target, lambda: _status(http.post(f"/v1/endpoints/{_NEW}/versions", files=files)))
 
@@ -220,7 +224,7 @@ def _setting(settings: dict[str, Any]) -> Callable[[Target], str]:
 def _in_order(target: Target) -> str:
     """Deploy the model that the others add something to; were it refused, they would prove nothing."""
     stage_of(target)
-    files = {"version": (None, "{}"), "code": ("code", _tar())}
+    files = _form("{}", _tar())
     with _http(target) as http:
         answer = http.post(f"/v1/endpoints/{_NEW}/versions", files=files)
     target.bob.endpoints.remove(_NEW)

@@ -55,11 +55,11 @@ class Stage:
         folder.mkdir(exist_ok=True)
         (folder / "serve.py").write_text(_MODEL)
         (folder / "secret.txt").write_text(target.secret)
-        kept = {"kernel_min": 1, "kernel_max": 1, "batch_size": 1, "release_delay_s": 3600.0}
+        kept: dict[str, Any] = {"kernel_min": 1, "kernel_max": 1, "batch_size": 1, "release_delay_s": 3600.0}
         env = {"ADAS_SECRET": target.secret}
         target.ada.endpoints.deploy(ADAS, folder, env=env, max_body_bytes=MAX_BODY_BYTES, **kept)
         target.ada.endpoints.deploy(OTHERS, folder, env=env)
-        bobs = {"file": "hostile.py", "idempotent": False, "memory_bytes": MEMORY_BYTES, "pipe_size": 1}
+        bobs: dict[str, Any] = {"file": "hostile.py", "idempotent": False, "memory_bytes": MEMORY_BYTES, "pipe_size": 1}
         target.bob.endpoints.deploy(BOBS, INSIDE, execution_timeout_s=EXECUTION_S, **kept, **bobs)
         self.tokens = {
             "no token": "",
