@@ -117,6 +117,12 @@ class Stage:
         """Return what a stranger can find out, and what only a lucky one could."""
         task, pid = self.kernel_of(ADAS)
         job_id, home = task.rpartition(".")[0], self.target.home
+        key = home / "tls" / "key.pem"
+        key.parent.mkdir(mode=0o700, exist_ok=True)
+        key.write_text("as `pliant up --tls` keeps it\n")
+        hers = home / "jobs" / job_id
+        for path in (key, hers / "code" / "secret.txt", hers / "result" / "secret", home / "gateway" / "lock"):
+            assert path.exists(), f"{path} is not there, so nobody could read it"
         return self.target.facts() | {
             "server": self.gateway_pid,
             "victims": [pid],
