@@ -29,6 +29,12 @@ def test_all_that_is_wrong_with_a_deployment_is_said_at_once() -> None:
     assert {error["loc"][0] for error in caught.value.errors()} == set(given)
 
 
+@pytest.mark.parametrize("name", ["A=B", "", "1A", "A\0", "A B", "LD PRELOAD"])
+def test_a_variable_of_a_deployment_has_a_name_that_a_variable_can_have(name: str) -> None:
+    with pytest.raises(ValidationError, match="a name of letters, digits"):
+        DeployRequest.model_validate({"env": {name: "c"}})
+
+
 def test_a_change_gives_at_least_one_field_and_no_field_of_a_version() -> None:
     assert EndpointPatch.model_validate({"kernel_max": 3, "queue": "research"}).values() == {
         "kernel_max": 3,

@@ -14,6 +14,7 @@ from typing import Final
 from tests.attack import generations, isolation, limits, planted, shells, web
 from tests.attack.attack import Attack, Outcome
 from tests.attack.belongings import PLACES, places
+from tests.attack.endpoints import deployments, kernels, requests, rights, terminals
 from tests.attack.target import Target
 
 ATTACKS: Final[tuple[Attack, ...]] = (
@@ -23,6 +24,11 @@ ATTACKS: Final[tuple[Attack, ...]] = (
     *web.ATTACKS,
     *generations.ATTACKS,
     *shells.ATTACKS,
+    *rights.ATTACKS,
+    *requests.ATTACKS,
+    *deployments.ATTACKS,
+    *kernels.ATTACKS,
+    *terminals.ATTACKS,
 )
 
 
@@ -50,7 +56,7 @@ def play(attacks: list[Attack]) -> bool:
     isolation.plant_variable()
     user = pwd.getpwuid(os.geteuid()).pw_name
     print(f"{len(attacks)} attacks on a server of the user {user}", flush=True)
-    print(f"{'':10}  {'group':13}  {'attack':58}  {'expected':24}  seen")
+    print(f"{'':10}  {'group':13}  {'attack':80}  {'expected':24}  seen")
     outcomes = []
     with Target() as target:
         for attack in attacks:
@@ -75,7 +81,7 @@ def attempt(attack: Attack, target: Target) -> str:
 def row(outcome: Outcome) -> str:
     attack = outcome.attack
     mark = "" if outcome.is_expected else "known gap" if outcome.is_known_gap else "UNEXPECTED"
-    return f"{mark:10}  {attack.group:13}  {attack.name:58}  {attack.expected:24}  {outcome.seen}"
+    return f"{mark:10}  {attack.group:13}  {attack.name:80}  {attack.expected:24}  {outcome.seen}"
 
 
 def play_as(user: str, arguments: list[str]) -> bool:

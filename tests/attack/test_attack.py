@@ -28,6 +28,7 @@ def test_every_attack_has_a_name_of_its_own() -> None:
 
     assert max(names.values()) == 1
     assert len(names) > 80
+    assert sum(group == "endpoints" for group, _ in names) > 250
 
 
 def test_a_gap_is_known_for_an_ordinary_users_server_alone() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import typer
 
 from pliant.api.jobs import JobDetail
+from pliant.cli.readable import readable_log
 from pliant.cli.screen import print_outcome, say
 from pliant.cli.wait import leaving_alone, wait_for_end
 from pliant.client import Client
@@ -43,9 +44,9 @@ Write = Callable[[LogLine], None]
 
 
 def write_plain(line: LogLine) -> None:
-    """Write a line to the stream that the task wrote it to."""
+    """Write a line to the stream that the task wrote it to; a terminal gets nothing that changes more than colours."""
     out = sys.stdout if line.stream == "stdout" else sys.stderr
-    out.write(f"{line.line}\n")
+    out.write(f"{readable_log(line.line) if out.isatty() else line.line}\n")
     out.flush()
 
 

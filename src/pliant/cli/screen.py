@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from pliant.cli.readable import readable, readable_json
 from pliant.core.lifecycle import JobState, TaskState
 
 _PIPED_WIDTH: Final = 1_000_000
@@ -65,10 +67,19 @@ class TableColumn:
     """Left out where the terminal is too narrow for all; the last such column first."""
 
 
+class _Screen(Console):
+    """A terminal; whatever is drawn on it, no text in it does more than to be read."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            shown = segment.text if segment.control else readable(segment.text)
+            yield segment if shown == segment.text else Segment(shown, segment.style)
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return the terminal, or a pipe on which nothing is cut."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False, emoji=False)
+    return _Screen(stderr=stderr, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False, emoji=False)
 
 
 def say(text: str, *, style: str | None = None, stderr: bool = False) -> None:
@@ -191,12 +202,12 @@ def say_notes(notes: Iterable[str]) -> None:
 
 def print_json(noun: Any) -> None:
     """Print one JSON document."""
-    sys.stdout.write(_adapter_of(noun).dump_json(noun, indent=2).decode() + "\n")
+    sys.stdout.write(readable_json(_adapter_of(noun).dump_json(noun, indent=2).decode()) + "\n")
 
 
 def print_json_line(noun: Any) -> None:
     """Print one JSON object on a line of its own, at once."""
-    sys.stdout.write(_adapter_of(noun).dump_json(noun).decode() + "\n")
+    sys.stdout.write(readable_json(_adapter_of(noun).dump_json(noun).decode()) + "\n")
     sys.stdout.flush()
 
 

@@ -22,6 +22,7 @@ from pliant.core.job import (
     Priority,
     QueueName,
     Task,
+    VariableName,
 )
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.parameter import Text
@@ -68,7 +69,7 @@ class VersionSettings:
     of the machine's memory for one slot, and 512 MiB at least."""
     environment: Annotated[str, Input(Len(1, 4000), Pattern(r"^[^\x00-\x1f]+$", "one line of text"))] | None = None
     """What kernels run in, as for jobs."""
-    env: Annotated[Mapping[str, str], Input(MaxLen(1000))] = field(default_factory=dict)
+    env: Annotated[Mapping[VariableName, str], Input(MaxLen(1000))] = field(default_factory=dict)
     """Extra environment variables of every kernel."""
 
 

@@ -60,7 +60,7 @@ def refuse_notebook(script: str) -> None:
 
 
 _Path = Annotated[str, Input(Len(1, 4000))]
-_Variable = Annotated[
+VariableName = Annotated[
     str, Input(Pattern(r"^[A-Za-z_][A-Za-z0-9_]*$", "a name of letters, digits and '_', no digit first"))
 ]
 
@@ -102,7 +102,7 @@ class JobSettings:
     ) = None
     """A registered environment's name, the whole path of a virtual environment, `conda:NAME` or `conda:/path`, or
     `requirements:FILE` (in the code folder; built once). The job takes no slot before it is ready."""
-    env: Mapping[_Variable, str] = field(default_factory=dict)
+    env: Mapping[VariableName, str] = field(default_factory=dict)
     """Extra environment variables of every task."""
     data_dir: str | None = None
     """Given to the script as DATA_DIR."""

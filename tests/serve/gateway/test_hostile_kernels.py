@@ -18,9 +18,10 @@ from tests.serve.gateway.played import (
 )
 
 from pliant.core.serving import KernelReady
-from pliant.serve.gateway import kernel_link
+from pliant.serve.gateway import endpoint_table, kernel_link
 from pliant.serve.gateway.admission import Admission
 from pliant.serve.gateway.kernel_link import MAX_UNASKED
+from pliant.serve.gateway.kernel_listener import HELLO_WITHIN_S
 from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.protocol.frames import MAX_ANSWER_BYTES, MAX_HELLO_BYTES, KernelFrameKind, encode_frame, encode_head
 
@@ -348,3 +349,35 @@ async def test_a_stream_that_finds_no_room_is_ended_and_its_kernel_told() -> Non
 
         done, _ = await asyncio.wait(posts, return_when="FIRST_COMPLETED")
         assert [one.result().status_code for one in done] == [502]
+
+
+@in_loop
+async def test_one_owners_kernels_leave_connections_for_those_of_others_whatever_their_endpoints_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoint_table, "MAX_OWNER_LINKS", 4)
+    monkeypatch.setattr(endpoint_table, "MAX_LINKS", 5)
+    monkeypatch.setattr(endpoint_table, "_SURE_LINKS", 2)
+    mine = [endpoint(version(job=f"job-{number}"), name=f"mine-{number}", kernel_max=4096) for number in (1, 2)]
+    theirs = replace(endpoint(version(job="job-3"), name="theirs", kernel_max=4096), owner="bob")
+    async with played(*mine, theirs) as world:
+        for task in ("job-1.0", "job-1.1", "job-2.0", "job-2.1", "job-3.0", "job-3.1"):
+            await world.kernel(task)
+        await world.kernel("job-2.1")  # the same kernel again
+        taken = ["job-1.0", "job-1.1", "job-2.0", "job-2.1", "job-3.0", "job-3.1"]
+        assert sorted(world.gateway.ready()) == taken
+
+        more = [await world.connect() for _ in range(3)]
+        for number, kernel in enumerate(more, start=1):
+            kernel.send(KernelFrameKind.HELLO, task=f"job-{number}.2", token=f"token of job-{number}")
+        await strangers_are_read(world)
+        assert sorted(world.gateway.ready()) == taken
+        world.advance(HELLO_WITHIN_S + 1)
+        assert [await kernel.next() for kernel in more] == [None, None, None]
+
+
+async def strangers_are_read(world: Played) -> None:
+    """Return when what strangers have sent was read: what a later one sends that is no frame has closed its own."""
+    late = await world.connect()
+    late.write(bytes(64))
+    assert await late.next() is None

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pliant.cli.options import name_argument
+from pliant.cli.readable import readable_json
 from pliant.cli.session import open_client
 from pliant.core.duration import seconds_of
 from pliant.core.errors import InvalidInput
@@ -37,7 +38,7 @@ def predict(
     timeout_s = seconds_of(timeout, field="--timeout")
     with open_client(context) as client:
         answer = client.endpoints.infer(name, document, version=version, timeout_s=timeout_s, raw=raw)
-    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    sys.stdout.write(readable_json(json.dumps(answer, ensure_ascii=False)) + "\n")
 
 
 def _document(data: str) -> Any:

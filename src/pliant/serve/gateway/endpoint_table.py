@@ -22,6 +22,12 @@ from pliant.serve.gateway.version_service import ServiceOwner, VersionService
 _TRY_STOPPED_AGAIN_S = 30
 _MORE_LINKS: Final = 16
 """Kernels that leave are there besides those that take their places."""
+MAX_LINKS: Final = 8192
+"""Connections of all kernels; each is an open file, which connections of clients need as well."""
+MAX_OWNER_LINKS: Final = 2048
+"""Of these so many of one owner's kernels."""
+_SURE_LINKS: Final = 64
+"""An owner may have so many however many others have."""
 
 
 class EndpointService:
@@ -173,10 +179,16 @@ class EndpointTable:
         service = self._jobs.get(JobId(task_id.rpartition(".")[0]))
         if service is None or not hmac.compare_digest(service.version.token.encode(), token.encode(errors="replace")):
             return None
-        most = 2 * service.endpoint.profile.kernel_max + _MORE_LINKS
-        if len(service.links) >= most and task_id not in service.links:
-            return None  # whoever has the token can speak for kernels that there are not
-        return service
+        return service if task_id in service.links or self._has_room(service) else None
+
+    def _has_room(self, service: VersionService) -> bool:
+        """Tell whether one more may connect; whoever has a job's token can speak for kernels that there are not."""
+        num_all = num_own = 0
+        for one in self.services():
+            num_all += len(one.links)
+            num_own += len(one.links) if one.endpoint.owner == service.endpoint.owner else 0
+        is_crowded = num_own >= MAX_OWNER_LINKS or (num_all >= MAX_LINKS and num_own >= _SURE_LINKS)
+        return not is_crowded and len(service.links) < 2 * service.endpoint.profile.kernel_max + _MORE_LINKS
 
 
 def unknown(name: str) -> Refused:
