@@ -1,8 +1,8 @@
 """How fast endpoints answer, beside uvicorn, Ray Serve, MLServer, LitServe and BentoML; and how fast they grow.
 
 One generator asks all sides, on a core of its own; the servers of the side whose turn it is have another one
-(`--server-cores`). The sides take turns, in rounds whose order turns round; whoever has no turn does not run, and starts
-anew for the next. Every claim is a ratio within the same rounds, or a time on the same machine.
+(`--server-cores`). The sides take turns, in rounds whose order turns round; whoever has no turn does not run, and
+starts anew for the next. Every claim is a ratio within the same rounds, or a time on the same machine.
 
 The peers run in virtual environments of their own (made at the first run; `--install` only makes them).
 """
@@ -65,7 +65,10 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="turns of every side (default 5)")
     parser.add_argument("--round-s", type=float, default=2.0, help="seconds of every figure in a turn (default 2)")
     parser.add_argument(
-        "--server-cores", type=int, default=1, help="cores of the servers; 0: all, shared with the generator (default 1)"
+        "--server-cores",
+        type=int,
+        default=1,
+        help="cores of the servers; 0: all, shared with the generator (default 1)",
     )
     return parser.parse_args()
 

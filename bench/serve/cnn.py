@@ -97,7 +97,8 @@ def section(found: CnnFound) -> str:
     return f"## A small CNN\n\n{ABOUT}\n{table(columns, *rows)}"
 
 
-ABOUT = f"""Images of 28 × 28 as JSON, two convolutions and two linear layers, one thread; batches of at most 8 everywhere: put
-together by Pliant's kernel out of what waits, with an objective of {OBJECTIVE_S * 1000:.0f} ms; by LitServe, MLServer and Ray Serve within 2 ms;
-by BentoML's adaptive batching, told the same objective. Closed loop with {", ".join(map(str, NUM_CLIENTS))} clients; of each round the best counts.
+ABOUT = f"""Images of 28 × 28 as JSON, two convolutions and two linear layers, one thread; batches of at most 8
+everywhere: put together by Pliant's kernel out of what waits, with an objective of {OBJECTIVE_S * 1000:.0f} ms; by
+LitServe, MLServer and Ray Serve within 2 ms; by BentoML's adaptive batching, told the same objective. Closed loop with
+{", ".join(map(str, NUM_CLIENTS))} clients; of each round the number of clients counts that is best for the side.
 """

@@ -3,7 +3,7 @@
 import asyncio
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,7 +129,8 @@ def claims(found: EchoFound) -> Iterator[Claim]:
                 yield Claim(text=text, found="", holds=None)
                 continue
             worst = min(ratios, key=lambda cell: ratios[cell])
-            said = f"{ratios[worst]:.2f} at the least ({SIZES[worst[0]]}, c = {worst[1]}), {max(ratios.values()):.2f} at the most"
+            least, most = ratios[worst], max(ratios.values())
+            said = f"{least:.2f} at the least ({SIZES[worst[0]]}, c = {worst[1]}), {most:.2f} at the most"
             yield Claim(text=text, found=said, holds=ratios[worst] >= factor)
     for way in PLIANT.ways:
         turns = [turn for turn in found.of(way.key, 100, 1) if turn is not None]
@@ -148,7 +149,15 @@ def claims(found: EchoFound) -> Iterator[Claim]:
 
 def section(found: EchoFound) -> str:
     """Return the tables of the report."""
-    columns = ("who", "requests a second", "ratio to plain uvicorn", "p50, ms", "p99, ms", "servers, µs a request", "failed")
+    columns = (
+        "who",
+        "requests a second",
+        "ratio to plain uvicorn",
+        "p50, ms",
+        "p99, ms",
+        "servers, µs a request",
+        "failed",
+    )
     parts = ["## Echo\n", ABOUT]
     for num_bytes, size in SIZES.items():
         for num_clients in NUM_CLIENTS:
@@ -187,9 +196,8 @@ def _row(found: EchoFound, key: str, num_bytes: int, num_clients: int) -> tuple[
     )
 
 
-ABOUT = """Every side is sent the same bytes, a request of the Open Inference Protocol with one text in it; over gRPC the same
-text in a message. All sides but plain uvicorn, which looks into nothing, read it and write an answer. Pliant checks a token
-with every request; the others know none. Closed loop: c clients, each asks again as soon as it has its answer. The ratio
-is the median over the rounds of one's rate to that of plain uvicorn in the same round.
+ABOUT = """Every side is sent the same bytes, a request of the Open Inference Protocol with one text in it; over gRPC
+the same text in a message. All sides but plain uvicorn, which looks into nothing, read it and write an answer. Pliant
+checks a token with every request; the others know none. Closed loop: c clients, each asks again as soon as it has its
+answer. The ratio is the median over the rounds of one's rate to that of plain uvicorn in the same round.
 """
-

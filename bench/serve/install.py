@@ -14,7 +14,7 @@ PINS = {
     "uvicorn": ("uvicorn[standard]==0.54.0", "httptools==0.9.0", "uvloop==0.23.0"),
     "litserve": ("litserve==0.2.19", TORCH, "numpy"),
     "bentoml": ("bentoml==1.4.40", TORCH, "numpy"),
-    "mlserver": ("mlserver==1.7.1", TORCH, "numpy"),
+    "mlserver": ("mlserver==1.7.1", "uvloop==0.21.0", TORCH, "numpy"),  # its workers do not start under uvloop 0.22
     "ray": ("ray[serve]==2.60.0", TORCH, "numpy"),
 }
 """The first of each is the peer. In the order in which they are installed."""
@@ -22,7 +22,7 @@ PROBES = {
     "uvicorn": "import uvicorn, httptools, uvloop",
     "litserve": "import litserve, torch",
     "bentoml": "import bentoml, torch",
-    "mlserver": "import mlserver, torch",
+    "mlserver": "import mlserver, torch, uvloop; assert uvloop.__version__ < '0.22'",
     "ray": "import ray.serve, torch",
 }
 PROBE_S = 120.0

@@ -1,20 +1,22 @@
-"""How an endpoint comes, grows, gives back and is overloaded. Pliant alone: each figure is a time, or a ratio to itself."""
+"""How an endpoint comes, grows, gives back and is overloaded.
+
+Pliant alone: each figure is a time, or a ratio to another one of Pliant.
+"""
 
 import asyncio
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from bench._report import Claim, spread, table
 from bench.peers.server import until
 from bench.serve.load import Measured, Target, ask_once, closed_loop, open_loop
-from bench.serve.payload import CNN, cnn_target
+from bench.serve.payload import cnn_target
 from bench.serve.place import Place
 from bench.serve.pliant_server import PliantServer
 from bench.serve.scripts import pliant_model
-from pliant.core.event import EventKind
+from pliant.core.event import Event, EventKind
 
 SLOW_S = 0.02
 """What a request takes the kernels that are loaded in steps."""
@@ -61,7 +63,7 @@ def measure(place: Place, *, num_times: int, seconds: float, tell: Callable[[str
             found.decided_s.append(decided_s)
             found.answered_s.append(answered_s)
         tell("a step of load: done")
-        found.returned_s = _slots_returned(server, place.folder, num_times)
+        found.returned_s = _slots_returned(server, num_times)
         tell("a slot back to a training: done")
     return found
 
@@ -101,7 +103,11 @@ def _from_zero(server: PliantServer, what: str, source: str, num_times: int) -> 
 
 
 def _step(server: PliantServer) -> tuple[float, float]:
-    """Let a load begin that one kernel cannot carry; return the times to the decision, and from it to another kernel."""
+    """Let a load begin that one kernel cannot carry.
+
+    Returns:
+        The times to the decision, and from it to the first answer of another kernel.
+    """
     source = pliant_model.SLOW.format(seconds=SLOW_S)
     settings = {"kernel_min": 1, "kernel_max": NUM_SLOTS, "batch_size": 1, "latency_objective_s": 0.1}
     view = server.deploy("step", source, **settings)
@@ -127,12 +133,15 @@ async def _ask_for(target: Target, num_clients: int, seconds: float) -> Measured
 
 def _decided_at(server: PliantServer, since: float) -> float:
     """Return when the server decided, after this moment, that the endpoint needs more kernels."""
-    job_id = server.version("step").job_id
-    events = server.client.events(job_id=job_id, limit=1000).events
-    at = [
-        event.at for event in events if event.kind == EventKind.DEMAND and event.at >= since and event.data["to"] > 1
-    ]
-    return min(at)
+    return min(event.at for event, wanted in _demands(server, "step") if event.at >= since and wanted > 1)
+
+
+def _demands(server: PliantServer, name: str) -> Iterator[tuple[Event, int]]:
+    """Yield how many kernels an endpoint was found to need, and when."""
+    job_id = server.version(name).job_id
+    for event in server.client.events(job_id=job_id, limit=1000).events:
+        if event.kind == EventKind.DEMAND:
+            yield event, int(event.data["to"] or 0)
 
 
 TRAINING = """
@@ -153,14 +162,14 @@ for epoch in run.epochs(100_000):
 """
 
 
-def _slots_returned(server: PliantServer, folder: Path, num_times: int) -> list[float]:
+def _slots_returned(server: PliantServer, num_times: int) -> list[float]:
     """Let an endpoint take a slot of a training that has all, and see when the training has it again.
 
     Counted from the decision that the endpoint needs no kernel any more, which comes after `release_delay_s`, to the
     start of the training's next task: the kernel is told, ends, and the scheduler gives its slot to the training.
     """
     script = server.write_script(TRAINING)
-    job = server.client.submit(script, script=script.name, max_tasks=NUM_SLOTS)
+    job = server.client.submit(script, script=script.name, max_tasks=NUM_SLOTS, virtual_workers=NUM_SLOTS)
     source = pliant_model.SLOW.format(seconds=0)
     view = server.deploy("guest", source, kernel_min=0, kernel_max=1, release_delay_s=0)
     target, times = server.raw_target(view), []
@@ -170,29 +179,33 @@ def _slots_returned(server: PliantServer, folder: Path, num_times: int) -> list[
         answer = asyncio.run(ask_once(target))
         if not answer.is_good:
             raise RuntimeError(f"the guest answered with the status {answer.status}")
-        until(lambda: _came_back(server, job.id, since) is not None, "the training has all slots again", LIMIT_S)
-        times.append(_came_back(server, job.id, since) or 0.0)
+        times.append(_await_return(server, job.id, since))
         until(lambda: _num_tasks(server, job.id) == NUM_SLOTS, "the training has all slots", LIMIT_S)
     server.client.stop(job.id)
     _remove(server, "guest")
     return times
 
 
+def _await_return(server: PliantServer, job_id: str, since: float) -> float:
+    found: list[float] = []
+
+    def is_back() -> bool:
+        found[:] = _came_back(server, job_id, since)
+        return bool(found)
+
+    until(is_back, "the slot comes back", LIMIT_S)
+    return found[0]
+
+
 def _num_tasks(server: PliantServer, job_id: str) -> int:
     return sum(task.state == "training" for task in server.client.job(job_id).tasks)
 
 
-def _came_back(server: PliantServer, job_id: str, since: float) -> float | None:
-    """Return the seconds from the decision to need no kernel to the next start of a task of the training."""
-    guest = server.version("guest").job_id
-    freed = [
-        event.at
-        for event in server.client.events(job_id=guest, limit=1000).events
-        if event.kind == EventKind.DEMAND and event.at > since and event.data["to"] == 0
-    ]
-    started = [task.started_at for task in server.client.job(job_id).tasks if task.started_at > since]
-    after = [at for at in started if freed and at >= freed[0]]
-    return min(after) - freed[0] if after else None
+def _came_back(server: PliantServer, job_id: str, since: float) -> list[float]:
+    """Return the seconds from the decision to need no kernel to the next start of a task; empty before that."""
+    freed = [event.at for event, wanted in _demands(server, "guest") if event.at > since and wanted == 0]
+    started = sorted(task.started_at for task in server.client.job(job_id).tasks if task.started_at > since)
+    return [at - freed[0] for at in started if freed and at >= freed[0]][:1]
 
 
 def _remove(server: PliantServer, name: str) -> None:
@@ -256,13 +269,22 @@ def section(found: LifeFound) -> str:
         )
         for one in found.overload
     ]
-    columns = ("peak, a second", "p50 / p99 at 70 %, ms", "answered at 3 ×, a second", "p50 / p99 of these, ms", "refused (429)")
-    return f"## How an endpoint comes, grows and gives back\n\n{ABOUT}\n{times}\n### Overload\n\n{table(columns, *loads)}"
+    columns = (
+        "peak, a second",
+        "p50 / p99 at 70 %, ms",
+        "answered at 3 ×, a second",
+        "p50 / p99 of these, ms",
+        "refused (429)",
+    )
+    return (
+        f"## How an endpoint comes, grows and gives back\n\n{ABOUT}\n{times}\n### Overload\n\n{table(columns, *loads)}"
+    )
 
 
-ABOUT = f"""Pliant alone, with {NUM_SLOTS} slots on a warm server. A step of load: from none to 24 clients at one kernel that takes {SLOW_S * 1000:.0f} ms for each
-request; decisions are timed by the server's events. The training beside the endpoint is elastic and has all slots before and after;
-`release_delay_s` is 0, and its slot counts as back when its next task is started. 0 → 1 is what the first request takes
-whose endpoint holds nothing. Overload: one kernel that takes {OVERLOAD_S * 1000:.0f} ms a request and no processor, `max_queue` {MAX_QUEUE}: what a queue may hold
-decides how long its last request waits. Poisson arrivals; latencies count from when a request was due.
+ABOUT = f"""Pliant alone, with {NUM_SLOTS} slots on a warm server. A step of load: from one client to 24 at a kernel that
+takes {SLOW_S * 1000:.0f} ms for each request; decisions are timed by the server's events. The training beside the
+endpoint is elastic and has all slots before and after; `release_delay_s` is 0, and its slot counts as back when its
+next task is started. 0 → 1 is what the first request takes whose endpoint holds nothing. Overload: one kernel that
+takes {OVERLOAD_S * 1000:.0f} ms a request and no processor, and `max_queue` {MAX_QUEUE}: what a queue may hold decides
+how long its last request waits. Poisson arrivals; latencies count from when a request was due.
 """

@@ -11,12 +11,12 @@ from bench.serve.life import LifeFound
 
 NOTES = """How each is run, with one process that computes and one thread in it:
 
-- **Pliant**: a real `pliant up`; one endpoint of a Python class with one kernel, settings as shipped but for the number of kernels. The gateway
-  and the kernel are two processes. Every request carries a token, which is checked.
+- **Pliant**: a real `pliant up`; one endpoint of a Python class with one kernel, settings as shipped but for the number
+  of kernels. The gateway and the kernel are two processes. Every request carries a token, which is checked.
 - **plain uvicorn**: an ASGI function that sends the body back; once as `pip install uvicorn` has it (h11, asyncio; what
   Pliant's gateway runs on), once with httptools and uvloop.
-- **Ray Serve**: one replica of a class; as shipped, and once with `RAY_SERVE_THROUGHPUT_OPTIMIZED=1`, `RAY_SERVE_ENABLE_HA_PROXY=1` and
-  `max_ongoing_requests=1000`. Its log of requests is off.
+- **Ray Serve**: one replica of a class; as shipped, and once with `RAY_SERVE_THROUGHPUT_OPTIMIZED=1`,
+  `RAY_SERVE_ENABLE_HA_PROXY=1` and `max_ongoing_requests=1000`. Its log of requests is off.
 - **MLServer**: its inference pool as shipped, with one worker. **LitServe**: one worker, as shipped.
 - **BentoML**: one worker; `async` where it does not compute.
 """
@@ -40,9 +40,7 @@ def claims(found: Found) -> Iterator[Claim]:
     yield from life.claims(found.life)
 
 
-def page(
-    found: Found, missing: Mapping[str, str], command: str, judged: Sequence[Claim], pins: str, cores: str
-) -> str:
+def page(found: Found, missing: Mapping[str, str], command: str, judged: Sequence[Claim], pins: str, cores: str) -> str:
     """Return the report as Markdown."""
     parts = [
         head("How fast endpoints answer, against other systems", command),

@@ -41,7 +41,7 @@ class PliantServer:
     def deploy(self, name: str, source: str, **settings: Any) -> EndpointView:
         """Deploy a model's source and wait until it serves."""
         folder = self._place.folder / f"model-{name}"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "serve.py").write_text(source)
         (folder / "net.py").write_text((SCRIPTS / "net.py").read_text())
         self.client.endpoints.deploy(name, folder, **settings)

@@ -59,7 +59,10 @@ def _turn(wanted: Wanted, side: Side, model: str, found: Found) -> str:
             _measure(side, model, ports, here, found, wanted.round_s)
     except (TimeoutError, RuntimeError, OSError, PliantError) as error:
         if not has_begun:
-            (echo if model == ECHO else cnn).note_absent(side, found.echo if model == ECHO else found.cnn)  # type: ignore[arg-type]
+            if model == ECHO:
+                echo.note_absent(side, found.echo)
+            else:
+                cnn.note_absent(side, found.cnn)
         return " ".join(str(error).split())[:600]
     return ""
 

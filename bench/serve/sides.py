@@ -126,7 +126,7 @@ def _mlserver(place: Place, model: str) -> Iterator[Ports]:
         "host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "metrics_port": metrics, "debug": False,
         "environments_dir": str(place.folder / "environments"),
     }  # fmt: skip
-    about = {"name": model, "implementation": f"by_mlserver.{model.capitalize()}"}
+    about: dict[str, object] = {"name": model, "implementation": f"by_mlserver.{model.capitalize()}"}
     if model == CNN:
         about |= {"max_batch_size": 8, "max_batch_time": 0.002}
     folder = place.folder / "mlserver"
@@ -134,9 +134,7 @@ def _mlserver(place: Place, model: str) -> Iterator[Ports]:
     (folder / "settings.json").write_text(json.dumps(settings))
     (folder / "model-settings.json").write_text(json.dumps(about))
     env = {"PYTHONPATH": str(SCRIPTS), "MLSERVER_LOGGING_SETTINGS": ""}
-    started = _start(
-        place, "mlserver", lambda python, _: [python.parent / "mlserver", "start", folder], env
-    )
+    started = _start(place, "mlserver", lambda python, _: [python.parent / "mlserver", "start", folder], env)
     yield replace(started, http=http, grpc=grpc)
 
 
@@ -149,9 +147,7 @@ def _ray(**variables: str) -> Callable[[Place, str], Iterator[Ports]]:
             **variables,
         }
         tuned = ["tuned"] if variables else []
-        yield _start(
-            place, "ray", lambda python, port: [python, SCRIPTS / "by_ray_serve.py", port, model, *tuned], env
-        )
+        yield _start(place, "ray", lambda python, port: [python, SCRIPTS / "by_ray_serve.py", port, model, *tuned], env)
 
     return serve
 

@@ -6,7 +6,7 @@ from mlserver.types import InferenceRequest, InferenceResponse, ResponseOutput
 from net import answer, build
 
 
-class Echo(MLModel):  # type: ignore[misc]
+class Echo(MLModel):
     """Sends back what came."""
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
@@ -17,7 +17,7 @@ class Echo(MLModel):  # type: ignore[misc]
         return InferenceResponse(model_name=self.name, outputs=outputs)
 
 
-class Cnn(MLModel):  # type: ignore[misc]
+class Cnn(MLModel):
     """Batches of images, put together by MLServer's adaptive batching."""
 
     async def load(self) -> bool:
