@@ -281,8 +281,8 @@ def section(found: LifeFound) -> str:
     )
 
 
-ABOUT = f"""Pliant alone, with {NUM_SLOTS} slots on a warm server. A step of load: from one client to 24 at a kernel that
-takes {SLOW_S * 1000:.0f} ms for each request; decisions are timed by the server's events. The training beside the
+ABOUT = f"""Pliant alone, with {NUM_SLOTS} slots on a warm server. A step of load: from one client to 24 at a kernel
+that takes {SLOW_S * 1000:.0f} ms for each request; decisions are timed by the server's events. The training beside the
 endpoint is elastic and has all slots before and after; `release_delay_s` is 0, and its slot counts as back when its
 next task is started. 0 → 1 is what the first request takes whose endpoint holds nothing. Overload: one kernel that
 takes {OVERLOAD_S * 1000:.0f} ms a request and no processor, and `max_queue` {MAX_QUEUE}: what a queue may hold decides
