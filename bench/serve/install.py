@@ -45,11 +45,17 @@ def install(folder: Path, peers: Iterable[str]) -> dict[str, str]:
         python = python_of(folder, peer)
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(folder / peer)], check=True, timeout=PROBE_S)
+        marker = folder / peer / ".works"  # to import all of them takes minutes on a busy machine
+        if marker.exists() and marker.read_text() == repr(PINS[peer]):
+            continue
         if not (why := _trouble(python, peer)):
+            marker.write_text(repr(PINS[peer]))
             continue
         print(f"installing {' '.join(PINS[peer])} into {folder / peer}", flush=True)
         if why := pip_install(python, PINS[peer]) or _trouble(python, peer):
             missing[peer] = why
+        else:
+            marker.write_text(repr(PINS[peer]))
     return missing
 
 

@@ -29,6 +29,8 @@ class Found:
     echo: EchoFound = field(default_factory=EchoFound)
     cnn: CnnFound = field(default_factory=CnnFound)
     life: LifeFound = field(default_factory=LifeFound)
+    num_rounds: dict[str, int] = field(default_factory=dict)
+    """That were begun, by model."""
     troubles: dict[str, str] = field(default_factory=dict)
     """Why a side had no turn."""
 
@@ -42,9 +44,10 @@ def claims(found: Found) -> Iterator[Claim]:
 
 def page(found: Found, missing: Mapping[str, str], command: str, judged: Sequence[Claim], pins: str, cores: str) -> str:
     """Return the report as Markdown."""
+    rounds = ", ".join(f"{model}: {num}" for model, num in found.num_rounds.items()) or "none"
     parts = [
         head("How fast endpoints answer, against other systems", command),
-        f"{cores[:1].upper()}{cores[1:]}. Peers: {pins}. Figures are medians [min max] of the rounds.\n",
+        f"{cores[:1].upper()}{cores[1:]}. Peers: {pins}. Figures are medians [min max] of the rounds ({rounds}).\n",
         *(f"**{peer} could not be installed and is not in the tables:** {why}\n" for peer, why in missing.items()),
         NOTES,
         verdicts(judged),

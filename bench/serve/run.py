@@ -1,5 +1,6 @@
 """Plays all rounds: every side starts, has its turn, and ends."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from bench.serve.sides import Ports, Side
 from pliant.core.errors import PliantError
 
 Tell = Callable[[str], None]
+BUDGET_S = {ECHO: 900.0, CNN: 1300.0}
+"""A round but the first is begun only if so much time has not passed yet since the beginning of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,21 +31,25 @@ class Wanted:
 
 def run(wanted: Wanted, tell: Tell) -> Found:
     """Measure all that is wanted; what a side does wrong is noted, and raises nothing."""
-    found = Found()
+    found, began = Found(), time.monotonic()
     if "life" in wanted.parts:
         with place(wanted.environments, wanted.cores) as here:
             found.life = life.measure(here, num_times=wanted.num_rounds, seconds=wanted.round_s, tell=tell)
     if "echo" in wanted.parts:
         found.echo.function_s = echo.function_s()
-        _rounds(wanted, ECHO, found, tell)
+        _rounds(wanted, ECHO, found, tell, began)
     if "cnn" in wanted.parts:
-        _rounds(wanted, CNN, found, tell)
+        _rounds(wanted, CNN, found, tell, began)
     return found
 
 
-def _rounds(wanted: Wanted, model: str, found: Found, tell: Tell) -> None:
+def _rounds(wanted: Wanted, model: str, found: Found, tell: Tell, began: float) -> None:
     sides = [side for side in wanted.sides if model in side.models]
     for number in range(wanted.num_rounds):
+        if number and time.monotonic() - began > BUDGET_S[model]:
+            tell(f"{model}: {number} rounds, and no time for more")
+            break
+        found.num_rounds[model] = number + 1
         for side in sides if number % 2 == 0 else reversed(sides):
             trouble = _turn(wanted, side, model, found)
             if trouble:
