@@ -120,6 +120,9 @@ def test_a_ratio_is_taken_in_the_same_round_and_judged_at_the_worst_cell() -> No
     assert echo.ratio(found, "v2", ("ray",), 100, 1) == 7.5
     ray = judged["Pliant, v2 over HTTP: at least 4 × Ray Serve, as shipped, in every cell"]
     assert (ray.holds, ray.found) == (False, "2.50 at the least (100 B, c = 8), 10.00 at the most")
+    found.turns["ray", 100, 64] = [turn(0.0)] * 3  # it answered nothing in that time
+    partly = next(echo.claims(found))
+    assert (partly.holds, partly.found) == (None, "only 5 of 6 cells have answers of both")
     assert judged["Pliant, v2 over HTTP: at least 2 × LitServe, in every cell"].holds is None
     assert judged["Pliant, v2 over HTTP, c = 1, 100 B: p50 at most 1 ms over the kernel's function"].holds is False
 
