@@ -37,7 +37,7 @@ def install(folder: Path) -> dict[str, str]:
         if works(python, peer):
             continue
         print(f"installing {' '.join(PINS[peer])} into {folder}", flush=True)
-        if why := _pip(python, [TORCH, *PINS[peer]]):
+        if why := pip_install(python, [TORCH, *PINS[peer]]):
             missing[peer] = why
         elif not works(python, peer):
             missing[peer] = f"installed, but `{PROBES[peer]}` fails"
@@ -55,7 +55,7 @@ def works(python: Path, peer: str) -> bool:
     return done.returncode == 0 and done.stdout.split()[-1:] == [wanted]
 
 
-def _pip(python: Path, wanted: Sequence[str]) -> str:
+def pip_install(python: Path, wanted: Sequence[str]) -> str:
     """Install; return why it failed, empty if it did not. The index of CPU builds is asked only if it is needed."""
     command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
     said = ""
