@@ -41,7 +41,7 @@ from pliant.cluster.zygote.handle import ZygoteProcess
 from pliant.cluster.zygote.messages import Ended, Launch, Started, Warm, ZygoteMessage
 from pliant.cluster.zygote.records import Record
 from pliant.cluster.zygote.zygote import ZygoteSettings
-from pliant.core.job import JobId, TaskId
+from pliant.core.job import JobId, NodeId, TaskId
 from pliant.core.ports import Clock, ExitFacts, LiveTask, StartOrder, TaskExit, TaskNote
 from pliant.files.folder import write_whole
 
@@ -280,7 +280,7 @@ class Tasks:
             if not record.reported:
                 space = self._spaces.of(record.job or record.task_id)
                 task = self._tasks[record.task_id] = TaskProcess(record=record, space=space)
-                self._send(self._observation_of(record))
+                self._send(_observed(record, self._settings.node_id))
                 self._resolve(task, _NEVER_STARTED)
 
     def _resolve(self, task: TaskProcess, never_started: str) -> None:
@@ -300,7 +300,7 @@ class Tasks:
             task.gone_at = time.monotonic()
         else:
             self._selector.register(pidfd, selectors.EVENT_READ, partial(self._note_gone, task))
-        self._send(self._observation_of(record))
+        self._send(_observed(record, self._settings.node_id))
 
     def _note_gone(self, task: TaskProcess) -> None:
         if task.pidfd is not None:  # else the zygote reported its exit in the same moment, and was read first
@@ -357,17 +357,13 @@ class Tasks:
             self._selector.unregister(task.pidfd)
             task.close()
 
-    def _observation_of(self, record: Record) -> Observed:
-        node_id = self._settings.node_id
-        return Observed(
-            task=LiveTask(
-                task_id=record.task_id,
-                node_id=node_id,
-                slots=record.slots,
-                slot_share=record.slot_share,
-                pid=record.pid,
-            )
+
+def _observed(record: Record, node_id: NodeId) -> Observed:
+    return Observed(
+        task=LiveTask(
+            task_id=record.task_id, node_id=node_id, slots=record.slots, slot_share=record.slot_share, pid=record.pid
         )
+    )
 
 
 def _readiness(zygote: ZygoteProcess | None) -> Readiness:

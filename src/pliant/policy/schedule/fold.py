@@ -21,7 +21,7 @@ from pliant.core.workload import TaskView, Workload
 from pliant.policy.schedule.order import age
 
 
-class Place(NamedTuple):
+class SlotPlace(NamedTuple):
     """A slot."""
 
     node_id: NodeId
@@ -51,9 +51,9 @@ class Together:
     queue: QueueRules
     sharers: Sequence[Sharer]
     """Oldest first."""
-    places: Mapping[Place, Sequence[tuple[Sharer, TaskView]]] = field(default_factory=dict)
+    places: Mapping[SlotPlace, Sequence[tuple[Sharer, TaskView]]] = field(default_factory=dict)
     """Every slot of theirs, with the tasks that hold some of it and that stay."""
-    rooms: Mapping[Place, int] = field(default_factory=dict)
+    rooms: Mapping[SlotPlace, int] = field(default_factory=dict)
     """What no process holds of these slots, in thousandths."""
 
 
@@ -74,7 +74,7 @@ def _pack(sizes: Iterable[int], rooms: Iterable[int]) -> list[int]:
     return left
 
 
-def trim(sharer: Sharer, load: Mapping[Place, int]) -> None:
+def trim(sharer: Sharer, load: Mapping[SlotPlace, int]) -> None:
     """Tell tasks to leave that are more than a workload can use: those in the emptiest slots, the newest first."""
     over = len(sharer.stay) - sharer.workload.max_tasks
     if over <= 0:
@@ -86,9 +86,9 @@ def trim(sharer: Sharer, load: Mapping[Place, int]) -> None:
     sharer.stay = [task for at, task in enumerate(sharer.stay) if at not in gone]
 
 
-def place_of(task: TaskView) -> Place:
+def place_of(task: TaskView) -> SlotPlace:
     """Return the slot of a task that holds a part of one."""
-    return Place(task.node_id, task.slots[0])
+    return SlotPlace(task.node_id, task.slots[0])
 
 
 def backs_off(workload: Workload, now: float) -> bool:
@@ -149,7 +149,7 @@ def _priority(together: Together) -> int:
 
 
 def _slots_as_tasks(together: Together) -> tuple[TaskView, ...]:
-    def fullest(place: Place) -> tuple[int, Place]:
+    def fullest(place: SlotPlace) -> tuple[int, SlotPlace]:
         return -sum(sharer.size for sharer, _ in together.places[place]), place
 
     return tuple(

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pliant.core.plan import Grant, Placement, PolicyName
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.workload import TaskView
-from pliant.policy.schedule.fold import Place, Sharer, Together, backs_off, bounds_of, place_of
+from pliant.policy.schedule.fold import Sharer, SlotPlace, Together, backs_off, bounds_of, place_of
 from pliant.policy.schedule.share import Demand, Shares, fill, serve_in_order
 
 
@@ -32,7 +32,7 @@ from pliant.policy.schedule.share import Demand, Shares, fill, serve_in_order
 class _Bin:
     """A slot that is granted, with what is left of it, in thousandths."""
 
-    place: Place | None
+    place: SlotPlace | None
     """None: it is not known yet which it will be."""
     now: int
     """What no process holds."""
@@ -55,7 +55,7 @@ class _Part:
     """Its surplus may be taken."""
     kept: int = 0
     """Tasks that stay in slots that are granted."""
-    starts: list[Place] = field(default_factory=list)
+    starts: list[SlotPlace] = field(default_factory=list)
     num_later: int = 0
     """Tasks that shall start once there is room."""
     moves: list[TaskView] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _Work:
                 for number, _ in tasks:
                     self.parts[number].kept += 1
         for placement in granted.start:
-            place = Place(placement.node_id, placement.slots[0])
+            place = SlotPlace(placement.node_id, placement.slots[0])
             self.bins.append(_Bin(place=place, now=WHOLE_SLOT, later=WHOLE_SLOT))
         num_to_come = granted.num_tasks - len(self.bins)
         self.bins += [_Bin(place=None, now=0, later=WHOLE_SLOT) for _ in range(num_to_come)]
@@ -171,7 +171,7 @@ class _Work:
         emptied.now = 0  # it takes nobody before it is empty
 
     def _place_up_to(self, targets: Sequence[int]) -> None:
-        """Place what is missing, the largest tasks first: they are hardest to place."""
+        """SlotPlace what is missing, the largest tasks first: they are hardest to place."""
         for part in sorted(self.parts, key=lambda part: -part.size):
             while part.target < targets[part.number] and self._place(part):
                 pass
@@ -276,9 +276,9 @@ def _grant(part: _Part) -> Grant:
     )
 
 
-def rooms_of(tasks: Iterable[tuple[Sharer, TaskView]]) -> Mapping[Place, int]:
+def rooms_of(tasks: Iterable[tuple[Sharer, TaskView]]) -> Mapping[SlotPlace, int]:
     """Return what no process holds of every slot that these tasks hold a part of."""
-    rooms: dict[Place, int] = {}
+    rooms: dict[SlotPlace, int] = {}
     for sharer, task in tasks:
         place = place_of(task)
         rooms[place] = rooms.get(place, WHOLE_SLOT) - sharer.size

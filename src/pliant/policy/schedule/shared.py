@@ -21,7 +21,7 @@ from pliant.core.job import JobId
 from pliant.core.plan import Grant, Plan, Policy, QueueRules, Snapshot
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.workload import TaskView, Workload
-from pliant.policy.schedule.fold import Place, Sharer, Together, backs_off, by_age, fold, key_of, place_of, trim
+from pliant.policy.schedule.fold import Sharer, SlotPlace, Together, backs_off, by_age, fold, key_of, place_of, trim
 from pliant.policy.schedule.order import age, precedence
 from pliant.policy.schedule.reason import NUM_NAMED
 from pliant.policy.schedule.share_out import rooms_of, share_out
@@ -127,7 +127,7 @@ class _Trial:
 
     def _lay_out(self) -> list[Together]:
         """Return who holds slots together, each with its slots, nothing decided yet."""
-        known = {Place(node.id, slot) for node in self.snapshot.nodes for slot in node.slots}
+        known = {SlotPlace(node.id, slot) for node in self.snapshot.nodes for slot in node.slots}
         made = []
         for queue, workloads in self.groups:
             sharers = [Sharer(workload=workload) for workload in workloads]
@@ -142,9 +142,9 @@ _Holding = tuple[Together, Sharer, TaskView]
 """Who holds a part of a slot, and the task that does."""
 
 
-def _hand_out_places(groups: Sequence[Together], known: Container[Place], out: Container[JobId]) -> None:
+def _hand_out_places(groups: Sequence[Together], known: Container[SlotPlace], out: Container[JobId]) -> None:
     """Give every slot that is held to one of those who hold some of it; tasks of others leave it."""
-    held: dict[Place, list[_Holding]] = defaultdict(list)
+    held: dict[SlotPlace, list[_Holding]] = defaultdict(list)
     for together in groups:
         for sharer in together.sharers:
             for task in sharer.workload.tasks:
@@ -173,8 +173,8 @@ def _sort_out(entries: Sequence[_Holding], out: Container[JobId]) -> Together:
     return owner
 
 
-def _places_of(together: Together, places: Iterable[Place]) -> Mapping[Place, list[tuple[Sharer, TaskView]]]:
-    found: dict[Place, list[tuple[Sharer, TaskView]]] = {place: [] for place in places}
+def _places_of(together: Together, places: Iterable[SlotPlace]) -> Mapping[SlotPlace, list[tuple[Sharer, TaskView]]]:
+    found: dict[SlotPlace, list[tuple[Sharer, TaskView]]] = {place: [] for place in places}
     for sharer in together.sharers:
         for task in sharer.stay:
             found[place_of(task)].append((sharer, task))
