@@ -22,7 +22,7 @@ from pliant.core.plan import Grant, Plan, Policy, QueueRules, Snapshot
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.workload import TaskView, Workload
 from pliant.policy.schedule.fold import Sharer, SlotPlace, Together, backs_off, by_age, fold, key_of, place_of, trim
-from pliant.policy.schedule.order import age, precedence
+from pliant.policy.schedule.order import AgeKey, age, precedence
 from pliant.policy.schedule.reason import NUM_NAMED
 from pliant.policy.schedule.share_out import rooms_of, share_out
 
@@ -48,10 +48,19 @@ def plan_with_parts(snapshot: Snapshot, policy: Policy, now: float, decide: Deci
     groups: dict[tuple[str, int], list[Workload]] = defaultdict(list)
     for workload in by_age(w for w in snapshot.workloads if w.slot_share < WHOLE_SLOT):
         groups[key_of(workload, rules_of(workload.queue))].append(workload)
-    trial = _Trial(
-        snapshot, whole, [(rules_of(key[0]), tuple(one)) for key, one in sorted(groups.items())], decide, now
-    )
+    found = [(rules_of(key[0]), tuple(one)) for key, one in groups.items()]
+    found.sort(key=lambda group: min(_rank(group[0], workload) for workload in group[1]))
+    trial = _Trial(snapshot, whole, found, decide, now)
     return _unfold(trial.settle(), whole, policy, now)
+
+
+def _rank(queue: QueueRules, workload: Workload) -> tuple[tuple[int, int], AgeKey]:
+    """Return who comes first (least)."""
+    return precedence(queue.policy, workload, _num_held(workload)), age(workload)
+
+
+def _num_held(workload: Workload) -> int:
+    return sum(not task.leaving for task in workload.tasks)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,13 +99,10 @@ class _Trial:
         return attempt
 
     def _admit_in_turn(self, queue: QueueRules, workloads: Sequence[Workload]) -> None:
-        def held(workload: Workload) -> int:
-            return sum(not task.leaving for task in workload.tasks)
-
-        order = sorted(workloads, key=lambda w: (precedence(queue.policy, w, held(w)), age(w)))
+        order = sorted(workloads, key=lambda workload: _rank(queue, workload))
         wanting = [w for w in order if w.max_tasks > 0]
         self.out |= {workload.id for workload in wanting}
-        settled = [w for w in wanting if w.min_tasks <= held(w)]
+        settled = [w for w in wanting if w.min_tasks <= _num_held(w)]
         waiting = [w for w in wanting if w not in settled]
         if settled and not self._fit(settled, workloads):
             settled, waiting = [], wanting
