@@ -87,7 +87,7 @@ def test_a_version_is_shown_without_the_values_of_secrets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "whole", "share"), [(1, 1, 1000), (4, 4, 1000), (0.25, 1, 250), (0.001, 1, 1), (0.999, 1, 999)]
+    ("given", "whole", "share"), [(1, 1, 1000), (4, 4, 1000), (0.25, 1, 250), (0.01, 1, 10), (0.999, 1, 999)]
 )
 def test_slots_are_whole_or_a_part_of_one(given: float, whole: int, share: int) -> None:
     read = DeployRequest.model_validate({"slots_per_task": given}).given_version()["slots_per_task"]
@@ -96,7 +96,7 @@ def test_slots_are_whole_or_a_part_of_one(given: float, whole: int, share: int) 
     assert (whole_slots(given), share_of_slot(given)) == (whole, share)
 
 
-@pytest.mark.parametrize("given", [0, -1, 1.5, 64.5, 65, 0.0005, 0.33333, float("nan"), float("inf"), "many"])
+@pytest.mark.parametrize("given", [0, -1, 1.5, 64.5, 65, 0.0005, 0.009, 0.33333, float("nan"), float("inf"), "many"])
 def test_slots_that_are_neither_are_refused(given: object) -> None:
     with pytest.raises(ValidationError) as refused:
         DeployRequest.model_validate({"slots_per_task": given})
