@@ -9,7 +9,7 @@ The peers run in virtual environments of their own (made at the first run; `--in
 
 import argparse
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from bench._report import finish
@@ -33,7 +33,6 @@ def main() -> int:
     if given.install:
         return 1 if missing else 0
     cores = divide_cores(given.server_cores or None)
-    tell: Callable[[str], None] = lambda line: print(line, flush=True)  # noqa: E731
     wanted = Wanted(
         parts=tuple(given.parts),
         sides=tuple(side for side in wanted_sides if side.peer not in missing),
@@ -42,7 +41,7 @@ def main() -> int:
         num_rounds=given.rounds,
         round_s=given.round_s,
     )
-    found: Found = run(wanted, tell)
+    found: Found = run(wanted, partial(print, flush=True))
     judged = list(claims(found))
     pins = ", ".join(pin for peer in peers for pin in PINS[peer][:1])
     command = f"python -m bench.serve {_shown(given)}"

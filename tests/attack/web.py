@@ -15,11 +15,14 @@ from pliant.core.errors import PliantError
 HEADERS: Final = ("x-content-type-options: nosniff", "cache-control: no-store", "content-security-policy:")
 
 
-def _answer(target: Target, request: bytes, timeout_s: float = 5.0) -> bytes:
-    """Return all that the server answers until it closes the connection, or says no more."""
-    with socket.create_connection(target.address, timeout=timeout_s) as connection:
-        connection.sendall(request)
-        answer = b""
+def exchange(address: tuple[str, int], request: bytes, timeout_s: float = 5.0) -> bytes:
+    """Return all that a server answers to bytes, until it closes the connection or says no more."""
+    answer = b""
+    with socket.create_connection(address, timeout=timeout_s) as connection:
+        try:
+            connection.sendall(request)
+        except OSError:
+            return b"broken off"
         try:
             while data := connection.recv(1 << 16):
                 answer += data
@@ -39,21 +42,21 @@ def _smuggled(head: bytes) -> Callable[[Target], str]:
 
     def play(target: Target) -> str:
         hidden = b"GET /v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
-        answer = _answer(target, b"POST /v1/logoff HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n0\r\n\r\n" + hidden)
+        answer = exchange(target.address, b"POST /v1/logoff HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n0\r\n\r\n" + hidden)
         return f"{answer.count(b'HTTP/1.1 ')} answered, {'open' if answer.endswith(b'(and stays open)') else 'closed'}"
 
     return play
 
 
 def _headers(target: Target) -> str:
-    answer = _answer(target, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").lower()
+    answer = exchange(target.address, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").lower()
     missing = [header for header in HEADERS if header.encode() not in answer]
     return f"without {missing[0]}" if missing else "there"
 
 
 def _half_a_head(target: Target) -> str:
     """Send half a head, and say whether the server waits for the rest for half a minute."""
-    answer = _answer(target, b"GET / HTTP/1.1\r\nHost:", timeout_s=30.0)
+    answer = exchange(target.address, b"GET / HTTP/1.1\r\nHost:", timeout_s=30.0)
     return "held open" if answer.endswith(b"(and stays open)") else "closed"
 
 

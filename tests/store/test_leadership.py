@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 from tests.contracts.store import a_job, an_event
 from tests.databases import cut_all, execute
 
@@ -105,9 +106,23 @@ def an_entry() -> AuditEntry:
     return AuditEntry(at=1.0, who="ann", action="x", status=200)
 
 
+def within_a_transaction(connection: Connection) -> None:
+    connection.exec_driver_sql("INSERT INTO counters VALUES ('half', 1)")
+
+
+def within_a_batch(connection: Connection) -> None:
+    """Send one of the statements that are sent together, as for rows that are inserted, and not the others."""
+    wire: Any = connection.connection.driver_connection
+    wire.pgconn.enter_pipeline_mode()
+    wire.pgconn.send_query_params(b"INSERT INTO counters VALUES ('half', 1)", None)
+    wire.pgconn.send_flush_request()
+    wire.pgconn.flush()
+
+
 @pytest.mark.parametrize("leaders", [BRIEF_S], indirect=True)
+@pytest.mark.parametrize("begin", [within_a_transaction, within_a_batch])
 def test_a_new_term_waits_for_what_is_being_written_and_ends_what_stands_still(
-    leaders: list[Leadership], postgres_url: str
+    leaders: list[Leadership], postgres_url: str, begin: Callable[[Connection], None]
 ) -> None:
     stopped, next_one = leaders
     assert stopped.take()
@@ -115,7 +130,7 @@ def test_a_new_term_waits_for_what_is_being_written_and_ends_what_stands_still(
 
         def stand_still() -> None:
             with store._write_transaction() as connection:
-                connection.exec_driver_sql("INSERT INTO counters VALUES ('half', 1)")
+                begin(connection)
                 until(next_one.take)
                 connection.exec_driver_sql("INSERT INTO counters VALUES ('other half', 1)")
 
@@ -123,30 +138,8 @@ def test_a_new_term_waits_for_what_is_being_written_and_ends_what_stands_still(
         with pytest.raises(Unavailable):
             stand_still()
         assert time.monotonic() - began_at < 8
-        assert not execute(postgres_url, "SELECT 1 FROM counters WHERE name LIKE '%half'")
-
-
-@pytest.mark.parametrize("leaders", [BRIEF_S], indirect=True)
-def test_a_new_term_ends_what_stands_still_in_the_middle_of_a_batch(
-    leaders: list[Leadership], postgres_url: str
-) -> None:
-    stopped, next_one = leaders
-    assert stopped.take()
-    with closing(SqlStore(postgres_url, term=stopped.term)) as store:
-
-        def stand_still() -> None:
-            with store._write_transaction() as connection:
-                wire: Any = connection.connection.driver_connection
-                wire.pgconn.enter_pipeline_mode()  # as for rows that are inserted together
-                wire.pgconn.send_query_params(b"INSERT INTO counters VALUES ('half', 1)", None)
-                wire.pgconn.send_flush_request()
-                wire.pgconn.flush()
-                until(next_one.take)
-
-        with pytest.raises(Unavailable):
-            stand_still()
     assert next_one.term == 2
-    assert not execute(postgres_url, "SELECT 1 FROM counters WHERE name = 'half'")
+    assert not execute(postgres_url, "SELECT 1 FROM counters WHERE name LIKE '%half'")
 
 
 class Wire:

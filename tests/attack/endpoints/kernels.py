@@ -8,7 +8,7 @@ from typing import Any, Final
 import httpx
 from tests.attack.attack import REFUSED, Attack
 from tests.attack.endpoints.stage import ADAS, BOBS, EXECUTION_S, MEMORY_BYTES, Stage, stage_of
-from tests.attack.isolation import ACTS, hashes, sleepers
+from tests.attack.isolation import ACTS, WAYS, hashes, sleepers
 from tests.attack.target import Target
 
 READING: Final = (
@@ -94,14 +94,6 @@ FORGED: Final[dict[str, tuple[str, dict[str, Any], str]]] = {
 FLOODS: Final = (
     "a flood of connections to the gateway's socket, for three seconds",
     "a flood of frames, for three seconds",
-)
-WAYS: Final = (
-    "a child",
-    "a session of its own",
-    "two forks",
-    "two forks and no environment",
-    "a process that stands still",
-    "a process that hears no signal",
 )
 MOST_KERNELS: Final = 200
 NUM_ANSWERS: Final = 900

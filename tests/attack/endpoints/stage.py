@@ -5,7 +5,6 @@ Ada's is `adas`, which answers with her secret and doubles arrays; Bob's is `bob
 
 import json
 import secrets
-import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,6 +15,7 @@ from weakref import WeakKeyDictionary
 import grpc
 import httpx
 from tests.attack.target import INSIDE, Target
+from tests.attack.web import exchange
 
 from pliant.api.endpoints import EndpointView
 from pliant.api.people import TokenRequest
@@ -166,20 +166,7 @@ class Stage:
 
     def exchange(self, request: bytes, timeout_s: float = 5.0) -> bytes:
         """Return all that the gateway answers to bytes, until it closes the connection or says no more."""
-        answer = b""
-        with socket.create_connection(self.address, timeout=timeout_s) as connection:
-            try:
-                connection.sendall(request)
-            except OSError:
-                return b"broken off"
-            try:
-                while data := connection.recv(1 << 16):
-                    answer += data
-            except TimeoutError:
-                return answer + b" (and stays open)"
-            except ConnectionResetError:
-                return answer
-        return answer
+        return exchange(self.address, request, timeout_s)
 
     def call(self, name: str, message: bytes, token: str = "", metadata: tuple[tuple[str, str], ...] = ()) -> str:
         """Call the gateway over gRPC; return the code that it answers with."""

@@ -3,6 +3,8 @@
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 Facts = dict[str, Any]
@@ -32,6 +34,34 @@ def first_of(tries: list[Callable[[], object]]) -> object:
         except OSError:
             continue
     return tries[-1]()
+
+
+def got(path: str | Path) -> str:
+    """Read a file; return how much that was."""
+    return f"read {len(Path(path).read_bytes())} bytes"
+
+
+def home(*parts: str) -> Callable[[Facts], str]:
+    """Return what reads a file of the server's folder."""
+    return lambda facts: got(Path(facts["home"], *parts))
+
+
+def of_processes(name: str) -> Callable[[Facts], object]:
+    """Return what reads a file in /proc of the server, the zygotes and the victims."""
+
+    def read(facts: Facts) -> object:
+        pids = [facts["server"], *facts["zygote"], *facts["victims"]]
+        return first_of([partial(_first_bytes, f"/proc/{pid}/{name}") for pid in pids])
+
+    return read
+
+
+def _first_bytes(path: str) -> str:
+    with open(path, "rb") as file:
+        data = b"x" if path.endswith("/mem") else file.read(64)  # to open it is enough
+    if not data:
+        raise PermissionError
+    return f"read {path}"
 
 
 def play() -> None:

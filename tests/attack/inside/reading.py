@@ -1,33 +1,23 @@
 """Reads what is not its own, by path, in every way there is to name a file."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-from probe import Facts, first_of, play, probe
+from probe import Facts, first_of, got, home, of_processes, play, probe
 
 OWN = Path(os.environ["RESULT_DIR"])
-
-
-def got(path: str) -> str:
-    return f"read {len(Path(path).read_bytes())} bytes"
-
-
-def home(*parts: str) -> Callable[[Facts], str]:
-    return lambda facts: got(os.path.join(facts["home"], *parts))
-
 
 for _name in ("token", "secret", "pliant.db"):
     probe(f"the server's {_name}")(home(_name))
 
 
 @probe("another's result")
-def read_result(facts: Facts) -> str:
+def read_result(facts: Facts) -> object:
     return got(facts["victim_folder"] + "/result/secret.txt")
 
 
 @probe("another's code")
-def read_code(facts: Facts) -> str:
+def read_code(facts: Facts) -> object:
     return got(facts["victim_folder"] + "/code/victim.py")
 
 
@@ -37,7 +27,7 @@ def read_temporary(_: Facts) -> object:
 
 
 @probe("another's shared memory")
-def read_shared(_: Facts) -> str:
+def read_shared(_: Facts) -> object:
     return got("/dev/shm/adas-secret")
 
 
@@ -64,7 +54,7 @@ def foreign(folder: str, names: set[str]) -> str:
 
 
 @probe("through a link of its own")
-def by_link(facts: Facts) -> str:
+def by_link(facts: Facts) -> object:
     link = OWN / "link"
     link.symlink_to(facts["home"] + "/token")
     try:
@@ -74,7 +64,7 @@ def by_link(facts: Facts) -> str:
 
 
 @probe("through a hard link of its own")
-def by_hard_link(facts: Facts) -> str:
+def by_hard_link(facts: Facts) -> object:
     link = OWN / "hard"
     os.link(facts["home"] + "/token", link)
     try:
@@ -84,46 +74,30 @@ def by_hard_link(facts: Facts) -> str:
 
 
 @probe("by moving it here")
-def by_rename(facts: Facts) -> str:
+def by_rename(facts: Facts) -> object:
     os.rename(facts["victim_folder"] + "/result/secret.txt", OWN / "moved")
     return got(str(OWN / "moved"))
 
 
 @probe("upwards from its own folder")
-def upwards(facts: Facts) -> str:
+def upwards(facts: Facts) -> object:
     return got(os.path.join(os.path.relpath(facts["home"], OWN.resolve()), "token"))
 
 
 @probe("by a descriptor without rights, opened again")
-def by_path_descriptor(facts: Facts) -> str:
+def by_path_descriptor(facts: Facts) -> object:
     descriptor = os.open(facts["home"] + "/token", os.O_PATH)
     return got(f"/proc/self/fd/{descriptor}")
 
 
 @probe("through the server's root folder")
-def by_root(facts: Facts) -> str:
+def by_root(facts: Facts) -> object:
     return got(f"/proc/{facts['server']}/root{facts['home']}/token")
 
 
 @probe("through another task's working folder")
 def by_cwd(facts: Facts) -> object:
     return first_of([lambda pid=pid: got(f"/proc/{pid}/cwd/victim.py") for pid in facts["victims"]])
-
-
-def of_processes(name: str) -> Callable[[Facts], object]:
-    def read(facts: Facts) -> object:
-        pids = [facts["server"], *facts["zygote"], *facts["victims"]]
-        return first_of([lambda pid=pid: first_bytes(f"/proc/{pid}/{name}") for pid in pids])
-
-    return read
-
-
-def first_bytes(path: str) -> str:
-    with open(path, "rb") as file:
-        data = b"x" if path.endswith("/mem") else file.read(64)  # to open it is enough
-    if not data:
-        raise PermissionError
-    return f"read {path}"
 
 
 for _name in ("environ", "maps", "mem"):

@@ -2,21 +2,11 @@
 
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
-from probe import Facts, first_of, play, probe
+from probe import Facts, first_of, got, home, of_processes, play, probe
 
 _HERS = b"ADAS_SECRET"
-
-
-def got(path: str | Path) -> str:
-    return f"read {len(Path(path).read_bytes())} bytes"
-
-
-def home(*parts: str) -> Callable[[Facts], str]:
-    return lambda facts: got(Path(facts["home"], *parts))
-
 
 for _name in ("token", "secret", "pliant.db"):
     probe(f"the server's {_name}")(home(_name))
@@ -36,7 +26,7 @@ def read_archive(facts: Facts) -> object:
 
 
 @probe("another's model, as its kernel has it")
-def read_code(facts: Facts) -> str:
+def read_code(facts: Facts) -> object:
     return got(Path(facts["adas_folder"], "code", "secret.txt"))
 
 
@@ -46,29 +36,13 @@ def read_result(facts: Facts) -> object:
 
 
 @probe("the temporary files of another's kernel")
-def read_temporary(_: Facts) -> str:
+def read_temporary(_: Facts) -> object:
     return got("/tmp/adas-kernel")
 
 
 @probe("the shared memory of another's kernel")
-def read_shared(_: Facts) -> str:
+def read_shared(_: Facts) -> object:
     return got("/dev/shm/adas-kernel")
-
-
-def of_processes(name: str) -> Callable[[Facts], object]:
-    def read(facts: Facts) -> object:
-        pids = [facts["server"], *facts["zygote"], *facts["victims"]]
-        return first_of([lambda pid=pid: opened(f"/proc/{pid}/{name}") for pid in pids])
-
-    return read
-
-
-def opened(path: str) -> str:
-    with open(path, "rb") as file:
-        data = b"x" if path.endswith("/mem") else file.read(64)  # to open it is enough
-    if not data:
-        raise PermissionError
-    return f"read {path}"
 
 
 for _name in ("environ", "maps", "mem"):

@@ -7,16 +7,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 from tests.policy.schedule.parts_world import PartsWorld, part
-from tests.policy.schedule.turmoil import Turmoil
-from tests.policy.schedule.world import World, job, pool
+from tests.policy.schedule.test_plan_machine import MAX_JOBS, Cluster
+from tests.policy.schedule.world import World, pool
 
 from pliant.core.plan import Policy, PolicyName
-from pliant.core.slot import WHOLE_SLOT
-
-MAX_JOBS = 7
 
 
-class Parts(Turmoil):
+class Parts(Cluster):
     """Endpoints whose kernels hold parts of slots, and trainings."""
 
     max_rounds = 40
@@ -32,39 +29,25 @@ class Parts(Turmoil):
     )
     def begin(self, policy: PolicyName, cooldown_s: float, nodes: list[int]) -> None:
         self.world = PartsWorld(pool(*nodes), policy=Policy(name=policy, cooldown_s=cooldown_s))
+        self.num_nodes = len(nodes)
 
     @precondition(lambda self: len(self.world.jobs) < MAX_JOBS)
     @rule(
-        share=st.sampled_from([WHOLE_SLOT, 100, 250, 333, 400, 500, 600, 900]),
+        share=st.sampled_from([100, 250, 333, 400, 500, 600, 900]),
         priority=st.sampled_from([1, 5000, 10_000]),
         least=st.integers(1, 3),
         more=st.integers(0, 6),
     )
-    def submit(self, share: int, priority: int, least: int, more: int) -> None:
+    def deploy(self, share: int, priority: int, least: int, more: int) -> None:
         self.num_jobs += 1
-        bounds = (least, least + more)
-        if share == WHOLE_SLOT:
-            self.world.put(job(f"train-{self.num_jobs}", self.num_jobs, priority=priority, bounds=bounds))
-        else:
-            self.world.put(part(f"serve-{self.num_jobs}", self.num_jobs, share, bounds, priority=priority))
+        name, bounds = f"serve-{self.num_jobs}", (least, least + more)
+        self.world.put(part(name, self.num_jobs, share, bounds, priority=priority))
 
     @precondition(lambda self: self.world.jobs)
     @rule(data=st.data())
     def want_nothing(self, data: Any) -> None:
         job_id = self.draw_job(data)
         self.world.put(replace(self.world.jobs[job_id], min_tasks=0, max_tasks=0))
-
-    @precondition(lambda self: self.world.jobs)
-    @rule(data=st.data(), priority=st.sampled_from([1, 5000, 10_000]))
-    def change_priority(self, data: Any, priority: int) -> None:
-        job_id = self.draw_job(data)
-        self.world.put(replace(self.world.jobs[job_id], priority=priority))
-
-    @precondition(lambda self: self.world.nodes)
-    @rule(data=st.data())
-    def lose_slot(self, data: Any) -> None:
-        node = self.world.nodes[data.draw(st.sampled_from(sorted(self.world.nodes)))]
-        self.world.nodes[node.id] = replace(node, slots=node.slots[:-1])
 
 
 TestParts = Parts.TestCase

@@ -18,7 +18,6 @@ from pliant.core.job import NodeId, TaskId
 from pliant.core.plan import PolicyName, QueueRules
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.workload import TaskView, Workload
-from pliant.policy.schedule.order import age
 
 
 class SlotPlace(NamedTuple):
@@ -166,8 +165,3 @@ def _slots_as_tasks(together: Together) -> tuple[TaskView, ...]:
 def key_of(workload: Workload, queue: QueueRules) -> tuple[str, int]:
     """Return what workloads have in common that share slots."""
     return workload.queue, 0 if queue.policy is PolicyName.FAIRSHARE else workload.priority
-
-
-def by_age(workloads: Iterable[Workload]) -> list[Workload]:
-    """Return workloads in the order in which they are looked at, whatever order they come in."""
-    return sorted(workloads, key=age)

@@ -274,8 +274,12 @@ def _names(context: _Context, candidate: Candidate, candidates: Sequence[Candida
     if len(candidates) > NUM_NAMED:
         named = _names_of(context, candidate, candidates[: NUM_NAMED - 1])
         return f"{', '.join(named)} and {len(candidates) - NUM_NAMED + 1} others"
-    named = _names_of(context, candidate, candidates)
-    return f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+    return listed(_names_of(context, candidate, candidates))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return `a`, `a and b`, or `a, b and c`."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 def _list_names(context: _Context, candidate: Candidate, candidates: Sequence[Candidate]) -> str:

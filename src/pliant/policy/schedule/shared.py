@@ -21,9 +21,9 @@ from pliant.core.job import JobId
 from pliant.core.plan import Grant, Plan, Policy, QueueRules, Snapshot
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.workload import TaskView, Workload
-from pliant.policy.schedule.fold import Sharer, SlotPlace, Together, backs_off, by_age, fold, key_of, place_of, trim
+from pliant.policy.schedule.fold import Sharer, SlotPlace, Together, backs_off, fold, key_of, place_of, trim
 from pliant.policy.schedule.order import AgeKey, age, precedence
-from pliant.policy.schedule.reason import NUM_NAMED
+from pliant.policy.schedule.reason import NUM_NAMED, listed
 from pliant.policy.schedule.share_out import rooms_of, share_out
 
 NO_WISH: Final = "0 slots: it wants none"
@@ -46,7 +46,8 @@ def plan_with_parts(snapshot: Snapshot, policy: Policy, now: float, decide: Deci
         return rules.get(name) or QueueRules(name=name, policy=policy.name)
 
     groups: dict[tuple[str, int], list[Workload]] = defaultdict(list)
-    for workload in by_age(w for w in snapshot.workloads if w.slot_share < WHOLE_SLOT):
+    parts = [workload for workload in snapshot.workloads if workload.slot_share < WHOLE_SLOT]
+    for workload in sorted(parts, key=age):  # whatever order they come in
         groups[key_of(workload, rules_of(workload.queue))].append(workload)
     found = [(rules_of(key[0]), tuple(one)) for key, one in groups.items()]
     found.sort(key=lambda group: min(_rank(group[0], workload) for workload in group[1]))
@@ -235,5 +236,4 @@ def _reason(sharer: Sharer, grant: Grant, together: Together, why: str) -> str:
     names = [one.name if one.owner == sharer.workload.owner else f"one of {one.owner}" for one in others[:NUM_NAMED]]
     if len(others) > NUM_NAMED:
         names.append(f"{len(others) - NUM_NAMED} more")
-    listed = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-    return f"{own}{wanted}, together with {listed} on {why}"
+    return f"{own}{wanted}, together with {listed(names)} on {why}"
