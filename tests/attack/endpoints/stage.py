@@ -105,13 +105,19 @@ class Stage:
         return found
 
     def kernel_of(self, name: str) -> tuple[str, int]:
-        """Return the task of an endpoint's kernel, and its process."""
-        job_id = next(one.job_id for one in self.view(name).versions if one.job_id is not None)
+        """Wait for a kernel of an endpoint that lives; return its task, and its process."""
         client = self.target.ada if name == ADAS else self.target.bob
-        tasks = [task for task in client.job(job_id).tasks if task.state == "training" and task.pid is not None]
-        assert tasks, f"{name} has no kernel"
-        assert tasks[0].pid is not None
-        return tasks[0].id, tasks[0].pid
+
+        def living() -> tuple[str, int] | None:
+            job_id = next(one.job_id for one in self.view(name).versions if one.job_id is not None)
+            ready = [task for task in client.job(job_id).tasks if task.state == "training"]
+            found = [
+                (task.id, task.pid) for task in ready if task.pid is not None and Path(f"/proc/{task.pid}").exists()
+            ]
+            return found[0] if found else None
+
+        kernel: tuple[str, int] = self.target.until(living, f"a kernel of {name} lives")
+        return kernel
 
     def facts(self) -> dict[str, Any]:
         """Return what a stranger can find out, and what only a lucky one could."""
