@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.process_state import interrupt
 from tests.server.played import Played, set_scene
 
 from pliant.cli.commands import COMMANDS, Listed
@@ -139,7 +140,7 @@ def test_ctrl_c_leaves_the_job_alone_and_says_how_to_end_it(
     with subprocess.Popen([*COMMAND, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as command:
         assert command.stdout is not None
         first = command.stdout.readline()
-        command.send_signal(signal.SIGINT)
+        interrupt(command)
         said = (first + command.stdout.read()).decode()
 
     assert command.returncode == INTERRUPTED
@@ -183,7 +184,7 @@ def test_ctrl_c_while_the_server_changes_something_says_that_it_may_have_done_so
             asked, _ = silent.accept()
             with asked:
                 assert asked.recv(1)
-                command.send_signal(signal.SIGINT)
+                interrupt(command)
                 _, found = command.communicate(timeout=25)
 
     assert (command.returncode, found) == (INTERRUPTED, said)

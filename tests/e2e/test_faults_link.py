@@ -8,9 +8,9 @@ import pytest
 from tests.contracts.faults import Act, Fault, Place
 from tests.e2e.pool import Pool
 from tests.e2e.trial import BACK_AFTER_KILL_S, LEASE_S, PACE_S, Trial
+from tests.process_state import has_ended
 
 from pliant.client import Client
-from pliant.core.job import Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -89,7 +89,7 @@ def test_workers_killed_while_the_server_is_away_are_replaced_by_the_next_one(
     pool.signal(signal.SIGKILL)
     chosen = {"the leader": [leader], "two": [leader, others[0]], "all": tasks}[victims]
     job.kill(*chosen)
-    Pool.until(lambda: all(ended(task) for task in chosen), "they are gone")
+    Pool.until(lambda: all(task.pid is None or has_ended(task.pid) for task in chosen), "they are gone")
     pool.up()
     up_at = time.time()
     if victims != "all":
@@ -98,13 +98,6 @@ def test_workers_killed_while_the_server_is_away_are_replaced_by_the_next_one(
     job.until_size(3)
     assert job.end().num_redone_steps <= 1
     assert len(job.starts()) == (2 if victims == "all" else 1)
-
-
-def ended(task: Task) -> bool:
-    try:
-        return Path(f"/proc/{task.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 @pytest.mark.parametrize("place", [Place.FORMING, Place.GIVING], ids=["forming", "switching"])

@@ -17,6 +17,7 @@ from urllib.error import HTTPError
 
 import pytest
 from tests.e2e.pool import PYTHON, Pool, clean_env
+from tests.process_state import interrupt
 from websockets.sync.client import connect
 
 from pliant.client import Client
@@ -148,7 +149,7 @@ def test_a_notebook_runs_within_walls_outlives_its_command_and_a_killed_server_a
         pool.until(lambda: "connected again" in first.stderr, "it is connected again")
         assert jupyter.run(kernel, "print(kept)").strip() == "7"
 
-        first.process.send_signal(signal.SIGINT)
+        interrupt(first.process)
         assert first.process.wait(30) == -signal.SIGINT
         assert (
             f"{job.id} goes on: `pliant notebook {job.id}` comes back to it, `pliant stop {job.id}` ends it"

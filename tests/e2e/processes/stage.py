@@ -24,6 +24,7 @@ from tests.e2e.pool import PYTHON, Pool, clean_env
 from tests.e2e.processes import held
 from tests.e2e.processes.look import below, children_of, command_of, open_links
 from tests.e2e.serving import write_model
+from tests.process_state import has_ended, state_of
 
 from pliant.api.datasets import DatasetRequest, SourceRequest
 from pliant.api.environments import EnvironmentRequest
@@ -126,7 +127,7 @@ class Stage:
 
     def renew(self) -> None:
         """Have those anew that the server gives some seconds only."""
-        if not any(state_of(pid) not in "XZ" for pid in self.pids["plugin"]):
+        if all(has_ended(pid) for pid in self.pids["plugin"]):
             self._hold_plugin()
         self._hold_look()
         supervisor = "pliant.catalog.children.supervisor"
@@ -403,11 +404,3 @@ def _is_shell(command: list[str]) -> bool:
 
 def _has_ended(thread: threading.Thread) -> bool:
     return not thread.is_alive()
-
-
-def state_of(pid: int) -> str:
-    """Return the letter of the state of a process; X if it is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"

@@ -19,6 +19,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.process_state import has_ended
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from pliant.train.data.feed import Feed, MapFeed, open_feed
@@ -107,13 +108,6 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # it ended before the look, or in the middle of it
-        return False
 
 
 # -- exactly once -----------------------------------------------------------------------------------------------------
@@ -275,7 +269,7 @@ def test_the_same_processes_load_for_the_whole_training(opened: Open, tmp_path: 
     assert os.getpid() not in pids
     feed.close()
     feed.close()
-    assert not any(alive(pid) for pid in pids)
+    assert all(has_ended(pid) for pid in pids)
 
 
 def test_a_data_loaders_processes_are_started_as_it_says(opened: Open) -> None:
@@ -401,7 +395,7 @@ def test_a_lock_that_a_killed_loader_process_held_keeps_nobody_from_ending(
             os.kill(victim, signal.SIGKILL)
             for step in range(1, 1000 if is_told else 1):
                 step_of(feed, plan, step, Worker(1, 0))
-            wait_for(lambda: not alive(victim))
+            wait_for(lambda: has_ended(victim))
         feed.close()
     gc.collect()
 
@@ -454,11 +448,11 @@ def test_loader_processes_die_with_a_killed_task() -> None:
         assert task.stdout is not None
         pids = [int(pid) for pid in task.stdout.readline().split()]
         assert len(pids) == 2
-        assert all(alive(pid) for pid in pids)
+        assert not any(has_ended(pid) for pid in pids)
 
         task.kill()
 
-        wait_for(lambda: not any(alive(pid) for pid in pids))
+        wait_for(lambda: all(has_ended(pid) for pid in pids))
 
 
 def test_a_part_can_be_loaded_again(opened: Open, tmp_path: Path) -> None:
