@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from pliant.core.job import TaskId
 from pliant.serve.gateway.dispatch import KernelRoom
 from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.protocol.frame_bodies import FrameBodies
 from pliant.serve.protocol.frames import (
     MAX_ANSWER_BYTES,
     MAX_HELLO_BYTES,
@@ -58,9 +59,10 @@ class KernelLink(asyncio.Protocol):
         events: hears of frames and of the end; may be replaced.
         now: when it was opened.
         memory: bounds what all links hold.
+        bodies: what large bodies go by.
     """
 
-    def __init__(self, events: KernelEvents, now: float, memory: LinkMemory) -> None:
+    def __init__(self, events: KernelEvents, now: float, memory: LinkMemory, bodies: FrameBodies | None = None) -> None:
         self.events = events
         self.owner = ""
         self.opened_at = now
@@ -79,6 +81,7 @@ class KernelLink(asyncio.Protocol):
         """Requests that were cancelled before that PING."""
         self._reader = KernelFrameReader(MAX_HELLO_BYTES)
         self._memory = memory
+        self._bodies = bodies or FrameBodies(None)
         self._noted = 0
         self._num_unasked = 0
         self._transport: asyncio.Transport | None = None
@@ -96,6 +99,11 @@ class KernelLink(asyncio.Protocol):
         """Let it send answers: it has shown whose it is."""
         self.owner = owner
         self._reader.max_bytes = MAX_ANSWER_BYTES
+
+    @property
+    def shares_memory(self) -> bool:
+        """Large bodies do not go through the socket."""
+        return self._bodies.has_memory
 
     @property
     def num_bytes(self) -> int:
@@ -125,6 +133,10 @@ class KernelLink(asyncio.Protocol):
             self.ping_at, self.pinged = now, frozenset(self.room.abandoned)
             self.send(KernelFrameKind.PING, {})
 
+    def rest(self, now: float) -> None:
+        """Give memory back that large bodies have not needed for a while."""
+        self._bodies.rest(now)
+
     def forgive(self, now: float) -> None:
         """Let its clocks begin anew."""
         self.received_at = now
@@ -136,7 +148,9 @@ class KernelLink(asyncio.Protocol):
             for frame in self._reader.feed(data):
                 if self._transport is None:
                     return  # it was cut because of the frame before
-                self.events.take_frame(self, frame)
+                self._take(frame)
+            if num_taken := self._bodies.num_to_say():
+                self.send(KernelFrameKind.TAKEN, {"num": num_taken})
         except BadKernelFrame as error:
             _log.warning("the connection of kernel %s is closed: %s", self.task_id or "(unknown)", error)
             self.cut()
@@ -149,12 +163,13 @@ class KernelLink(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Take note that it has read it."""
         self._note_bytes()
-        self._clog(is_clogged=False)
+        self._unclog()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """Say that it is gone, unless it was cut."""
         if self._transport is not None:
             self._transport = None
+            self._bodies.close()
             self._note_bytes()
             self.events.take_loss(self)
 
@@ -163,6 +178,7 @@ class KernelLink(asyncio.Protocol):
         if self._transport is not None:
             transport, self._transport = self._transport, None
             transport.abort()
+            self._bodies.close()
             self._note_bytes()
             self.events.take_loss(self)
 
@@ -172,11 +188,13 @@ class KernelLink(asyncio.Protocol):
             return
         if not self._outgoing:
             self._loop.call_soon(self._flush)
+        header, body = self._bodies.put(header, body)
         self._outgoing.append(encode_head(kind, header, len(body)))
         if body:
             self._outgoing.append(bytes(body) if len(body) <= _JOINED_BYTES else body)  # type: ignore[arg-type]
             self._num_outgoing += len(body)
-            self.room.is_clogged = self.room.is_clogged or self._num_outgoing > MAX_UNREAD_BYTES
+        if self._num_outgoing + self._bodies.num_held > MAX_UNREAD_BYTES:
+            self.room.is_clogged = True
 
     def _flush(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
@@ -194,8 +212,20 @@ class KernelLink(asyncio.Protocol):
         if small:
             self._transport.write(b"".join(small))
         self._note_bytes()
+        self._unclog()  # all, or nearly all, went out at once
+
+    def _take(self, frame: KernelFrame) -> None:
+        number = frame.header.get("id")
+        whole = self._bodies.take(frame, is_wanted=isinstance(number, int) and number in self.room.held)
+        if whole is not None:
+            self.events.take_frame(self, whole)
+        else:
+            self._unclog()
+
+    def _unclog(self) -> None:
+        """Give it requests again, if it has read nearly all."""
         if self._num_unread() <= MAX_UNREAD_BYTES:
-            self._clog(is_clogged=False)  # all, or nearly all, went out at once
+            self._clog(is_clogged=False)
 
     def _clog(self, *, is_clogged: bool) -> None:
         if self.room.is_clogged is not is_clogged and self._transport is not None:
@@ -203,7 +233,7 @@ class KernelLink(asyncio.Protocol):
             self.events.take_unread(self)
 
     def _num_unread(self) -> int:
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return 0 if self._transport is None else self._transport.get_write_buffer_size() + self._bodies.num_held
 
     def _note_bytes(self) -> None:
         num = self.num_bytes

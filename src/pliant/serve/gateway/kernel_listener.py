@@ -1,24 +1,35 @@
 """Takes the connections of kernels, and asks who they are before anything else.
 
 A connection has 10 s to say HELLO with the token of a job that is served. It may come before the server has said that
-there is this job: then it waits for the rest of its time. Strangers are few at once; one more is refused.
+there is this job: then it waits for the rest of its time. Strangers are few at once; one more is refused. With its
+first bytes a kernel hands over memory for large bodies, which asyncio's transports do not take: so they are read here.
 """
 
 import asyncio
+import errno
 import logging
+import os
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
+from weakref import WeakSet
 
 from pliant.core.job import TaskId
 from pliant.serve.gateway.kernel_link import KernelLink
 from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.gateway.version_service import VersionService
-from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind
+from pliant.serve.protocol.frame_bodies import FrameBodies
+from pliant.serve.protocol.frames import MAX_HELLO_BYTES, BadKernelFrame, KernelFrame, KernelFrameKind
+from pliant.serve.protocol.shared_bodies import BadSharedBody, SharedBodies
 
 HELLO_WITHIN_S: Final = 10.0
 MAX_STRANGERS: Final = 1000
+MAX_SHARING: Final = 256
+"""Connections with memory for large bodies, each of which is an open file more; others do without."""
+_NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_NO_FILES_S: Final = 0.2
+"""Until connections are taken again when no more files can be opened."""
 _TASK: Final = re.compile(r"job-[0-9]{1,18}\.[0-9]{1,18}")
 _log = logging.getLogger(__name__)
 
@@ -41,16 +52,33 @@ class KernelListener:
         self._find_job = find_job
         self._clock = clock
         self._memory = memory or LinkMemory()
+        self._silent: dict[socket.socket, float] = {}
+        """Connections that have sent nothing, and when they were opened."""
         self._strangers: dict[KernelLink, str | None] = {}
         """With the token that they have shown, in the order in which they came."""
+        self._sharing: WeakSet[FrameBodies] = WeakSet()
+        self._meetings: set[asyncio.Task[None]] = set()
 
     async def listen(self, sock: socket.socket) -> None:
         """Take connections of a listening socket until it is cancelled."""
-        server = await asyncio.get_running_loop().create_unix_server(self._meet, sock=sock)
+        loop = asyncio.get_running_loop()
+        sock.setblocking(False)
         try:
-            await server.serve_forever()
+            while True:
+                try:
+                    channel, _ = await loop.sock_accept(sock)
+                except ConnectionAbortedError:
+                    continue
+                except OSError as error:
+                    if error.errno not in _NO_FILES:
+                        raise
+                    _log.warning("no connection can be taken at the socket of kernels: %s", error)
+                    await asyncio.sleep(_NO_FILES_S)
+                    continue
+                self._hear(channel)
         finally:
-            server.close()
+            for channel in list(self._silent):
+                self._forget(channel)
             for link in list(self._strangers):
                 link.cut()
 
@@ -62,6 +90,10 @@ class KernelListener:
 
     def tick(self, now: float) -> None:
         """Close the connections of those whose time is over."""
+        for channel, opened_at in list(self._silent.items()):
+            if now - opened_at <= HELLO_WITHIN_S:
+                break
+            self._forget(channel)
         for link in list(self._strangers):
             if now - link.opened_at <= HELLO_WITHIN_S:
                 break
@@ -90,12 +122,64 @@ class KernelListener:
     def take_unread(self, _link: KernelLink) -> None:
         """Strangers are sent nothing."""
 
-    def _meet(self) -> KernelLink:
-        link = KernelLink(self, self._clock(), self._memory)
+    def _hear(self, channel: socket.socket) -> None:
+        """Wait for the first bytes of a connection."""
+        channel.setblocking(False)
+        if len(self._silent) >= MAX_STRANGERS:
+            self._forget(next(iter(self._silent)))
+        self._silent[channel] = self._clock()
+        asyncio.get_running_loop().add_reader(channel.fileno(), self._begin, channel)
+
+    def _forget(self, channel: socket.socket) -> None:
+        self._release(channel)
+        channel.close()
+
+    def _release(self, channel: socket.socket) -> float:
+        asyncio.get_running_loop().remove_reader(channel.fileno())
+        return self._silent.pop(channel)
+
+    def _begin(self, channel: socket.socket) -> None:
+        """Take the first bytes of a connection, and a file with them; from then on it is a link."""
+        opened_at = self._release(channel)
+        try:
+            data, files, _, _ = socket.recv_fds(channel, MAX_HELLO_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+        except OSError:
+            data, files = b"", []
+        bodies = self._share(files)
+        if not data:
+            channel.close()
+            return
+        link = KernelLink(self, opened_at, self._memory, bodies)
         if len(self._strangers) >= MAX_STRANGERS:
             next(iter(self._strangers)).cut()
         self._strangers[link] = None
-        return link
+        meeting = asyncio.get_running_loop().create_task(self._meet(channel, link, data))
+        self._meetings.add(meeting)
+        meeting.add_done_callback(self._meetings.discard)
+
+    async def _meet(self, channel: socket.socket, link: KernelLink, data: bytes) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: link, channel)
+        except OSError:  # it is closed by now
+            self._strangers.pop(link, None)
+            channel.close()
+        else:
+            link.data_received(data)
+
+    def _share(self, files: Sequence[int]) -> FrameBodies | None:
+        """Return the memory that a kernel has handed over, if it is some."""
+        try:
+            if not files or sum(one.has_memory for one in self._sharing) >= MAX_SHARING:
+                return None
+            bodies = FrameBodies(SharedBodies.open(files[0]))
+        except BadSharedBody as error:
+            _log.warning("a connection to the socket of kernels came with %s; it has to do without", error)
+            return None
+        finally:
+            for file in files:
+                os.close(file)
+        self._sharing.add(bodies)
+        return bodies
 
     def _admit(self, link: KernelLink, token: str) -> None:
         service = self._find_job(link.task_id, token)

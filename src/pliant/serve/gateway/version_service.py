@@ -220,11 +220,11 @@ class VersionService:
         """End what is overdue."""
         self._end_cold_starts(now)
         for link in list(self.links.values()):
-            why = find_hang(link, now, self.endpoint.profile.execution_timeout_s)
-            if why is not None:
+            if (why := find_hang(link, now, self.endpoint.profile.execution_timeout_s)) is not None:
                 self._end_hung(link, why)
             elif needs_ping(link, now):
                 link.ping(now)
+            link.rest(now)
 
     def forgive(self, now: float) -> None:
         """Let all clocks of kernels begin anew: it was this process that stood still."""
@@ -295,7 +295,8 @@ class VersionService:
     def _welcome(self, link: KernelLink) -> None:
         profile = self.endpoint.profile
         self._dispatch.set_credits(link.room, profile.batch_size * profile.pipe_size)
-        link.send(KernelFrameKind.WELCOME, {name: getattr(profile, name) for name in _SAID_TO_KERNELS})
+        said = {name: getattr(profile, name) for name in _SAID_TO_KERNELS} | {"shared": link.shares_memory}
+        link.send(KernelFrameKind.WELCOME, said)
 
     # inside
 

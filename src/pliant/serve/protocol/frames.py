@@ -16,6 +16,10 @@ A frame is a head of 9 bytes, a header and a body. Example: request 7, with a bo
     RESULT {id, status, …} + body  →    makes room for another one
     DRAIN {}                       →    gives it nothing more; what it has, it answers or hands back
     RETURN {ids}                   →    requests that it will not answer: they go to the front of the queue
+    TAKEN {num}                    ⇄    bodies that lay in shared memory were copied out of it
+
+HELLO may bring a file, memory for large bodies (`shared_bodies`). A frame whose body lies there has none of its own,
+and says where it is: `at`, and `bytes`.
 
 Every request that a kernel holds it answers with one RESULT (after any number of PARTs), or returns, or it dies.
 Knows no socket, no queue and no tensor.
@@ -58,8 +62,11 @@ class KernelFrameKind(IntEnum):
     """It leaves."""
     PONG = 7
     """The answer to PING, sent between batches."""
+    TAKEN = 8
+    """`num`: so many bodies more were copied out of shared memory, in the order of their frames. Both sides say it."""
     WELCOME = 16
-    """`batch_size`, `pipe_size`, `latency_objective_s`, `execution_timeout_s`; comes again when they have changed."""
+    """`batch_size`, `pipe_size`, `latency_objective_s`, `execution_timeout_s`; comes again when they have changed.
+    `shared`: the gateway has taken the memory for large bodies."""
     REQUEST = 17
     """`id`: a number, once per gateway; `api`: `v2`, `dlim`, `grpc`; `json`: so many bytes of the body are JSON, if
     tensors follow them; `timeout_s`: what is left of the client's patience, if it has an end; `params`: more of the

@@ -8,7 +8,9 @@ import socket
 from pathlib import Path
 from typing import Any, Final
 
+from pliant.serve.protocol.frame_bodies import FrameBodies
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind, KernelFrameReader, encode_head
+from pliant.serve.protocol.shared_bodies import REST_S, SharedBodies, make_shared_bodies
 from pliant.serve.runner.errors import GatewayLost
 
 _READ_BYTES: Final = 256 << 10
@@ -40,6 +42,9 @@ class GatewayConnection:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._reader = KernelFrameReader()
+        self._bodies = FrameBodies(None)
+        self._offered: SharedBodies | None = None
+        """Memory that the gateway has not said yet to have taken."""
         self.is_sending = False
         """A frame is written at this moment: whoever interrupts that must not write another one."""
 
@@ -49,6 +54,42 @@ class GatewayConnection:
     def close(self) -> None:
         """End it; the gateway sees that."""
         self._channel.close()
+        self.share(is_taken=False)
+        self._bodies.close()
+
+    def introduce(self, header: dict[str, Any]) -> None:
+        """Send HELLO, and memory for large bodies with it, if there is any.
+
+        Raises:
+            GatewayLost: the connection is gone.
+        """
+        hello = encode_head(KernelFrameKind.HELLO, header, 0)
+        try:
+            self._offered, file = make_shared_bodies()
+        except OSError:
+            self.send(KernelFrameKind.HELLO, header)
+            return
+        self.is_sending = True
+        try:
+            socket.send_fds(self._channel, [hello], [file])
+        except OSError as error:
+            raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
+        finally:
+            self.is_sending = False
+            os.close(file)
+
+    def share(self, *, is_taken: bool) -> None:
+        """Let large bodies go by the memory that was handed over, if the gateway has taken it."""
+        offered, self._offered = self._offered, None
+        if offered is not None and is_taken:
+            self._bodies = FrameBodies(offered)
+        elif offered is not None:
+            offered.close()
+
+    def rest(self, now: float) -> float | None:
+        """Give memory back that large bodies have not needed for a while; return when to look again."""
+        self._bodies.rest(now)
+        return REST_S if self._bodies.is_warm else None
 
     def send(self, kind: KernelFrameKind, header: dict[str, Any], body: bytes = b"") -> None:
         """Send one frame.
@@ -56,11 +97,12 @@ class GatewayConnection:
         Raises:
             GatewayLost: the connection is gone.
         """
-        parts = [memoryview(encode_head(kind, header, len(body)))]
-        if body:
-            parts.append(memoryview(body))
         self.is_sending = True
         try:
+            header, left = self._bodies.put(header, body)
+            parts = [memoryview(encode_head(kind, header, len(left)))]
+            if left:
+                parts.append(memoryview(left))
             while parts:
                 num_sent = self._channel.sendmsg(parts)
                 while parts and num_sent >= len(parts[0]):
@@ -78,6 +120,18 @@ class GatewayConnection:
         Raises:
             GatewayLost: the gateway has closed the connection, or sends what is no frame.
         """
+        frames = [whole for frame in self._read() if (whole := self._take(frame)) is not None]
+        if num_taken := self._bodies.num_to_say():
+            self.send(KernelFrameKind.TAKEN, {"num": num_taken})
+        return frames
+
+    def _take(self, frame: KernelFrame) -> KernelFrame | None:
+        try:
+            return self._bodies.take(frame)
+        except BadKernelFrame as error:
+            raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
+
+    def _read(self) -> list[KernelFrame]:
         frames: list[KernelFrame] = []
         while True:
             size = min(max(self._reader.num_missing, _READ_BYTES), _MOST_READ_BYTES)

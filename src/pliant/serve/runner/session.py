@@ -143,7 +143,7 @@ class KernelSession:
         connection = GatewayConnection(self._connect())
         self._connection, self._settings, self._has_drained = connection, None, False
         self._num_connections += 1
-        self._send(KernelFrameKind.HELLO, {"task": self._identity.task, "token": self._identity.token})
+        connection.introduce({"task": self._identity.task, "token": self._identity.token})
 
     def _establish(self, model: ServedModel, load_s: float) -> None:
         """Be connected, welcomed and ready, or told to go.
@@ -207,6 +207,7 @@ class KernelSession:
         match frame.kind:
             case KernelFrameKind.WELCOME:
                 self._settings = _read_settings(header, self._settings or BatchSettings())
+                self._open().share(is_taken=header.get("shared") is True)
             case KernelFrameKind.REQUEST:
                 self._backlog.add(self._read_request(header, bytes(frame.body)))
             case KernelFrameKind.CANCEL:
@@ -235,8 +236,9 @@ class KernelSession:
     def _work(self, model: ServedModel) -> None:
         """Compute batches until the kernel has to go."""
         while not self._leave.is_set:
+            look_again_s = self._open().rest(self._clock())
             if not len(self._backlog):
-                self._leave.wait(self._open().fileno(), None)
+                self._leave.wait(self._open().fileno(), look_again_s)
             self._receive()
             if (request := self._next_waiting()) is not None:
                 self._compute(model, request)
