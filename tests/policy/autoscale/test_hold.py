@@ -68,7 +68,9 @@ def test_a_regret_doubles_the_hold_and_a_release_that_stands_halves_it_again() -
 
     holds = [hold_of(one).seconds for one in (state, released, regretted, again, stood)]
     assert holds == pytest.approx([6.6, 6.6, 13.2, 26.4, 13.2])
-    assert hold_of(replace(state, num_regrets=10)).seconds == MAX_HOLD_S
+    longest = replace(released, num_regrets=7)
+    assert hold_of(longest).seconds == MAX_HOLD_S
+    assert learn_regret(longest, +1, 11.0).num_regrets == 7, "counts what it cannot make longer"
     assert learn_regret(released, +1, 10.0 + MAX_HOLD_S).num_regrets == 0
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.policy.schedule.oracle import place_in_order
+from tests.policy.schedule.parts_world import PartsWorld, part
 from tests.policy.schedule.world import World, job, pool
 
 from pliant.core.job import JobId, NodeId
@@ -172,6 +173,38 @@ def test_on_one_node_every_training_has_the_very_slots_that_it_gave_up(
 
     if not wave.gainers:
         assert slots(world) == {**wave.slots_before, DIGITS: set()}
+
+
+@settings(max_examples=100)
+@given(
+    policy=st.sampled_from(list(PolicyName)),
+    nodes=st.lists(st.integers(2, 8), min_size=1, max_size=2),
+    trainings=TRAININGS,
+    endpoints=st.lists(st.tuples(st.sampled_from([100, 250, 400, 600]), PRIORITIES), min_size=1, max_size=3),
+    wanted=st.lists(st.integers(0, 6), min_size=3, max_size=3),
+)
+def test_kernels_on_parts_of_slots_leave_every_training_with_what_it_had(
+    policy: PolicyName,
+    nodes: list[int],
+    trainings: list[tuple[tuple[int, int], int]],
+    endpoints: list[tuple[int, int]],
+    wanted: list[int],
+) -> None:
+    world = PartsWorld(pool(*nodes), policy=Policy(name=policy, cooldown_s=2.0))
+    for number, (bounds, weight) in enumerate(trainings, 1):
+        world.put(job(f"train-{number}", number, bounds=bounds, priority=weight))
+    world.settle(ROUNDS)
+    before = sizes(world)
+
+    shares = [part(f"serve-{n}", 90 + n, share, priority=weight) for n, (share, weight) in enumerate(endpoints)]
+    for kernels, num in zip(shares, wanted, strict=False):
+        world.put(replace(kernels, min_tasks=min(1, num), max_tasks=num))
+    world.settle(ROUNDS)
+    for kernels in shares:
+        world.put(replace(world.jobs[kernels.id], min_tasks=0, max_tasks=0))
+    world.settle(ROUNDS)
+
+    assert sizes(world) == {**before, **{kernels.id: 0 for kernels in shares}}
 
 
 def test_the_slots_that_two_trainings_gave_up_are_not_mixed_up() -> None:

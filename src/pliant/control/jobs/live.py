@@ -122,8 +122,8 @@ class LiveJob:
     def give_up(self, tasks: Iterable[Task]) -> Self:
         """Return the job that has been told to give up the slots of these tasks."""
         slots = [(task.node_id, slot) for task in tasks for slot in task.slots]
-        kept = [slot for slot in self.given_up if slot not in slots]
-        return replace(self, given_up=(*kept, *slots)[-MAX_GIVEN_UP:])
+        newest_first = [*dict.fromkeys(reversed((*self.given_up, *slots)))]
+        return replace(self, given_up=tuple(newest_first[MAX_GIVEN_UP - 1 :: -1]))
 
     def has_given_up(self, task: Task) -> bool:
         """Tell whether it was told to give up all slots of a task before."""

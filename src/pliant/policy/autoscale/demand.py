@@ -145,7 +145,7 @@ def _within_bounds(demand: KernelDemand, profile: ServingProfile, have: int, now
 
 
 def _in_silence(state: ScaleState, profile: ServingProfile, have: int, now: float) -> KernelDemand:
-    """Keep what was wanted for the release delay, then let it go. Nobody knows of load that would need more."""
+    """Keep what was wanted for the release delay, or the hold, then let it go. Nobody knows of load that needs more."""
     since = state.present.at if state.present else state.began_at
     assert since is not None
     said = f"the gateway has reported nothing {f'for {now - since:.0f} s' if state.present else 'yet'}"

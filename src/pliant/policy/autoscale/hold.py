@@ -17,7 +17,8 @@ Example: kernels start in 2 s and `release_delay_s` is 0. A request comes every 
 
 Law: two times at which kernels come, with a release between them, are at least a hold apart. If they come within ten
 minutes after it, the next hold is twice as long, ten minutes at most. So in a long time T a load of any shape has
-kernels come, after they were given back, no more often than 2 T / 600 s + 11 times.
+kernels come, after they were given back, no more often than 2 T / 600 s + 11 times: every hold is at least 0.6 s, which
+is doubled ten times until it is 600 s, and once more for each release that stood for so long.
 """
 
 import math
@@ -34,8 +35,6 @@ RESIZE_S: Final = 0.2
 """About what it costs a training to give a slot up at a step boundary, and to have it back."""
 _HOLD_COSTS: Final = 3
 """A kernel is held for so many times what it has cost."""
-_MAX_REGRETS: Final = 10
-"""So often the shortest hold is doubled until it is the longest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,5 +68,6 @@ def learn_regret(state: ScaleState, change: int, now: float) -> ScaleState:
     if now - state.released_at >= MAX_HOLD_S:
         return replace(state, released_at=None, num_regrets=max(0, state.num_regrets - 1))
     if change > 0:
-        return replace(state, released_at=None, num_regrets=min(state.num_regrets + 1, _MAX_REGRETS))
+        more = hold_of(state).seconds < MAX_HOLD_S
+        return replace(state, released_at=None, num_regrets=state.num_regrets + more)
     return state
