@@ -85,20 +85,20 @@ def _overload(server: PliantServer, seconds: float) -> Overload:
 
 
 def _from_zero(server: PliantServer, what: str, source: str, num_times: int) -> list[float]:
-    """Ask an endpoint that holds nothing, again and again."""
+    """Ask an endpoint that holds nothing, a new one each time: one that is soon asked again keeps its kernel longer."""
     name = "torch" if what == TORCH else "python"
-    view = server.deploy(name, source, kernel_min=0, kernel_max=1, release_delay_s=0)
-    target = server.raw_target(view)
-    if what == TORCH:
-        target = cnn_target(target.port, f"/v2/models/{name}/infer", server.token)
     times = []
     for _ in range(num_times + 1):  # the first one fills caches of the disk
+        view = server.deploy(name, source, kernel_min=0, kernel_max=1, release_delay_s=0)
+        target = server.raw_target(view)
+        if what == TORCH:
+            target = cnn_target(target.port, f"/v2/models/{name}/infer", server.token)
         until(lambda: server.version(name).num_kernels == 0, f"{name} holds no slot", LIMIT_S)
         answer = asyncio.run(ask_once(target))
         if not answer.is_good:
             raise RuntimeError(f"{name} answered with the status {answer.status}")
         times.append(answer.latency_s)
-    _remove(server, name)
+        _remove(server, name)
     return times[1:]
 
 
@@ -165,24 +165,26 @@ for epoch in run.epochs(100_000):
 def _slots_returned(server: PliantServer, num_times: int) -> list[float]:
     """Let an endpoint take a slot of a training that has all, and see when the training has it again.
 
-    Counted from the decision that the endpoint needs no kernel any more, which comes after `release_delay_s`, to the
-    start of the training's next task: the kernel is told, ends, and the scheduler gives its slot to the training.
+    Counted from the decision that the endpoint needs no kernel any more, which comes after `release_delay_s` and once
+    the kernel is not held any more, to the start of the training's next task: the kernel is told, ends, and the
+    scheduler gives its slot to the training.
     """
     script = server.write_script(TRAINING)
     job = server.client.submit(script, script=script.name, max_tasks=NUM_SLOTS, virtual_workers=NUM_SLOTS)
     source = pliant_model.SLOW.format(seconds=0)
-    view = server.deploy("guest", source, kernel_min=0, kernel_max=1, release_delay_s=0)
-    target, times = server.raw_target(view), []
-    until(lambda: _num_tasks(server, job.id) == NUM_SLOTS, "the training has all slots", LIMIT_S)
-    for _ in range(num_times):
+    times = []
+    for _ in range(num_times):  # a new one each time: one that is soon asked again keeps its kernel longer
+        view = server.deploy("guest", source, kernel_min=0, kernel_max=1, release_delay_s=0)
+        target = server.raw_target(view)
+        until(lambda: server.version("guest").num_kernels == 0, "the guest holds no slot", LIMIT_S)
+        until(lambda: _num_tasks(server, job.id) == NUM_SLOTS, "the training has all slots", LIMIT_S)
         since = time.time()
         answer = asyncio.run(ask_once(target))
         if not answer.is_good:
             raise RuntimeError(f"the guest answered with the status {answer.status}")
         times.append(_await_return(server, job.id, since))
-        until(lambda: _num_tasks(server, job.id) == NUM_SLOTS, "the training has all slots", LIMIT_S)
+        _remove(server, "guest")
     server.client.stop(job.id)
-    _remove(server, "guest")
     return times
 
 

@@ -38,6 +38,8 @@ class Workload:
     submitted_at: float
     tasks: tuple[TaskView, ...] = ()
     """Its live processes, oldest first."""
+    given_up: tuple[tuple[NodeId, int], ...] = ()
+    """Slots that it was told to leave, the newest last: of equal slots it is given these first."""
     resized_at: float | None = None
     """When the scheduler last changed its size; None if never."""
     held_until: float | None = None

@@ -122,6 +122,38 @@ def test_under_load_it_takes_what_trainings_have_to_spare_and_gives_it_back(worl
     assert world.job(job_id).state is JobState.PAUSED
 
 
+def test_it_is_known_which_slots_a_training_gave_up_and_said_when_it_has_them_back(world: World) -> None:
+    training = world.submit(max_tasks=8)
+    world.train(training)
+    world.settle(2)
+    job_id = deploy(world)
+    get_ready(world, job_id)
+    load(world, job_id, in_system=40, seconds=12)
+    taken = {slot for task in kernels(world, job_id) for slot in task.slots}
+
+    assert len(taken) >= 2
+    assert taken <= {slot for _, slot in world.control.jobs()[training].given_up}
+
+    load(world, job_id, in_system=0, seconds=60)
+
+    back = [said for said in world.said(EventKind.TASK_STARTED) if said.endswith(" (given back)")]
+    assert all(any(f" starts on slot {slot} of " in said for said in back) for slot in taken)
+    assert {slot for task in world.tasks(training) for slot in task.slots} == {*range(8)}
+
+
+def test_a_server_that_is_new_knows_which_slots_a_training_gave_up(world: World) -> None:
+    training = world.submit(max_tasks=8)
+    world.train(training)
+    world.settle(2)
+    get_ready(world, deploy(world, replace(PROFILE, kernel_min=2)))
+    before = world.control.jobs()[training].given_up
+
+    world.restart()
+
+    assert len(before) == 2
+    assert {*world.control.jobs()[training].given_up} == {*before}
+
+
 def test_the_guaranteed_minimum_is_held_without_load(world: World) -> None:
     job_id = deploy(world, replace(PROFILE, kernel_min=2))
     get_ready(world, job_id)

@@ -94,7 +94,9 @@ class World:
                 task_id = TaskId(f"{job_id}.{number}")
                 tasks.append(TaskView(id=task_id, node_id=placement.node_id, slots=placement.slots))
             resized = self.now if grant.start or grant.leave else view.resized_at
-            self.jobs[job_id] = replace(view, tasks=tuple(tasks), resized_at=resized)
+            given_up = [(t.node_id, slot) for t in view.tasks if t.id in grant.leave for slot in t.slots]
+            kept = [slot for slot in view.given_up if slot not in given_up]
+            self.jobs[job_id] = replace(view, tasks=tuple(tasks), resized_at=resized, given_up=(*kept, *given_up))
 
     def exit_leaving(self, job_id: JobId | None = None, num: int | None = None) -> None:
         """Let leaving tasks be gone: all of them, or of one job, or the first few."""

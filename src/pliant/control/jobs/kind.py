@@ -222,6 +222,7 @@ def workload_of(kind: Kind[Any], live: LiveJob, *, num_done: int = 0, pinned: bo
             )
             for task in live.running
         ),
+        given_up=live.given_up,
         resized_at=live.resized_at,
         held_until=live.held_until,
         excluded=live.excluded,

@@ -6,14 +6,16 @@ Here stands what jobs of all kinds have. A kind that keeps more extends the clas
 
 # ruff: noqa: ARG002 - what a method here has no use for, one of a kind has
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
 from pliant.core.job import Generation, Job, JobId, NodeId, Task, TaskId
 from pliant.core.lifecycle import JobState, TaskState
 from pliant.core.ports import ExitFacts
 
+MAX_GIVEN_UP: Final = 16
+"""So many of the slots that a job gave up are known."""
 COMPETING = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.PAUSED)
 """Jobs in these states are scheduled; those in others only give slots back."""
 
@@ -46,6 +48,8 @@ class LiveJob:
     target: int = 0
     """Tasks that the newest decision gives it."""
     resized_at: float | None = None
+    given_up: tuple[tuple[NodeId, int], ...] = ()
+    """Slots that the scheduler took from it, the newest last; no more than the last few."""
     held_until: float | None = None
     excluded: frozenset[NodeId] = frozenset()
     """Nodes on which its tasks do not live."""
@@ -114,6 +118,16 @@ class LiveJob:
     def over(self) -> bool:
         """It has ended, or has failed and waits for its processes to be gone; nothing that they say matters now."""
         return self.job.ended or self.failing is not None
+
+    def give_up(self, tasks: Iterable[Task]) -> Self:
+        """Return the job that has been told to give up the slots of these tasks."""
+        slots = [(task.node_id, slot) for task in tasks for slot in task.slots]
+        newest_first = [*dict.fromkeys(reversed((*self.given_up, *slots)))]
+        return replace(self, given_up=tuple(newest_first[MAX_GIVEN_UP - 1 :: -1]))
+
+    def has_given_up(self, task: Task) -> bool:
+        """Tell whether it was told to give up all slots of a task before."""
+        return all((task.node_id, slot) in self.given_up for slot in task.slots)
 
     # What a kind may know better
 

@@ -42,6 +42,7 @@ def load(store: Store, kinds: Kinds, *, now: float, timeouts: Timeouts) -> dict[
         if job.spec.time_limit_s is not None:
             live = replace(live, **_time_held(store.usage(since=0.0, job_id=job.id)))
         past = Remembered(tasks=store.tasks(job.id), generations=store.generations(job.id))
+        live = live.give_up(task for task in past.tasks if task.state in (TaskState.LEAVING, TaskState.EXITED))
         found[job.id] = kind.restore(live, past, timeouts)
     return found
 

@@ -95,6 +95,7 @@ def _apply_grant(draft: Draft, kinds: Kinds, live: LiveJob, grant: Grant, user: 
     if starts or leaving:
         live = draft.put(replace(live, resized_at=draft.now))
     if leaving:
+        live = draft.put(live.give_up(live.tasks[task_id] for task_id in leaving))
         leave(draft, kind, live, leaving, reason)
     elif starts:
         release_leavers(draft, kind.regroup(draft, live, reason))
@@ -117,6 +118,7 @@ def _start(draft: Draft, live: LiveJob, start: TaskStart, user: RunAs | None) ->
     draft.say(
         EventKind.TASK_STARTED,
         f"{task.id} starts on slot{'s' * (len(task.slots) != 1)} {slots} of {task.node_id}"
+        + " (given back)" * live.has_given_up(task)
         + (f" {start.note}" if start.note else ""),
         job_id=live.id,
         task_id=task.id,

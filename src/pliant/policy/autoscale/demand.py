@@ -11,14 +11,15 @@ little: sixteen at once are nothing to a model that takes 1 ms, and eight second
     up      at once, when the kernels do not answer within the latency objective (`growth`); to the number that the rate
             of requests needs (`enough`), to no more than twice the kernels there are and one. Kernels that start count
             as if they were there, so a cold start that takes long does not ask for more and more.
-    stay    a kernel is kept for `release_delay_s` after the load has needed it last (`needs`).
+    stay    a kernel is kept for `release_delay_s` after the load has needed it last (`needs`), and for a time that is
+            worth what it has cost (`hold`).
     down    at most half of the kernels at a time; none while requests take too long, also none that is not there yet.
     zero    if nobody asks, the last kernel goes, too; it is kept at least for the time that it takes to start.
 
 Growing and releasing are different questions, so that they do not undo each other: kernels are added when requests are
-late, and given back when the formula says that requests would be in time without them. If it was wrong, because the
-load is more irregular than chance makes it, a release is soon followed by growth: each such regret doubles the time for
-which kernels are kept under load, until it suffices.
+late, and given back when the formula says that requests would be in time without them. If that was wrong, because the
+load comes and goes, or is more irregular than chance makes it, a release is soon followed by growth: each such regret
+doubles the time for which kernels are kept, until it suffices (`hold`).
 
 Example: a kernel takes 0.1 s for a request, and batches save nothing; answers are wanted within 0.5 s.
 
@@ -38,7 +39,8 @@ If nothing is reported (the gateway is gone), the number stays for the release d
 
 Invariants:
 - the number is within `kernel_min` and `kernel_max` of the profile as it is now;
-- without load, what is above `kernel_min` is kept for `release_delay_s`, and then goes within a few decisions;
+- without load, what is above `kernel_min` is kept for `release_delay_s`, or until its hold ends, ten minutes after it
+  came at the latest; then it goes within a few decisions;
 - a constant load comes to rest at one number;
 - the same state, profile and time give the same answer.
 
@@ -50,13 +52,10 @@ from typing import Final
 
 from pliant.core.serving_profile import ServingProfile
 from pliant.policy.autoscale.growth import Required, facts_of, required
+from pliant.policy.autoscale.hold import MAX_HOLD_S, delay_under_load, hold_of, learn_regret
 from pliant.policy.autoscale.load import GONE_S, PresentLoad, ScaleState
 from pliant.policy.autoscale.needs import Need, most_needed, record
-from pliant.policy.autoscale.window import WINDOW_S
 
-_MAX_DELAY_S: Final = 600.0
-"""Regrets prolong the delay of releases to no more than this."""
-_MAX_REGRETS: Final = 7
 _MAX_START_S: Final = 600.0
 
 
@@ -105,6 +104,7 @@ def _put_back(state: ScaleState, now: float) -> ScaleState:
         began_at=_not_after(state.began_at, now),
         needs=tuple(Need(min(need.at, now), need.num) for need in state.needs),
         starting_since=_not_after(state.starting_since, now),
+        came_at=_not_after(state.came_at, now),
         released_at=_not_after(state.released_at, now),
     )
 
@@ -116,7 +116,8 @@ def _not_after(at: float | None, now: float) -> float | None:
 def _begin(state: ScaleState, have: int, now: float) -> ScaleState:
     """Return the state with what is to be seen of kernels: who were there at first, and how long starting takes."""
     if state.began_at is None:  # the server may be new: what it finds was wanted by the one before
-        state = replace(state, began_at=now, needs=(Need(now, have),) if have else ())
+        state = replace(state, began_at=now, had=have, needs=(Need(now, have),) if have else ())
+    state = replace(state, had=have, came_at=now if have > state.had else state.came_at)
     if state.present is None:
         return state
     if have > state.present.num_ready:
@@ -144,16 +145,17 @@ def _within_bounds(demand: KernelDemand, profile: ServingProfile, have: int, now
 
 
 def _in_silence(state: ScaleState, profile: ServingProfile, have: int, now: float) -> KernelDemand:
-    """Keep what was wanted for the release delay, then let it go. Nobody knows of load that would need more."""
+    """Keep what was wanted for the release delay, or the hold, then let it go. Nobody knows of load that needs more."""
     since = state.present.at if state.present else state.began_at
     assert since is not None
     said = f"the gateway has reported nothing {f'for {now - since:.0f} s' if state.present else 'yet'}"
     wanted = have if state.wanted is None else state.wanted
-    until = since + profile.release_delay_s
+    until = max(since + profile.release_delay_s, hold_of(state).until)
     if now < until:
         again_at = until if wanted > profile.kernel_min else None
         return KernelDemand(num_kernels=wanted, reason=f"{said}: nothing changes", state=state, again_at=again_at)
     num = _release(min(have, wanted), 0)
+    state = learn_regret(state, num - have, now)
     again_at = now + profile.schedule_interval_s if num > profile.kernel_min else None
     reason = f"{said}; {_kernels_are(num)} left for now" if num else said
     return KernelDemand(num_kernels=num, reason=reason, state=state, again_at=again_at)
@@ -167,12 +169,13 @@ def _idle(state: ScaleState, present: PresentLoad, profile: ServingProfile, have
     state = _note_end_of_load(state, present, profile, have, now)
     since = state.loaded_at if state.loaded_at is not None else state.began_at
     assert since is not None
-    delay_s = _delay_under_load(state, profile)
+    delay_s = delay_under_load(state, profile)
     all_until = since + profile.release_delay_s
     # To start a kernel again costs as much as to keep it for the time that it takes to start.
     last_until = max(all_until, since + state.start_s)
     most = most_needed(state.needs, now, delay_s) if now < all_until else None
-    floor = min(have, max(most.num if most else 0, profile.kernel_min))
+    held = _num_held(state, have, now)
+    floor = min(have, max(held, most.num if most else 0, profile.kernel_min))
     if floor == 0 < have and now < last_until:
         floor = 1
     num = _release(have, floor)
@@ -183,8 +186,21 @@ def _idle(state: ScaleState, present: PresentLoad, profile: ServingProfile, have
         said += f"; {_kernels_are(num)} left for now"
     elif num > profile.kernel_min:
         again_at = min(most.at + delay_s, all_until) if most else last_until
-        said += f"; {_kernels_are(num)} kept for {(all_until if most else last_until) - since:.3g} s after the load"
+        if num <= held and again_at < hold_of(state).until:
+            again_at = hold_of(state).until
+            said += f"; {_said_of_held(state, num)}"
+        else:
+            kept_s = (all_until if most else last_until) - since
+            said += f"; {_kernels_are(num)} kept for {kept_s:.3g} s after the load"
+    if state.loaded_at is not None:  # else what goes was never asked for, and is not missed if it comes back
+        state = learn_regret(state, num - have, now)
     return KernelDemand(num_kernels=num, reason=said, state=state, again_at=again_at)
+
+
+def _num_held(state: ScaleState, have: int, now: float) -> int:
+    """Return how many kernels are held, since they have come for the load, and not long ago."""
+    most = most_needed(state.needs, now, MAX_HOLD_S) if now < hold_of(state).until else None
+    return min(have, most.num) if most else 0
 
 
 def _note_end_of_load(
@@ -198,8 +214,7 @@ def _note_end_of_load(
     num = state.needed
     if came_since:
         num = max(num, min(have, required(facts_of(state, present, profile, have, now)).num))
-    keep_s = _delay_under_load(state, profile)
-    needs = record(state.needs, Need(loaded_at, num), keep_s) if num else state.needs
+    needs = _record(state, profile, Need(loaded_at, num)) if num else state.needs
     return replace(state, needs=needs, needed=0)
 
 
@@ -212,26 +227,33 @@ def _under_load(
     need = required(facts_of(state, present, profile, have, now))
     if need.num > 2 * have + 1:
         need = need._replace(num=2 * have + 1, why=f"{need.why}, {2 * have + 1} to begin with")
-    delay_s = _delay_under_load(state, profile)
-    state = replace(state, needs=record(state.needs, Need(now, need.num), delay_s), needed=need.num)
+    state = replace(state, needs=_record(state, profile, Need(now, need.num)), needed=need.num)
     num, why = need.num, need.why
     if need.missing:
         before = min(state.wanted or 0, profile.kernel_max)
         if before > num:  # a kernel may wait for its slot; that it is not there yet is no reason to do without it
             num, why = before, f"{why}; {before} stay wanted while requests are late"
     else:
-        num, why = _keep(state, need, have, now, delay_s)
-    state = _learn_regret(state, num - have, now, delay_s)
+        num, why = _keep(state, profile, need, have, now)
+    state = learn_regret(state, num - have, now)
     return KernelDemand(num_kernels=num, reason=why, state=state, again_at=now + profile.schedule_interval_s)
 
 
-def _keep(state: ScaleState, need: Required, have: int, now: float, delay_s: float) -> tuple[int, str]:
+def _record(state: ScaleState, profile: ServingProfile, need: Need) -> tuple[Need, ...]:
+    return record(state.needs, need, max(delay_under_load(state, profile), MAX_HOLD_S))
+
+
+def _keep(state: ScaleState, profile: ServingProfile, need: Required, have: int, now: float) -> tuple[int, str]:
     """Return how many kernels stay though fewer are needed now, and why."""
+    delay_s = delay_under_load(state, profile)
     most = most_needed(state.needs, now, delay_s)
-    floor = max(need.num, min(have, most.num if most else 0))
+    recent, held = min(have, most.num if most else 0), _num_held(state, have, now)
+    floor = max(need.num, recent, held)
     num = _release(have, floor)
     if num > floor:
         why = f"{need.why}; {_kernels_are(num)} left for now"
+    elif num > max(need.num, recent):
+        why = f"{need.why}; {_said_of_held(state, num)}"
     elif num > need.num:
         why = f"{need.why}; {_kernels_are(num)} kept for {delay_s:g} s after they were needed"
     else:
@@ -239,23 +261,9 @@ def _keep(state: ScaleState, need: Required, have: int, now: float, delay_s: flo
     return num, why
 
 
-def _delay_under_load(state: ScaleState, profile: ServingProfile) -> float:
-    """Return for how long a kernel is kept that is not needed while others are."""
-    delay_s = max(profile.release_delay_s, WINDOW_S) * (1 << state.num_regrets)
-    return max(profile.release_delay_s, min(delay_s, _MAX_DELAY_S))
-
-
-def _learn_regret(state: ScaleState, change: int, now: float, delay_s: float) -> ScaleState:
-    """Return the state with what a change of the number says of the last release: was it too early?"""
-    if change < 0:
-        return replace(state, released_at=now)
-    if state.released_at is None:
-        return state
-    if now - state.released_at >= 2 * delay_s:
-        return replace(state, released_at=None, num_regrets=max(0, state.num_regrets - 1))
-    if change > 0:
-        return replace(state, released_at=None, num_regrets=min(state.num_regrets + 1, _MAX_REGRETS))
-    return state
+def _said_of_held(state: ScaleState, num: int) -> str:
+    said = f"{_kernels_are(num)} kept for {hold_of(state).seconds:.3g} s at least"
+    return said + " after the last one came, since kernels were soon missed" * bool(state.num_regrets)
 
 
 def _release(have: int, floor: int) -> int:

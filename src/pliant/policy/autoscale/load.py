@@ -61,10 +61,14 @@ class ScaleState:
     """Kernels have been on their way since then."""
     start_s: float = 0.0
     """What it took them the last time until all were ready."""
+    had: int = 0
+    """Kernels at the newest decision."""
+    came_at: float | None = None
+    """When there were more kernels than at the decision before, the last time."""
     released_at: float | None = None
-    """When kernels were given back last under load, unless it has turned out right since."""
+    """When kernels were given back last, unless that has turned out right or wrong since."""
     num_regrets: int = 0
-    """So often kernels that were given back were soon missed; each time doubles the delay of releases under load."""
+    """So often kernels that were given back were soon missed (`hold`)."""
 
 
 def take(state: ScaleState, load: VersionLoad, now: float) -> ScaleState:

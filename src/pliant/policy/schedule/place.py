@@ -30,13 +30,17 @@ needs, then the one with most. Excess is released where a workload has fewest ta
 Knows no policy, priority or time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
+from pliant.core.job import NodeId
 from pliant.core.plan import Placement
 from pliant.policy.schedule.candidate import Candidate
 from pliant.policy.schedule.free_slots import FreeSlots, NodeIndex
 from pliant.policy.schedule.order import age
 from pliant.policy.schedule.pool import SlotPool
+
+GivenUp = tuple[NodeId, int]
+"""A slot that somebody was told to leave."""
 
 
 def reserve(pool: SlotPool, candidate: Candidate, node: int, num: int) -> None:
@@ -134,13 +138,19 @@ def num_startable(pool: SlotPool, candidate: Candidate) -> int:
     return sum(min(num, _num_unused(pool, candidate, node)) for node, num in candidate.reservations.items())
 
 
-def start(pool: SlotPool, candidate: Candidate, num: int) -> list[Placement]:
-    """Hand out unused slots, lowest numbers first, to up to `num` of a workload's reservations."""
+def start(pool: SlotPool, candidate: Candidate, num: int, given_up: Set[GivenUp]) -> list[Placement]:
+    """Hand out unused slots to up to `num` of a workload's reservations.
+
+    It has those first that it gave up itself, the newest first, then those with the lowest numbers; last those that
+    others who start now gave up: `given_up` are all of them.
+    """
     placed: list[Placement] = []
     size = candidate.size
     limit = pool.startable[candidate.group]
     for node, reserved in candidate.reservations.items():
         unused = pool.unused[node]
+        if given_up:
+            _put_last(unused, pool.node_ids[node], candidate.workload.given_up, given_up)
         for _ in range(min(reserved, _num_unused(pool, candidate, node), num - len(placed))):
             slots = tuple(unused[: -size - 1 : -1])
             del unused[-size:]
@@ -148,6 +158,12 @@ def start(pool: SlotPool, candidate: Candidate, num: int) -> list[Placement]:
                 limit[node] -= size
             placed.append(Placement(node_id=pool.node_ids[node], slots=slots))
     return placed
+
+
+def _put_last(unused: list[int], node_id: NodeId, own: Sequence[GivenUp], given_up: Set[GivenUp]) -> None:
+    """Sort the unused slots of a node so that those that a workload is to have stand at the end."""
+    newest = {slot: at for at, (node, slot) in enumerate(own) if node == node_id}
+    unused.sort(key=lambda slot: (newest.get(slot, -1), (node_id, slot) not in given_up, -slot))
 
 
 def _num_unused(pool: SlotPool, candidate: Candidate, node: int) -> int:

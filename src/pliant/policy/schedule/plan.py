@@ -31,6 +31,7 @@ plans to unchanged demand comes to rest.
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from pliant.core.job import JobId
@@ -232,13 +233,14 @@ def _start(order: Sequence[Candidate], pool: SlotPool) -> dict[JobId, list[Place
     Nobody starts tasks while others of its own leave, so that a change of its size is one change.
     """
     ready = [candidate for candidate in order if candidate.num_reserved and not candidate.leave]
+    given_up = set(chain.from_iterable(candidate.workload.given_up for candidate in ready))
     starts = {}
     for candidate in ready:
         if not candidate.num_held and num_startable(pool, candidate) >= candidate.minimum:
-            starts[candidate.workload.id] = start(pool, candidate, candidate.minimum)
+            starts[candidate.workload.id] = start(pool, candidate, candidate.minimum, given_up)
     for candidate in ready:
         if candidate.num_held:
-            starts[candidate.workload.id] = start(pool, candidate, candidate.num_reserved)
+            starts[candidate.workload.id] = start(pool, candidate, candidate.num_reserved, given_up)
     return starts
 
 
