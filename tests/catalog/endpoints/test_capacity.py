@@ -138,7 +138,8 @@ def test_whatever_is_deployed_and_whenever_the_server_dies_requests_have_a_versi
         assert sum(weights.values()) == 100
         named = {number: pool.endpoint.version(number) for number in weights}
         assert all(one is not None and one.job_id in pool.jobs for one in named.values())
-        assert sum(max(one.staying, one.wanted) for one in pool.jobs.values()) <= most
+        num_more = max(0, len(weights) - 2)  # every version that has traffic may have a kernel
+        assert sum(max(one.staying, one.wanted) for one in pool.jobs.values()) <= most + num_more
         if pool.ready:
             assert any(pool.by_number(number).ready for number in weights)
 
@@ -166,6 +167,32 @@ def test_whatever_is_deployed_and_whenever_the_server_dies_requests_have_a_versi
     served = [one.number for one in pool.endpoint.versions if one.state is VersionState.SERVING]
     assert set(served) == set(pool.endpoint.traffic_now)
     assert pool.endpoint.current in served
+
+
+def test_a_version_whose_model_may_not_load_takes_no_share_though_nobody_asks() -> None:
+    pool = serving(0, slots=3)
+    deploy(pool, 2, {1: 50, 2: 50})
+    for _ in range(3):
+        pool.tick()
+    deploy(pool, 3, {1: 90, 3: 10})
+    pool.look()
+
+    assert pool.endpoint.exchange is not None
+    assert 3 not in pool.weights
+
+
+def test_a_version_that_has_less_than_its_goal_is_made_room_for_though_the_budget_gives_it_no_more() -> None:
+    pool = serving(0, slots=5, kernel_max=5)
+    deploy(pool, 2, {2: 100})
+    pool.need = 2
+    deploy(pool, 3, {3: 100})
+    for _ in range(3):
+        pool.tick(loads=True)
+    deploy(pool, 4, {1: 90, 4: 10})
+
+    run_until_over(pool, 40)
+
+    assert pool.endpoint.traffic_now == {1: 90, 4: 10}
 
 
 @pytest.mark.parametrize(("need", "slots"), [(6, 100), (6, 6), (1, 2), (0, 1)])

@@ -22,6 +22,7 @@ from pliant.catalog.endpoints.traffic import (
     goal_kernels,
     goal_of,
     kept,
+    kernels_for,
     losses_of,
     parts_of_most,
 )
@@ -95,19 +96,20 @@ def make_room(endpoint: Endpoint, statuses: Statuses, still_s: float) -> dict[in
     Args:
         still_s: for how long no kernel of the endpoint has come or gone.
     """
-    gaining = [statuses[number] for number in gains_of(endpoint) if number in statuses]
-    waiting = [one for one in gaining if not one.num_failures and one.num_staying < one.wanted]
+    gaining = {number: statuses[number] for number in gains_of(endpoint) if number in statuses}
     losing = {number: statuses[number] for number in losses_of(endpoint) if number in statuses}
-    if not waiting or not losing or not any(one.num_ready for one in gaining):
+    if not losing or not any(one.num_ready for one in gaining.values()):
         return {}
     there = {number: one.num_staying for number, one in losing.items()}
-    leave = any(len(one.kernels) > one.num_staying for one in losing.values())
-    if leave or still_s < PATIENCE_S:
-        return there
+    steady = {number: one for number, one in gaining.items() if not one.num_failures}
     num = num_needed(endpoint, statuses)
-    goal = goal_kernels(endpoint, num)
+    goal = goal_kernels(endpoint, max(num, endpoint.exchange.num_kernels if endpoint.exchange else 0))
+    missing = sum(max(0, max(one.wanted, goal[number]) - one.num_staying) for number, one in steady.items())
+    leave = any(len(one.kernels) > one.num_staying for one in losing.values())
+    if leave or still_s < PATIENCE_S or not missing:
+        is_waiting = any(one.num_staying < one.wanted for one in steady.values())
+        return there if is_waiting else {}
     spare = {number: max(0, held - goal.get(number, 0)) for number, held in there.items()}
-    missing = sum(one.wanted - one.num_staying for one in waiting)
     step = min(missing, surge_of(num), sum(spare.values()))
     gone = apportion(step, {number: float(one) for number, one in spare.items()})
     return {number: held - gone[number] for number, held in there.items()}
@@ -128,8 +130,12 @@ def share_kernels(endpoint: Endpoint, statuses: Statuses, yields: Mapping[int, i
     found = _Exchange(endpoint=endpoint, statuses=statuses, num=num, yields=yields)
     bounds = _parts(endpoint, now)
     gaining = gains_of(endpoint)
-    for number in losses_of(endpoint):
-        bounds[number] = _of_losing(found, number, bounds[number])
+    room = num + surge_of(num, len(gaining)) - sum(len(statuses[one].kernels) for one in gaining if one in statuses)
+    losing = {number: statuses[number].num_staying if number in statuses else 0 for number in losses_of(endpoint)}
+    room = max(0, room - sum(losing.values()))
+    for number, staying in losing.items():
+        bounds[number] = _within(_of_losing(found, number, bounds[number]), staying + room)
+        room -= max(0, bounds[number].at_most - staying)
     bounds = {number: one for number, one in bounds.items() if number not in gaining}
     return {**bounds, **_of_gaining(found, gaining, bounds)}
 
@@ -162,6 +168,12 @@ def _of_losing(found: _Exchange, number: int, part: KernelBounds) -> KernelBound
     return KernelBounds(promised=promised, at_most=at_most, why=f"its traffic goes over to {others}")
 
 
+def _within(bounds: KernelBounds, most: int) -> KernelBounds:
+    """Return bounds within what the exchange has room for; whoever may have a kernel still may have one."""
+    at_most = min(bounds.at_most, max(1, most))
+    return replace(bounds, at_most=at_most, promised=min(bounds.promised, at_most))
+
+
 def _of_gaining(found: _Exchange, gaining: Traffic, others: Mapping[int, KernelBounds]) -> dict[int, KernelBounds]:
     """Return the bounds of the versions that take over, of whose kernels there are some more in every step."""
     statuses, num = found.statuses, found.num
@@ -171,6 +183,7 @@ def _of_gaining(found: _Exchange, gaining: Traffic, others: Mapping[int, KernelB
     goal = goal_kernels(found.endpoint, num)
     for number, one in others.items():
         wanted = statuses[number].wanted if number in statuses else 0
+        wanted = max(wanted, kernels_for(found.endpoint.traffic_now.get(number, 0), num))  # its traffic may be new
         budget -= max(held.get(number, 0), min(one.at_most, wanted))
     before, bounds = _named(losses_of(found.endpoint)), {}
     for number in sorted(gaining):

@@ -206,8 +206,8 @@ def kept(endpoint: Endpoint, ready: Mapping[int, ReadyKernels], num: int) -> dic
 def _progress(endpoint: Endpoint, ready: Mapping[int, ReadyKernels], num: int) -> dict[int, Fraction]:
     """Return which part of its goal every version that gains can take.
 
-    That is its part of the kernels that the goal needs. Where there are fewer in all, with those that others still have
-    for what moves, it is its part of what is there.
+    That is its part of the kernels that the goal needs; if it needs none, all of it. Where there are fewer in all, with
+    those that others still have for what moves, it is its part of what is there. One that may not load takes nothing.
     """
     goal = goal_kernels(endpoint, num)
     wanted = {one: goal[one] for one in gains_of(endpoint)}
@@ -217,7 +217,10 @@ def _progress(endpoint: Endpoint, ready: Mapping[int, ReadyKernels], num: int) -
     ]
     whole = sum(wanted.values())
     available = min(whole, there + sum(elsewhere)) or whole
-    return {
-        one: Fraction(1) if num_ready >= want else Fraction(num_ready * whole, want * available)
-        for one, want, num_ready in ((one, want, ready[one].num_ready) for one, want in wanted.items())
-    }
+
+    def part(one: int, want: int) -> Fraction:
+        if not ready[one].has_served:
+            return Fraction(0)
+        return Fraction(ready[one].num_ready * whole, want * available) if want else Fraction(1)
+
+    return {one: min(part(one, want), Fraction(1)) for one, want in wanted.items()}
