@@ -1,13 +1,15 @@
 """A kernel's conversation with the gateway (`KernelSession`): batches in, answers out, until it is told to go.
 
 One thread does everything. It waits for the socket when there is nothing to do; while a model computes, it looks at the
-socket only when the model asks for one more request. The conversation is that of `serve.protocol.frames`.
+socket only when the model asks for one more request. Answers in parts go on in turns between batches (`streams`). The
+conversation is that of `serve.protocol.frames`.
 
     HELLO → the model is loaded meanwhile → WELCOME has come → READY → batches … → SIGTERM: DRAIN, RETURN → end
 
 A gateway that goes away takes its requests with it: what is computed for them is dropped. The kernel keeps its model,
 and introduces itself again as soon as a gateway is there. SIGTERM may come at any moment: DRAIN and RETURN are sent by
-the signal's handler then, so that others get the requests that have not been begun, however long the batch takes.
+the signal's handler then, so that others get the requests that have not been begun, however long the batch takes. What
+has begun is answered, also in parts.
 
 Knows no tensor, and does not look into bodies.
 """
@@ -28,7 +30,8 @@ from pliant.serve.runner.connection import GatewayConnection
 from pliant.serve.runner.errors import GatewayLost, KernelBroken, NoGateway, error_line
 from pliant.serve.runner.leaving import LeaveSignal
 from pliant.serve.runner.open_batch import AnswerGroup, OpenBatch
-from pliant.serve.runner.request import KernelRequest, ServedModel
+from pliant.serve.runner.request import KernelRequest, KernelResult, ServedModel
+from pliant.serve.runner.streams import PartStreams
 
 PATIENCE_S: Final = 600.0
 """So long a gateway may be away."""
@@ -89,6 +92,7 @@ class KernelSession:
         self._settings: BatchSettings | None = None
         self._has_drained = False
         self._backlog = Backlog()
+        self._streams = PartStreams(self, clock)
         self._cap = BatchCap()
         self._strikes = 0
         self._printed_at = -_PRINT_EVERY_S
@@ -185,6 +189,7 @@ class KernelSession:
         """Forget the connection and all that came by it."""
         self.close()
         self._backlog.give_back()
+        self._streams.drop()
 
     def _open(self) -> GatewayConnection:
         if self._connection is None:
@@ -211,6 +216,9 @@ class KernelSession:
                 self._backlog.add(self._read_request(header, bytes(frame.body)))
             case KernelFrameKind.CANCEL:
                 self._backlog.cancel(_ids(header))
+                self._streams.cancel(_ids(header))
+            case KernelFrameKind.TAKEN:
+                self._streams.take_note(header.get("id"), header.get("num"))
             case KernelFrameKind.PING:
                 self._send(KernelFrameKind.PONG, {})
             case _:
@@ -226,6 +234,7 @@ class KernelSession:
             body=body,
             num_json=num_json if isinstance(num_json, int) else None,
             params=params if isinstance(params, dict) else {},
+            takes_parts=header.get("parts") is True,
             deadline=self._clock() + timeout_s if isinstance(timeout_s, int | float) else None,
             connection=self._num_connections,
         )
@@ -233,13 +242,26 @@ class KernelSession:
     # -- batches --------------------------------------------------------------------------------------------------
 
     def _work(self, model: ServedModel) -> None:
-        """Compute batches until the kernel has to go."""
-        while not self._leave.is_set:
-            if not len(self._backlog):
+        """Compute batches, and parts of streams, until the kernel has to go and no stream is left that has begun."""
+        while not self._leave.is_set or len(self._streams):
+            if not len(self._backlog) and not self._streams.turn():
                 self._leave.wait(self._open().fileno(), None)
             self._receive()
             if (request := self._next_waiting()) is not None:
                 self._compute(model, request)
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Send one part of every stream that may go on, and hear what comes meanwhile."""
+        try:
+            for number in self._streams.turn():
+                self._streams.step(number)
+                self._receive()
+        except (GatewayLost, KernelBroken):
+            raise
+        except BaseException:
+            self._hand_back()
+            raise
 
     def _compute(self, model: ServedModel, first: KernelRequest) -> None:
         batch = self._open_batch(model, first)
@@ -252,9 +274,10 @@ class KernelSession:
             self._hand_back()
             raise
         else:
-            self._strikes = 0
             if batch.fail_rest(500, _NO_OUTPUT):
                 print(f"pliant: {_NO_OUTPUT}", file=sys.stderr)
+            if batch.has_answered:  # streams that it began have still to show what they do
+                self._strikes = 0
 
     def _open_batch(self, model: ServedModel, first: KernelRequest) -> OpenBatch:
         settings = self._settings or BatchSettings()
@@ -265,12 +288,21 @@ class KernelSession:
             lambda: ahead.pop() if ahead else self._next_now(),
             partial(self._leaves, settings),
             self._clock,
+            self._streams.add,
         )
 
     def _fail(self, batch: OpenBatch, error: Exception) -> None:
         """Tell callers and log; an error in a row of errors ends the kernel."""
-        self._print(error)
         batch.fail_rest(500, error_line(error))
+        self.take_failure(error)
+
+    def take_failure(self, error: Exception) -> None:
+        """Log what a model has raised, and count it.
+
+        Raises:
+            KernelBroken: it is one in a row.
+        """
+        self._print(error)
         if isinstance(error, AttributeError) and error.obj is None:
             return  # careless handlers ask the context after the last one, which is None, for its output
         self._strikes += 1
@@ -309,18 +341,30 @@ class KernelSession:
         self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=was_cut)
         cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
         for request, result in group.answers:
-            header = {"status": result.status, "type": result.type, **cost}
-            if result.num_json is not None:
-                header["json"] = result.num_json
-            self._answer(request, header, result.body)
+            self._answer(request, _header_of(result) | cost, result.body)
             cost = {}
 
-    def _answer(self, request: KernelRequest, header: dict[str, Any], body: bytes) -> None:
-        """Send one answer, if the gateway that asked is still there."""
+    def send_part(self, request: KernelRequest, part: KernelResult) -> None:
+        """Send a part of an answer."""
+        self._strikes = 0
+        self._answer(request, {"type": part.type}, part.body, KernelFrameKind.PART)
+
+    def send_end(self, request: KernelRequest, result: KernelResult, busy_s: float) -> None:
+        """Send the end of an answer in parts, and what it has cost."""
+        self._answer(request, _header_of(result) | {"busy_s": round(busy_s, 6), "batch": 1}, result.body)
+
+    def _answer(
+        self,
+        request: KernelRequest,
+        header: dict[str, Any],
+        body: bytes,
+        kind: KernelFrameKind = KernelFrameKind.RESULT,
+    ) -> None:
+        """Send an answer, or a part of one, if the gateway that asked is still there."""
         if self._connection is None or request.connection != self._num_connections:
             return
         try:
-            self._send(KernelFrameKind.RESULT, {"id": request.id, **header}, body)
+            self._send(kind, {"id": request.id, **header}, body)
             self._settle()
         except GatewayLost:
             self._drop()  # the gateway knows, or is gone
@@ -334,7 +378,7 @@ class KernelSession:
         if not self._has_drained:
             self._has_drained = True
             self._send(KernelFrameKind.DRAIN, {})
-        if ids := self._backlog.give_back():
+        if ids := self._backlog.give_back() + self._streams.give_back():
             self._send(KernelFrameKind.RETURN, {"ids": ids})
 
     def _hand_back(self) -> None:
@@ -356,6 +400,11 @@ class KernelSession:
         while self._connection is not None and (left_s := until - self._clock()) > 0:
             self._leave.wait(self._connection.fileno(), left_s)
             self._receive()
+
+
+def _header_of(result: KernelResult) -> dict[str, Any]:
+    header: dict[str, Any] = {"status": result.status, "type": result.type}
+    return header if result.num_json is None else header | {"json": result.num_json}
 
 
 def _read_settings(header: Mapping[str, Any], before: BatchSettings) -> BatchSettings:
