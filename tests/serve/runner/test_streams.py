@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,19 @@ def _own_process_state() -> Iterator[None]:
         yield
 
 
+def results(parts: Iterator[bytes]) -> Iterator[KernelResult]:
+    with closing(parts):  # type: ignore[type-var]
+        for part in parts:
+            yield KernelResult(body=part)
+
+
 def streaming(parts_of: Callable[[bytes], Iterator[bytes]]) -> Function:
     """A model that answers in parts whoever takes them, and others with their own body."""
 
     def act(batch: BatchOfRequests) -> None:
         for request in take_all(batch):
             if request.takes_parts:
-                batch.stream(request, (KernelResult(body=part) for part in parts_of(request.body)))
+                batch.stream(request, results(parts_of(request.body)))
             else:
                 batch.answer([(request, KernelResult(body=request.body))])
 

@@ -1,5 +1,6 @@
 """Reads what kernels answer. A kernel runs people's code: whatever it says is checked before it goes to a client."""
 
+import json
 from typing import Any, Final
 
 from pliant.core.job import TaskId
@@ -10,6 +11,7 @@ from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame
 
 _MAX_TYPE: Final = 300
 """Characters of the type of an answer."""
+_MAX_ERROR_BYTES: Final = 64 << 10
 
 
 def read_number(header: dict[str, Any], key: str) -> int:
@@ -64,6 +66,18 @@ def read_answer(
         return Refused(502, f"kernel {kernel} answered with more JSON than its answer has bytes")
     kind = kind if isinstance(kind, str) and len(kind) <= _MAX_TYPE else ""
     return KernelAnswer(status, kind, num_json, frame.body, kernel, version)
+
+
+def read_failure(answer: KernelAnswer) -> Refused | None:
+    """Return what a kernel says that went wrong; None if its answer is one."""
+    if answer.status < 400:
+        return None
+    try:
+        value = json.loads(bytes(answer.body[:_MAX_ERROR_BYTES]))
+    except (ValueError, RecursionError):
+        value = None
+    said = value.get("error") if isinstance(value, dict) else None
+    return Refused(answer.status, said if isinstance(said, str) else f"the model answered with status {answer.status}")
 
 
 def answer_for_lost(request: InferenceRequest, kernel: TaskId, *, is_idempotent: bool) -> Refused:

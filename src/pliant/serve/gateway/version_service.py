@@ -6,6 +6,7 @@ Knows no HTTP. Belongs to one event loop.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from pliant.core.serving import KernelHung, KernelReady, ServedEndpoint, ServedV
 from pliant.serve.gateway.dispatch import Dispatch, DispatchState, KernelRoom
 from pliant.serve.gateway.inference import InferenceRequest
 from pliant.serve.gateway.kernel_answer import answer_for_lost, read_answer, read_batch, read_ids, read_number
-from pliant.serve.gateway.kernel_health import find_hang, needs_ping
+from pliant.serve.gateway.kernel_health import find_hang, needs_ping, waits_for_clients
 from pliant.serve.gateway.kernel_link import KernelLink
 from pliant.serve.gateway.meter import LoadMeter, QueueLevel
 from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused
@@ -52,6 +53,8 @@ class VersionService:
         self._owner = owner
         self._dispatch: Dispatch[InferenceRequest] = Dispatch(endpoint.profile.max_queue)
         self._by_room: dict[KernelRoom, KernelLink] = {}
+        self._streams: dict[int, InferenceRequest] = {}
+        """Requests that have had a part of their answer, by their numbers; some may be over."""
         self._said: dict[str, Any] = {}
         self._no_kernel_since = owner.clock()
 
@@ -219,7 +222,10 @@ class VersionService:
     def tick(self, now: float) -> None:
         """End what is overdue."""
         self._end_cold_starts(now)
+        self._end_streams(now)
         for link in list(self.links.values()):
+            if link.busy_since is not None and waits_for_clients(link):
+                link.busy_since = now
             why = find_hang(link, now, self.endpoint.profile.execution_timeout_s)
             if why is not None:
                 self._end_hung(link, why)
@@ -251,16 +257,22 @@ class VersionService:
     def _take_part(self, link: KernelLink, frame: KernelFrame, now: float) -> None:
         number = read_number(frame.header, "id")
         request = self._dispatch.find(link.room, number)
-        link.note_progress(now)
-        if request is None:
+        if request is None:  # that is no progress: a kernel that goes on with what was cancelled may do it for ever
             if number not in link.room.abandoned:
                 link.note_unasked("a part of an answer")
             return
+        link.note_progress(now)
+        if not request.takes_parts:
+            self.end(request, Refused(501, "this model answers in parts, also who has asked for one answer"))
+            return
+        if not request.has_begun:
+            self._streams[number] = request
+            request.acknowledge = partial(self._acknowledge, link, number)
         part = read_answer(frame, link.task_id, self.version.number, default_status=200)
         if isinstance(part, Refused):
             self.end(request, part)
         elif not request.add_part(part):
-            self.end(request, Refused(502, "the client reads its answer more slowly than it comes"))
+            self.end(request, Refused(502, f"kernel {link.task_id} sends parts that the client has not read yet"))
 
     def _take_return(self, link: KernelLink, frame: KernelFrame, now: float) -> None:
         if not link.is_draining:
@@ -298,6 +310,17 @@ class VersionService:
         link.send(KernelFrameKind.WELCOME, {name: getattr(profile, name) for name in _SAID_TO_KERNELS})
 
     # inside
+
+    def _acknowledge(self, link: KernelLink, number: int, num_taken: int) -> None:
+        link.send(KernelFrameKind.TAKEN, {"id": number, "num": num_taken})
+
+    def _end_streams(self, now: float) -> None:
+        """Forget streams that are over, and end those that take too long: every part gives a kernel more time."""
+        most = self.endpoint.profile.stream_timeout_s
+        self._streams = {number: one for number, one in self._streams.items() if one.outcome is None}
+        for request in [one for one in self._streams.values() if now - one.given_at > most]:
+            message = f"the answer was not whole after {most:g} s; its owner can raise stream_timeout_s"
+            self.end(request, Refused(504, message))
 
     def _pump(self, now: float) -> None:
         """Give what can be given; then the load is as it is from now on."""
