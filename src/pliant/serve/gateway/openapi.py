@@ -211,14 +211,12 @@ def _generate(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dlim() -> dict[str, Any]:
+    answer = {"description": "What the model answers.", "content": {"*/*": {}, **_PARTS}}
     return {
         "summary": "Ask a model in JSON of its own",
         "parameters": [_MODEL, _PATIENCE],
         "requestBody": {"required": True, "content": {"application/json": {"schema": {}}}},
-        "responses": {
-            "200": {"description": "What the model answers.", "content": {"*/*": {}, **_PARTS}},
-            **_no(_INFER),
-        },
+        "responses": {"200": answer, **_no(_INFER)},
     }
 
 

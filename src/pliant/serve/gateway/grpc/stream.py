@@ -1,9 +1,9 @@
 """`ModelStreamInfer`: several requests in flight on one call, and the answers in the order of the requests.
 
 One task reads and begins requests, another one answers them; between them is a queue, so that a client which does not
-read its answers is not read from, either. Requests to a model that answers in parts (`decoupled`) are answered by a task
-each, so that parts are written as they come: such answers are in no order, and their ids say whose they are. What goes
-wrong with a request is an answer, and does not end the stream.
+read its answers is not read from, either. Requests to a model that answers in parts (`decoupled`) are answered by a
+task each, so that parts are written as they come: such answers are in no order, and their ids say whose they are. What
+goes wrong with a request is an answer, and does not end the stream.
 """
 
 import asyncio
