@@ -312,12 +312,8 @@ class Stream:
 
 @in_loop
 async def test_requests_of_one_stream_over_grpc_are_answered_side_by_side_by_a_model_that_answers_in_parts() -> None:
-    metadata = {"platform": "python", "decoupled": True}
-    async with spoken(endpoint(version(metadata=metadata), batch_size=4)) as said:
-        kernel = await said.world.connect()
-        kernel.send(Kind.HELLO, task="job-9.0", token="token of job-9")
-        await kernel.take(Kind.WELCOME)
-        kernel.send(Kind.READY, metadata=metadata)
+    async with spoken(endpoint(version(), batch_size=4)) as said:
+        kernel = await said.world.kernel(decoupled=True)
         config = await said.ask("ModelConfig", name="digits")
         assert config["config"]["model_transaction_policy"] == {"decoupled": True}
         stream = Stream(said)
@@ -348,12 +344,8 @@ async def test_requests_of_one_stream_over_grpc_are_answered_side_by_side_by_a_m
 @in_loop
 async def test_a_stream_over_grpc_whose_client_does_not_read_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_pace, "READ_WITHIN_S", 0.2)
-    metadata = {"platform": "python", "decoupled": True}
-    async with spoken(endpoint(version(metadata=metadata))) as said:
-        kernel = await said.world.connect()
-        kernel.send(Kind.HELLO, task="job-9.0", token="token of job-9")
-        await kernel.take(Kind.WELCOME)
-        kernel.send(Kind.READY, metadata=metadata)
+    async with spoken(endpoint(version())) as said:
+        kernel = await said.world.kernel(decoupled=True)
         stream = Stream(said)
         await stream.call.write(infer_request(id="a"))
         frame = await kernel.request()
