@@ -179,11 +179,10 @@ async def stream_aio(client: Any) -> None:
     assert [result.get_response().id for result, _ in found] == ["0", "1", "2"]
 
     async def in_parts() -> Any:
-        yield {"model_name": "tales", "inputs": rows(3), "request_id": "parts", "enable_empty_final_response": True}
+        yield {"model_name": "tales", "inputs": rows(3), "request_id": "parts"}
 
     parts = [result async for result, error in client.stream_infer(in_parts(), headers=TOKEN) if error is None]
-    assert [part.as_numpy("y").tolist() for part in parts[:-1]] == [[[0.0]], [[2.0]], [[4.0]]]
-    assert parts[-1].get_response().parameters["triton_final_response"].bool_param
+    assert [part.as_numpy("y").tolist() for part in parts] == [[[0.0]], [[2.0]], [[4.0]]]
     for result, error in found:
         assert error is None
         check_answer(result)

@@ -17,6 +17,7 @@ from tests.serve.runner.served import Batch, Function, a_request, served, servin
 
 from pliant.serve.protocol.frames import MAX_BYTES_AHEAD, MAX_PARTS_AHEAD, KernelFrame, KernelFrameKind
 from pliant.serve.runner.errors import KernelBroken
+from pliant.serve.runner.failures import FailuresInRow
 from pliant.serve.runner.python_class import PythonModel, load
 from pliant.serve.runner.request import BatchOfRequests, KernelRequest, KernelResult
 from pliant.serve.runner.streams import PartStreams
@@ -324,21 +325,18 @@ class Sent:
         self.ahead: dict[int, list[int]] = {}
         self.ended: list[int] = []
 
-    def send_part(self, request: KernelRequest, part: KernelResult) -> None:
-        self.ahead.setdefault(request.id, []).append(len(part.body))
-
-    def send_end(self, request: KernelRequest, _result: KernelResult, _busy_s: float) -> None:
+    def __call__(self, request: KernelRequest, _header: dict[str, Any], body: bytes, kind: Kind) -> None:
         assert request.id not in self.ended
-        self.ended.append(request.id)
-
-    def take_failure(self, error: Exception) -> None:
-        raise error
+        if kind is Kind.PART:
+            self.ahead.setdefault(request.id, []).append(len(body))
+        else:
+            self.ended.append(request.id)
 
 
 @given(st.data())
 def test_every_stream_ends_once_and_none_is_further_ahead_than_it_may_be(data: st.DataObject) -> None:
     sent = Sent()
-    streams = PartStreams(sent, lambda: 0.0)
+    streams = PartStreams(sent, FailuresInRow(lambda: 0.0), lambda: 0.0)
     sizes = st.lists(st.sampled_from([0, 1, MAX_BYTES_AHEAD // 3, MAX_BYTES_AHEAD]), max_size=80)
     num_added, gone = 0, set[int]()
     acts = st.sampled_from(["add", "turn", "turn", "turn", "take", "cancel", "back"])
@@ -375,7 +373,7 @@ def test_every_stream_ends_once_and_none_is_further_ahead_than_it_may_be(data: s
 
 
 def test_nonsense_about_what_was_taken_is_passed_over() -> None:
-    streams = PartStreams(Sent(), lambda: 0.0)
+    streams = PartStreams(Sent(), FailuresInRow(lambda: 0.0), lambda: 0.0)
     streams.add(a_request(1, takes_parts=True), iter([KernelResult(body=b"x")]))
     nonsense: tuple[tuple[Any, Any], ...] = ((1, 10**12), (1, -1), (1, "x"), (None, 1), ([], 1), (2, 1))
     for number, num in nonsense:

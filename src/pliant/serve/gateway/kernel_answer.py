@@ -7,7 +7,7 @@ from pliant.core.job import TaskId
 from pliant.serve.gateway.dispatch import MAX_RETRIES
 from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
 from pliant.serve.gateway.refused import TRY_AGAIN_S, Refused
-from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame
+from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind
 
 _MAX_TYPE: Final = 300
 """Characters of the type of an answer."""
@@ -46,19 +46,20 @@ def read_batch(header: dict[str, Any]) -> tuple[int, float] | None:
     return None
 
 
-def read_answer(
-    frame: KernelFrame, kernel: TaskId, version: int, *, default_status: int | None
-) -> KernelAnswer | Refused:
+def read_answer(frame: KernelFrame, request: InferenceRequest, kernel: TaskId, version: int) -> KernelAnswer | Refused:
     """Return what a kernel answered, or what the client gets instead because it makes no sense.
 
     Args:
         frame: a RESULT or a PART.
+        request: whose answer it is.
         kernel: who answered.
         version: which it serves.
-        default_status: if it says none.
     """
+    is_part = frame.kind is KernelFrameKind.PART
+    if is_part and not request.takes_parts:
+        return Refused(501, f"kernel {kernel} answers in parts though one answer was asked for")
     status, num_json, kind = (frame.header.get(key) for key in ("status", "json", "type"))
-    status = default_status if status is None else status
+    status = 200 if status is None and (is_part or request.has_begun) else status
     if not isinstance(status, int) or not (status in (200, 201, 202, 203) or 400 <= status <= 599):
         shown = str(status)[:20] if isinstance(status, int | str) else f"that is a {type(status).__name__}"
         return Refused(502, f"kernel {kernel} answered with the status {shown}, which answers have not")

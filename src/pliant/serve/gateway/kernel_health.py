@@ -18,11 +18,11 @@ def needs_ping(link: KernelLink, now: float) -> bool:
 
 
 def waits_for_clients(link: KernelLink) -> bool:
-    """Tell whether a kernel may compute nothing because the clients of all that it holds have not read what there is.
+    """Tell whether the clients of all that a kernel holds have not read what there is: it may compute nothing then.
 
-    It is not to be blamed for them; a client that does not read is ended elsewhere.
+    It is not to be blamed for that; a client that does not read is ended elsewhere.
     """
-    if link.room.abandoned:
+    if link.busy_since is None or link.room.abandoned:
         return False
     return all(isinstance(one, InferenceRequest) and one.parts for one in link.room.held.values())
 

@@ -6,7 +6,6 @@ Knows no HTTP. Belongs to one event loop.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from pliant.serve.gateway.kernel_health import find_hang, needs_ping, waits_for_
 from pliant.serve.gateway.kernel_link import KernelLink
 from pliant.serve.gateway.meter import LoadMeter, QueueLevel
 from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused
+from pliant.serve.gateway.running_streams import RunningStreams
 from pliant.serve.gateway.tensors_said import clean_metadata
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind
 
@@ -53,8 +53,7 @@ class VersionService:
         self._owner = owner
         self._dispatch: Dispatch[InferenceRequest] = Dispatch(endpoint.profile.max_queue)
         self._by_room: dict[KernelRoom, KernelLink] = {}
-        self._streams: dict[int, InferenceRequest] = {}
-        """Requests that have had a part of their answer, by their numbers; some may be over."""
+        self._streams = RunningStreams()
         self._said: dict[str, Any] = {}
         self._no_kernel_since = owner.clock()
 
@@ -74,15 +73,7 @@ class VersionService:
 
     def load(self, now: float) -> VersionLoad:
         """Return what happened since the last call."""
-        dispatch = self._dispatch
-        first = next(dispatch.waiting(), None)
-        level = QueueLevel(
-            in_flight=dispatch.num_held,
-            queued=dispatch.num_queued,
-            num_ready=dispatch.num_ready,
-            oldest_wait_s=0.0 if first is None else max(0.0, now - first.arrived_at),
-        )
-        return self.meter.report(now, self.version.job_id, level)
+        return self.meter.report(now, self.version.job_id, _level_of(self._dispatch, now))
 
     def update(self, endpoint: ServedEndpoint, version: ServedVersion) -> None:
         """Serve it as it is now. If another job realises it, the kernels of the one before are cut off."""
@@ -222,10 +213,13 @@ class VersionService:
     def tick(self, now: float) -> None:
         """End what is overdue."""
         self._end_cold_starts(now)
-        self._end_streams(now)
+        most_s = self.endpoint.profile.stream_timeout_s
+        for request in self._streams.overdue(now, most_s):
+            message = f"the answer was not whole after {most_s:g} s; its owner can raise stream_timeout_s"
+            self.end(request, Refused(504, message))
         for link in list(self.links.values()):
-            if link.busy_since is not None and waits_for_clients(link):
-                link.busy_since = now
+            if waits_for_clients(link):
+                link.forgive(now)
             why = find_hang(link, now, self.endpoint.profile.execution_timeout_s)
             if why is not None:
                 self._end_hung(link, why)
@@ -248,9 +242,7 @@ class VersionService:
             if len(link.room) == num_held:  # nobody has ever asked, or it has answered before
                 link.note_unasked("an answer")
             return
-        answer = read_answer(
-            frame, link.task_id, self.version.number, default_status=200 if request.has_begun else None
-        )
+        answer = read_answer(frame, request, link.task_id, self.version.number)
         self.meter.answer(now, answer.status, now - request.arrived_at, now - request.given_at)
         request.settle(answer)
 
@@ -262,13 +254,8 @@ class VersionService:
                 link.note_unasked("a part of an answer")
             return
         link.note_progress(now)
-        if not request.takes_parts:
-            self.end(request, Refused(501, "this model answers in parts, also who has asked for one answer"))
-            return
-        if not request.has_begun:
-            self._streams[number] = request
-            request.acknowledge = partial(self._acknowledge, link, number)
-        part = read_answer(frame, link.task_id, self.version.number, default_status=200)
+        self._streams.begin(request, link)
+        part = read_answer(frame, request, link.task_id, self.version.number)
         if isinstance(part, Refused):
             self.end(request, part)
         elif not request.add_part(part):
@@ -311,17 +298,6 @@ class VersionService:
 
     # inside
 
-    def _acknowledge(self, link: KernelLink, number: int, num_taken: int) -> None:
-        link.send(KernelFrameKind.TAKEN, {"id": number, "num": num_taken})
-
-    def _end_streams(self, now: float) -> None:
-        """Forget streams that are over, and end those that take too long: every part gives a kernel more time."""
-        most = self.endpoint.profile.stream_timeout_s
-        self._streams = {number: one for number, one in self._streams.items() if one.outcome is None}
-        for request in [one for one in self._streams.values() if now - one.given_at > most]:
-            message = f"the answer was not whole after {most:g} s; its owner can raise stream_timeout_s"
-            self.end(request, Refused(504, message))
-
     def _pump(self, now: float) -> None:
         """Give what can be given; then the load is as it is from now on."""
         for room, request in self._dispatch.assign():
@@ -358,3 +334,13 @@ class VersionService:
             self.end(request, Refused(504, f"kernel {link.task_id} {why}; it is replaced"))
         link.cut()
         self._owner.notify(KernelHung(task_id=link.task_id, why=why))
+
+
+def _level_of(dispatch: Dispatch[InferenceRequest], now: float) -> QueueLevel:
+    first = next(dispatch.waiting(), None)
+    return QueueLevel(
+        in_flight=dispatch.num_held,
+        queued=dispatch.num_queued,
+        num_ready=dispatch.num_ready,
+        oldest_wait_s=0.0 if first is None else max(0.0, now - first.arrived_at),
+    )

@@ -50,6 +50,12 @@ class KernelResult:
     num_json: int | None = None
     """So many bytes of the body are JSON, if tensors follow."""
 
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a frame says of it besides its number."""
+        said: dict[str, Any] = {"status": self.status, "type": self.type}
+        return said if self.num_json is None else said | {"json": self.num_json}
+
 
 class BatchOfRequests(Protocol):
     """Requests that are computed together: it is open as long as more may come."""

@@ -17,25 +17,12 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from pliant.serve.protocol.frames import MAX_BYTES_AHEAD, MAX_PARTS_AHEAD
+from pliant.serve.protocol.frames import MAX_BYTES_AHEAD, MAX_PARTS_AHEAD, KernelFrameKind
 from pliant.serve.runner.errors import error_line
+from pliant.serve.runner.failures import FailuresInRow
 from pliant.serve.runner.request import KernelRequest, KernelResult, failure
-
-
-class PartSender(Protocol):
-    """Takes what streams give."""
-
-    def send_part(self, request: KernelRequest, part: KernelResult) -> None: ...
-
-    def send_end(self, request: KernelRequest, result: KernelResult, busy_s: float) -> None:
-        """Take the end: an empty result, an error, or the one answer of who takes no parts."""
-        ...
-
-    def take_failure(self, error: Exception) -> None:
-        """Hear what a model has raised; its client was told."""
-        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -67,12 +54,19 @@ class PartStreams:
     """All streams that a kernel has under way.
 
     Args:
-        sender: takes what they give.
+        send: sends a frame about a request: its header without the number, its body, and its kind.
+        failures: hears of errors, of whose streams' clients were told.
         clock: seconds.
     """
 
-    def __init__(self, sender: PartSender, clock: Callable[[], float]) -> None:
-        self._sender = sender
+    def __init__(
+        self,
+        send: Callable[[KernelRequest, dict[str, Any], bytes, KernelFrameKind], None],
+        failures: FailuresInRow,
+        clock: Callable[[], float],
+    ) -> None:
+        self._send = send
+        self._failures = failures
         self._clock = clock
         self._streams: dict[int, _PartStream] = {}
 
@@ -132,7 +126,7 @@ class PartStreams:
             part = next(stream.parts, None)
         except Exception as error:  # noqa: BLE001 (a model may raise anything; its caller is told what)
             self._end(stream, failure(500, error_line(error)))
-            self._sender.take_failure(error)
+            self._failures.note(error)
             return
         except BaseException as error:
             self._end(stream, failure(500, f"the kernel has ended itself: {error_line(error)}"))
@@ -146,11 +140,13 @@ class PartStreams:
         else:
             stream.ahead.append(len(part.body))
             stream.num_bytes_ahead += len(part.body)
-            self._sender.send_part(stream.request, part)
+            self._failures.forget()
+            self._send(stream.request, {"type": part.type}, part.body, KernelFrameKind.PART)
 
     def _end(self, stream: _PartStream, result: KernelResult) -> None:
         self._streams.pop(stream.request.id, None)
-        self._sender.send_end(stream.request, result, stream.busy_s)
+        header = result.header | {"busy_s": round(stream.busy_s, 6), "batch": 1}
+        self._send(stream.request, header, result.body, KernelFrameKind.RESULT)
 
 
 def close_parts(parts: Any) -> None:
