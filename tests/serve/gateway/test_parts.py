@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+from functools import partial
 from typing import Any
 
 import pytest
@@ -145,9 +146,9 @@ async def test_a_stream_that_trickles_is_ended_and_its_kernel_is_not_blamed_betw
         call = DirectCall(world, EVENTS)
         call.feed(b"{}")
         frame = await kernel.request()
-        for number in range(3):
+        for num_sent in (2, 3, 4):
             part(kernel, frame)
-            await world.until(lambda number=number: len(call.sent) == number + 2)
+            await world.until(partial(has_sent, call, num_sent))
             world.advance(4.0)
         part(kernel, frame)
         world.advance(1.0)
@@ -175,6 +176,10 @@ async def test_a_kernel_that_computes_too_long_between_two_parts_is_replaced() -
         await call.task
         assert b"has computed for more than 5 s" in call.body
         assert isinstance(world.notes[-1], KernelHung)
+
+
+def has_sent(call: DirectCall, num: int) -> bool:
+    return len(call.sent) == num
 
 
 class Stuck(DirectCall):

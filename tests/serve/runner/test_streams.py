@@ -202,7 +202,7 @@ def test_an_error_in_the_middle_is_the_end(tmp_path: Path, error: str, status: i
         parts, end = whole(gateway, number)
 
     assert parts == [b"1"]
-    assert (end.header["status"], json.loads(end.body)) == (status, {"error": message})
+    assert (end.header["status"], json.loads(bytes(end.body))) == (status, {"error": message})
 
 
 def test_a_kernel_whose_streams_fail_one_after_the_other_ends(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_what_is_no_stream_is_said(tmp_path: Path) -> None:
         with serving(python(tmp_path, "    def stream(self, one): return one\n")) as gateway:
             (number,) = gateway.ask(body, parts=True)
             _, end = whole(gateway, number)
-        assert f"stream returned {name}" in json.loads(end.body)["error"]
+        assert f"stream returned {name}" in json.loads(bytes(end.body))["error"]
 
 
 def test_who_takes_no_parts_gets_the_answer_of_predict_or_the_only_part(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_bytes_among_parts_over_http_are_an_error_that_names_grpc(tmp_path: Path
         (number,) = gateway.ask("1", parts=True)
         parts, end = whole(gateway, number)
     assert (len(parts), end.header["status"]) == (1, 400)
-    assert "over gRPC" in json.loads(end.body)["error"]
+    assert "over gRPC" in json.loads(bytes(end.body))["error"]
 
 
 def test_a_kernel_that_has_to_go_ends_what_has_begun_and_hands_the_rest_back() -> None:

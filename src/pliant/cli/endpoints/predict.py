@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,12 +42,10 @@ def predict(
     document = _document(data)
     timeout_s = seconds_of(timeout, field="--timeout")
     with open_client(context) as client:
-        asked = {"version": version, "timeout_s": timeout_s, "raw": raw}
-        if stream:
-            for part in client.endpoints.infer_stream(name, document, **asked):
-                _print(part)
-        else:
-            _print(client.endpoints.infer(name, document, **asked))
+        ask: Callable[..., Any] = client.endpoints.infer_stream if stream else client.endpoints.infer
+        answer = ask(name, document, version=version, timeout_s=timeout_s, raw=raw)
+        for part in answer if stream else (answer,):
+            _print(part)
 
 
 def _print(answer: Any) -> None:

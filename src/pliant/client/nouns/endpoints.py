@@ -3,7 +3,7 @@
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,7 +230,7 @@ class EndpointClient(NounClient[EndpointView]):
 
     def stream(
         self, name: str, inputs: Any, *, version: int | None = None, timeout_s: float = 300.0, raw: bool = False
-    ) -> Iterator[Any]:
+    ) -> Generator[Any]:
         """Ask an endpoint, and yield the parts of its answer as they come; close the iterator to end it early.
 
         A model that answers in one gives one part. Parts are what `predict` returns; numbers come as JSON has them.
@@ -259,7 +259,7 @@ class EndpointClient(NounClient[EndpointView]):
 
     def infer_stream(
         self, name: str, document: Any, *, version: int | None = None, timeout_s: float = 300.0, raw: bool = False
-    ) -> Iterator[Any]:
+    ) -> Generator[Any]:
         """Ask an endpoint with a JSON document as `infer` does, and yield the parts of its answer as `stream` does.
 
         Raises:
