@@ -74,6 +74,10 @@ async def test_an_answer_in_one_is_an_event_or_a_line_or_the_error_that_it_is() 
         assert ((await empty).status_code, (await empty).content) == (200, b"")
         assert ((await failed).status_code, (await failed).json()) == (400, {"error": "x is wrong"})
         assert (await failed).headers["content-type"] == "application/json"
+        binary, raw = world.post(b"5", STREAM), world.post(b"6", STREAM)
+        kernel.answer(await kernel.request(), b"{}\0", json=2)
+        kernel.answer(await kernel.request(), b"\xff", type="application/octet-stream")
+        assert [(await one).status_code for one in (binary, raw)] == [400, 400]
 
 
 @in_loop

@@ -177,7 +177,8 @@ def test_the_generator_of_a_class_is_closed_with_its_stream(tmp_path: Path) -> N
 def test_a_stream_that_cannot_be_closed_hurts_nobody() -> None:
     def parts(_body: bytes) -> Iterator[bytes]:
         try:
-            yield b"one"
+            while True:
+                yield b"one"
         finally:
             raise OSError("no")
 

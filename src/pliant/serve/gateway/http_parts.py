@@ -98,6 +98,8 @@ class PartWriter:
             return
         if (failure := read_failure(answer)) is not None:
             raise failure
+        if answer.num_json is not None or answer.type == "application/octet-stream":
+            raise Refused(400, "parts over HTTP are JSON, and this answer is bytes; ask for one answer, or over gRPC")
         self._has_begun = True
         about = [(b"content-type", self._form.type), (b"cache-control", b"no-cache"), *self._headers_of(answer)]
         await self._send({"type": "http.response.start", "status": 200, "headers": about})
