@@ -1,7 +1,8 @@
 """A gateway of one model, for tests of those who ask: doubles the numbers of `x`, and gives back all other inputs.
 
 It speaks the Open Inference Protocol as far as that takes, with binary tensors and with JSON, and is written from the
-protocol's text, not with the client's code. `/dlim/v1/inference/…` gives back what it gets.
+protocol's text, not with the client's code. `/dlim/v1/inference/…` gives back what it gets. Who accepts lines of JSON
+gets one for each element of `x`, or of what was sent.
 """
 
 import json
@@ -45,6 +46,8 @@ def tiny_gateway(token: str) -> Iterator[Gateway]:
             elif gateway.refusal is not None:
                 status, message = gateway.refusal
                 self._send(status, json.dumps({"error": message}).encode(), {"Retry-After": "7"})
+            elif self.headers.get("Accept") == "application/x-ndjson":
+                self._stream(body)
             elif self.path.startswith("/dlim/v1/inference/"):
                 gateway.requests.append(json.loads(body))
                 self._send(200, body, {})
@@ -66,6 +69,17 @@ def tiny_gateway(token: str) -> Iterator[Gateway]:
                 answers.append(one)
             head = json.dumps({"model_name": "m", "outputs": answers}).encode()
             self._send(200, head + raw, {_HEAD: str(len(head))} if raw else {})
+
+        def _stream(self, body: bytes) -> None:
+            end = int(self.headers.get(_HEAD, len(body)))
+            request = json.loads(body[:end])
+            gateway.requests.append(request)
+            parts = request
+            if not self.path.startswith("/dlim/v1/inference/"):
+                (x,) = request["inputs"]
+                values = x["data"] if "data" in x else np.frombuffer(body[end:], dtype=_SIZES[x["datatype"]]).tolist()
+                parts = [{"outputs": [x | {"shape": [1], "data": [2 * value], "parameters": {}}]} for value in values]
+            self._send(200, b"".join(json.dumps(part).encode() + b"\n" for part in parts), {})
 
         def _send(self, status: int, content: bytes, headers: Mapping[str, str]) -> None:
             self.send_response(status)

@@ -288,6 +288,15 @@ def test_a_model_is_asked_with_text_a_file_or_stdin(
     assert gateway.paths[-2:] == ["/dlim/v1/inference/digits", "/v2/models/digits/versions/1/infer"]
 
 
+def test_the_parts_of_an_answer_are_lines(run: Run, shown: Played, gateway: Gateway, folder: Path) -> None:
+    run(shown, "deploy", str(folder))
+    done = run(shown, "predict", "digits", "--stream", "--raw", "--data", '[1, "\x9b2J", {"y": []}]')
+    assert (done.code, done.out) == (0, '1\n"\\u009b2J"\n{"y": []}\n')
+    failed = run(shown, "predict", "digits", "--stream", "--raw", "--data", '[1, {"error": "too hot"}]')
+    assert (failed.out, "too hot" in failed.err) == ("1\n", True)
+    assert failed.code != 0
+
+
 def test_a_token_for_one_endpoint_asks_it_and_nothing_else(
     run: Run, shown: Played, gateway: Gateway, folder: Path
 ) -> None:

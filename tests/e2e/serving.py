@@ -40,6 +40,22 @@ class Model:
     def predict(self, batch):
         return [{"y": one["x"] * 2} for one in batch]
 """
+PARTS = """
+from pathlib import Path
+
+
+class Model:
+    inputs = [{{"name": "x", "datatype": "FP32", "shape": [-1]}}]
+
+    def stream(self, one):
+        try:
+            for x in one["x"]:
+                yield {{"y": x * 2}}
+                while x < 0:
+                    yield {{"y": x}}
+        finally:
+            Path({note!r}).touch()
+"""
 PINGPONG = """
 import json
 
@@ -78,6 +94,13 @@ def write_tensor_model(folder: Path) -> Path:
     """Write a model that takes arrays and doubles them."""
     folder.mkdir(exist_ok=True)
     (folder / "serve.py").write_text(TENSORS)
+    return folder
+
+
+def write_model_of_parts(folder: Path, note: Path) -> Path:
+    """Write a model that answers in parts, a number each, and from a negative one on for ever; its end is a file."""
+    folder.mkdir(exist_ok=True)
+    (folder / "serve.py").write_text(PARTS.format(note=str(note)))
     return folder
 
 

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.e2e.pace import Pace
 from tests.e2e.pool import Pool
@@ -15,9 +16,11 @@ from tests.e2e.serving import (
     crowd,
     versions_of_answers,
     write_model,
+    write_model_of_parts,
     write_pingpong,
     write_tensor_model,
 )
+from tests.plain_http import NO_TLS
 
 from pliant.api.endpoints import EndpointView
 from pliant.client import Client
@@ -75,6 +78,35 @@ def test_a_model_of_tensors_is_asked_over_grpc(pool: Pool, client: Client, tmp_p
     view = serving(client, "tensors")
 
     assert call_model(view.grpc_address, token(pool), "tensors", [1.5, -2.0]) == [3.0, -4.0]
+
+
+def test_a_model_that_answers_in_parts_is_followed_by_a_command_and_stopped_by_its_client(
+    pool: Pool, client: Client, tmp_path: Path
+) -> None:
+    note = tmp_path / "closed"
+    client.endpoints.deploy("parts", write_model_of_parts(tmp_path / "parts", note))
+    view = serving(client, "parts")
+    asked = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}
+
+    lines = pool.cli("predict", "parts", "--stream", "--data", json.dumps(asked)).splitlines()
+    flat = httpx.post(
+        f"{url(view)}/v2/models/parts/generate_stream",
+        headers={"Authorization": f"Bearer {token(pool)}"},
+        json={"x": [3, 4]},
+        verify=NO_TLS,
+        trust_env=False,
+    )
+    assert [json.loads(line)["outputs"][0]["data"] for line in lines] == [[2.0], [4.0]]
+    events = [json.loads(one.removeprefix("data: ")) for one in flat.text.split("\n\n") if one]
+    assert [one["y"] for one in events] == [6.0, 8.0]
+
+    note.unlink()
+    endless = client.endpoints.stream("parts", {"x": [-1]})
+    first = [next(endless)["y"].tolist() for _ in range(100)]
+    assert not note.exists()
+    endless.close()
+    pool.until(note.exists, "the generator of the model is closed")
+    assert first == [-2.0, *[-1.0] * 99]
 
 
 def test_under_load_it_takes_slots_of_a_training_and_gives_them_back(

@@ -33,6 +33,8 @@ class ServingProfile:
     """Batches that a kernel holds at once, with the one that it computes [task_pipe_size]."""
     execution_timeout_s: _Wait = 60.0
     """A kernel that computes longer than this is replaced, and its requests fail [task_execution_timeout]."""
+    stream_timeout_s: _Wait = 600.0
+    """An answer in parts that is not whole after this ends with an error; `execution_timeout_s` holds between parts."""
     release_delay_s: _Seconds = 60.0
     """Keep a kernel for so long after the load has needed it last [kernel_delay_release_time]."""
     schedule_interval_s: Annotated[float, Input(Ge(0.1), Le(3600), FINITE)] = 1.0

@@ -18,6 +18,8 @@ _GATEWAY: Final = (
     ("GET", f"/v2/models/{ADAS}/stats"),
     ("POST", f"/v2/models/{ADAS}/infer"),
     ("POST", f"/v2/models/{ADAS}/versions/1/infer"),
+    ("POST", f"/v2/models/{ADAS}/generate"),
+    ("POST", f"/v2/models/{ADAS}/versions/1/generate_stream"),
     ("POST", f"/dlim/v1/inference/{ADAS}"),
 )
 """Every route of the gateway that names an endpoint."""

@@ -153,6 +153,32 @@ def test_a_model_is_asked_with_json(client: Client, folder: Path, gateway: Gatew
         client.endpoints.predict("digits", {}, raw=True, version=1)
 
 
+def test_the_parts_of_an_answer_come_one_after_the_other(client: Client, folder: Path, gateway: Gateway) -> None:
+    client.endpoints.deploy("digits", folder)
+    parts = client.endpoints.stream("digits", {"x": [1, 2, 3]})
+    assert [part["x"].tolist() for part in parts] == [[2], [4], [6]]
+    assert gateway.requests[0]["parameters"] == {"binary_data_output": False}
+    document = {"inputs": [{"name": "x", "shape": [1], "datatype": "INT64", "data": [4]}]}
+    (part,) = client.endpoints.infer_stream("digits", document, version=1)
+    assert part["outputs"][0]["data"] == [8]
+    assert list(client.endpoints.stream("digits", ["ä", {"error": 1, "y": 2}], raw=True)) == ["ä", {"error": 1, "y": 2}]
+    paths = ["/v2/models/digits/infer", "/v2/models/digits/versions/1/infer", "/dlim/v1/inference/digits"]
+    assert gateway.paths == paths
+
+
+def test_a_model_that_fails_after_some_parts_is_an_error_after_these(
+    client: Client, folder: Path, gateway: Gateway
+) -> None:
+    client.endpoints.deploy("digits", folder)
+    parts = client.endpoints.stream("digits", [1, {"error": "too hot"}], raw=True)
+    assert next(parts) == 1
+    with pytest.raises(InternalError, match="too hot; `pliant endpoints logs digits`"):
+        next(parts)
+    gateway.refusal = (429, "the reason")
+    with pytest.raises(TooMany, match="the reason"):
+        next(client.endpoints.stream("digits", {"x": [1]}))
+
+
 @pytest.mark.parametrize(
     ("status", "error"),
     [

@@ -40,7 +40,11 @@ class ServedWithGateway(Served):
         return ShownEndpoints(self.room.catalog, self.control.kernels.statuses, self._hello)
 
     def _hello(self) -> GatewayHello | None:
-        return None if self.gateway_url is None else GatewayHello(pid=1, http_url=self.gateway_url)
+        return (
+            None
+            if self.gateway_url is None
+            else GatewayHello(pid=1, http_url=self.gateway_url, grpc_address="127.0.0.1:7313")
+        )
 
 
 class PlayedGateway:
@@ -257,7 +261,6 @@ def test_tags_and_readmes_change_and_what_the_package_says_does_not(
     edi.update_model_readme("pingpong", readme="better")
     assert edi.get_model_readme("pingpong").get_result()["readme"] == "better"
     assert refused(edi.update_model_readme, "pingpong", readme="x" * (65 << 10))[0] == 400
-    assert refused(edi.get_model_stream_url, "pingpong")[0] == 501
     edi.delete_model("pingpong")
     edi.deploy_model(body=package(readme=""))
     assert edi.get_model_readme("pingpong").get_result()["readme"] == ""
@@ -413,6 +416,16 @@ def test_inference_goes_through_as_it_is_and_is_no_change(
     actions = [one.action for one in server.store.audit.entries() if one.status not in (401, 403)]
     assert "POST /dlim/v1/deployment/model" in actions
     assert not any("inference/pingpong" in one for one in actions)
+
+
+def test_a_model_says_where_it_is_asked_for_answers_in_parts(
+    server: ServedWithGateway, edi: ElasticDistributedInferenceV2, gateway: PlayedGateway
+) -> None:
+    edi.deploy_model(body=package())
+    assert edi.get_model_stream_url("pingpong").get_result() == {"streaming_service_uri": "127.0.0.1:7313"}
+    assert refused(edi.get_model_stream_url, "nobody")[0] == 404
+    server.gateway_url = None
+    assert refused(edi.get_model_stream_url, "pingpong")[0] == 503
 
 
 def test_who_goes_away_takes_the_request_away(

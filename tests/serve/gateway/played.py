@@ -175,12 +175,12 @@ class Played:
         self.kernels.append(kernel)
         return kernel
 
-    async def kernel(self, task: str = "job-9.0") -> FakeKernel:
+    async def kernel(self, task: str = "job-9.0", **more: Any) -> FakeKernel:
         """Return a kernel that is ready."""
         kernel = await self.connect()
         kernel.send(KernelFrameKind.HELLO, task=task, token=f"token of {task.rpartition('.')[0]}")
         await kernel.take(KernelFrameKind.WELCOME)
-        kernel.send(KernelFrameKind.READY, metadata=METADATA)
+        kernel.send(KernelFrameKind.READY, metadata={**METADATA, **more})
         await self.until(lambda: task in self.gateway.ready())
         return kernel
 

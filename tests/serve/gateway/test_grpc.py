@@ -343,7 +343,7 @@ async def test_who_asks_for_it_is_told_which_answer_of_a_stream_is_the_last() ->
         await stream.send(id="b", parameters=wanted)
         kernel.answer(await kernel.request(), b"\x0a\x01q")
         answers = [(await stream.next())["infer_response"] for _ in range(3)]
-        assert [one.get("model_name") for one in answers] == ["p", None, "q"]
+        assert [one.get("model_name") for one in answers] == ["p", "digits", "q"]
         assert answers[1]["id"] == "a"
         ends = [one["parameters"]["triton_final_response"]["bool_param"] for one in answers]
         assert ends == [False, True, True]

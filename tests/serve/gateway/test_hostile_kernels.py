@@ -263,7 +263,7 @@ async def test_empty_parts_without_end_end_with_the_patience_of_nobody() -> None
             "type": "http",
             "method": "POST",
             "path": "/v2/models/digits/infer",
-            "headers": [(b"x-auth-token", b"ada")],
+            "headers": [(b"x-auth-token", b"ada"), (b"accept", b"text/event-stream")],
         }
         call.feed(b"{}")
         stuck = world.spawn(world.gateway.app(scope, call.messages.get, never_sent))
@@ -342,7 +342,7 @@ async def test_a_stream_that_finds_no_room_is_ended_and_its_kernel_told() -> Non
     admission = Admission(max_bytes=100_000)
     async with played(endpoint(version()), admission=admission) as world:
         kernel = await world.kernel()
-        posts = [world.post(b"1"), world.post(b"2")]
+        posts = [world.post(b"1", Accept="text/event-stream"), world.post(b"2")]
         first, _ = await kernel.request(), await kernel.request()
         kernel.send(KernelFrameKind.PART, bytes(200_000), id=first.header["id"])
         assert (await kernel.take(KernelFrameKind.CANCEL)).header == {"ids": [first.header["id"]]}

@@ -116,7 +116,6 @@ async def test_health_needs_no_token_and_is_not_ready_before_the_server_has_spok
         ("GET", "/v2/trace/setting", 501),
         ("POST", "/v2/logging", 501),
         ("POST", "/v2/repository/models/digits/load", 501),
-        ("POST", "/v2/models/digits/generate", 501),
     ],
 )
 @in_loop

@@ -333,25 +333,25 @@ async def test_a_kernel_cannot_set_headers_of_its_own() -> None:
 async def test_a_stream_of_parts_is_passed_on_and_ends_with_the_result() -> None:
     async with played(endpoint(version())) as world:
         kernel = await world.kernel()
-        call = DirectCall(world)
+        call = DirectCall(world, {"Accept": "text/event-stream"})
         call.feed(b"{}")
         number = (await kernel.request()).header["id"]
-        kernel.send(KernelFrameKind.PART, b"one ", id=number, type="text/event-stream")
+        kernel.send(KernelFrameKind.PART, b"one ", id=number, type="text/html")
         await world.until(lambda: len(call.sent) == 2)
         kernel.send(KernelFrameKind.PART, b"two ", id=number)
         kernel.send(KernelFrameKind.RESULT, b"three", id=number)
         await call.task
 
-        assert (call.status, call.body) == (200, b"one two three")
-        assert (b"content-type", b"text/event-stream") in call.sent[0]["headers"]
+        assert (call.status, call.body) == (200, b"data: one \n\ndata: two \n\ndata: three\n\n")
+        assert (b"content-type", b"text/event-stream; charset=utf-8") in call.sent[0]["headers"]
         assert not call.sent[-1].get("more_body")
 
 
 @in_loop
-async def test_a_stream_whose_kernel_dies_is_not_begun_again_and_does_not_end_well() -> None:
+async def test_a_stream_whose_kernel_dies_is_not_begun_again_and_ends_with_an_error() -> None:
     async with played(endpoint(version())) as world:
         kernel = await world.kernel()
-        call = DirectCall(world)
+        call = DirectCall(world, {"Accept": "text/event-stream"})
         call.feed(b"{}")
         number = (await kernel.request()).header["id"]
         kernel.send(KernelFrameKind.PART, b"one ", id=number)
@@ -359,7 +359,7 @@ async def test_a_stream_whose_kernel_dies_is_not_begun_again_and_does_not_end_we
         kernel.close()
         await call.task
 
-        assert call.sent[-1]["more_body"] is True
+        assert call.body == b'data: one \n\ndata: {"error": "kernel job-9.0 ended in the middle of its answer"}\n\n'
         assert world.load() == (0, 0)
 
 

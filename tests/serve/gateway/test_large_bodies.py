@@ -41,7 +41,7 @@ class SharingKernel:
 
     def take(self, request: KernelFrame) -> None:
         if "at" in request.header:
-            self.kernel.send(KernelFrameKind.TAKEN, num=1)
+            self.kernel.send(KernelFrameKind.COPIED, num=1)
 
     def answer(self, request: KernelFrame, body: bytes) -> None:
         self.send(KernelFrameKind.RESULT, body, id=request.header["id"])
@@ -133,7 +133,7 @@ async def test_a_large_body_does_not_go_through_the_socket() -> None:
         assert (len(request.body), body) == (0, b"q" * LARGE)
         kernel.take(request)
         kernel.send(KernelFrameKind.PART, b"a" * LARGE, id=request.header["id"])
-        assert (await kernel.kernel.take(KernelFrameKind.TAKEN)).header == {"num": 1}
+        assert (await kernel.kernel.take(KernelFrameKind.COPIED)).header == {"num": 1}
         kernel.answer(request, b"b" * LARGE)
 
         assert (await posted).content == b"a" * LARGE + b"b" * LARGE
@@ -186,7 +186,7 @@ async def test_what_a_kernel_changes_after_it_has_answered_changes_nothing() -> 
         posted = world.post(b"q")
         request = await kernel.kernel.request()
         kernel.answer(request, b"a" * LARGE)
-        await kernel.kernel.take(KernelFrameKind.TAKEN)
+        await kernel.kernel.take(KernelFrameKind.COPIED)
         kernel.shared._memory[HALF:] = b"x" * HALF
 
         assert (await posted).content == b"a" * LARGE
@@ -221,7 +221,7 @@ async def test_an_answer_that_lies_nowhere_ends_the_kernel_and_not_the_request(l
 async def test_a_kernel_that_has_taken_what_was_never_there_is_cut_off(num: object) -> None:
     async with played(endpoint(version())) as world:
         liar = await sharing(world)
-        liar.kernel.send(KernelFrameKind.TAKEN, num=num)
+        liar.kernel.send(KernelFrameKind.COPIED, num=num)
         assert await liar.kernel.next() is None
 
 
@@ -248,7 +248,7 @@ async def test_large_answers_that_nobody_has_asked_for_are_not_even_copied(monke
         for _ in range(kernel_link.MAX_UNASKED + 1):
             kernel.kernel.send(KernelFrameKind.RESULT, id=77, at=0, bytes=HALF)
         while (frame := await kernel.kernel.next()) is not None:
-            assert frame.kind is KernelFrameKind.TAKEN
+            assert frame.kind is KernelFrameKind.COPIED
     assert set(sizes) == {0}
 
 

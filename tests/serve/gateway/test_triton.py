@@ -34,6 +34,21 @@ def outputs_of(asked: InferRequest) -> dict[str, np.ndarray]:
     return {"y": given["x"] * 2, "t": given["t"]}
 
 
+async def tell(kernel: FakeKernel) -> None:
+    """Answer as the kernel of a model that answers in parts: a part for each row, or none if one answer is wanted."""
+    while (frame := await kernel.next()) is not None:
+        if frame.kind is not KernelFrameKind.REQUEST:
+            continue
+        asked = decode_grpc(bytes(frame.body))
+        if not frame.header.get("parts"):
+            kernel.answer(frame, b'{"error": "this model answers in parts"}', status=400)
+            continue
+        for row in asked.inputs[0].data:
+            body = encode_grpc(asked, "tales", "1", {"y": 2 * row.reshape(1, 1)})
+            kernel.send(KernelFrameKind.PART, body, id=frame.header["id"])
+        kernel.answer(frame, b"")
+
+
 async def compute(kernel: FakeKernel) -> None:
     """Answer as a kernel does; a negative `x` of one number is never answered."""
     while (frame := await kernel.next()) is not None:
@@ -77,8 +92,10 @@ async def http(said: Spoken) -> AsyncIterator[str]:
 @pytest.mark.parametrize("mode", ["http", "http-aio", "grpc", "grpc-aio"])
 @in_loop
 async def test_the_clients_of_triton_find_all_that_they_expect(mode: str) -> None:
-    async with spoken(endpoint(version(metadata=METADATA), batch_size=8)) as said, http(said) as address:
+    tales = endpoint(version(job="job-10"), name="tales")
+    async with spoken(endpoint(version(metadata=METADATA), batch_size=8), tales) as said, http(said) as address:
         said.world.spawn(compute(await said.world.kernel()))
+        said.world.spawn(tell(await said.world.kernel("job-10.0", decoupled=True)))
         given = address if mode.startswith("http") else said.address
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-P", PROGRAM, mode, given, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT

@@ -97,6 +97,7 @@ def ask_grpc(address: str) -> None:
         (stats,) = client.get_inference_statistics("digits", headers=TOKEN).model_stats
         assert stats.inference_stats.success.count > 0
         stream(client)
+        stream_in_parts(client)
         answers: queue.Queue[Any] = queue.Queue()
         client.async_infer("digits", inputs_of(over_grpc), lambda result, error: answers.put(result), headers=TOKEN)
         check_answer(answers.get(timeout=30))
@@ -127,6 +128,35 @@ def stream(client: Any) -> None:
     client.stop_stream()
 
 
+def stream_in_parts(client: Any) -> None:
+    """`tales` answers with as many parts as `x` has rows, and says so."""
+    config = client.get_model_config("tales", headers=TOKEN).config
+    assert config.model_transaction_policy.decoupled
+    answers: queue.Queue[Any] = queue.Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)), headers=TOKEN)
+    for number, wants_end in (("0", False), ("1", True)):
+        client.async_stream_infer(
+            "tales", rows(3), request_id=number, enable_empty_final_response=wants_end, model_version="1"
+        )
+    heard: dict[str, list[tuple[Any, Any]]] = {"0": [], "1": []}
+    for _ in range(7):
+        result, error = answers.get(timeout=30)
+        assert error is None, error
+        response = result.get_response()
+        end = response.parameters["triton_final_response"].bool_param if response.parameters else None
+        heard[response.id].append((None if result.as_numpy("y") is None else result.as_numpy("y").tolist(), end))
+    assert heard["0"] == [([[2.0 * row]], None) for row in range(3)]
+    assert heard["1"] == [*(([[2.0 * row]], False) for row in range(3)), (None, True)]
+    client.stop_stream()
+    refused(lambda: client.infer("tales", rows(2), headers=TOKEN), "INVALID_ARGUMENT", "", "in parts")
+
+
+def rows(num: int) -> list[Any]:
+    made = [over_grpc.InferInput("x", [num, 1], "FP32")]
+    made[0].set_data_from_numpy(np.arange(num, dtype=np.float32).reshape(num, 1))
+    return made
+
+
 async def ask_aio(address: str, library: Any, over: Any) -> None:
     async with over.InferenceServerClient(address) as client:
         assert await client.is_server_live()
@@ -147,6 +177,12 @@ async def stream_aio(client: Any) -> None:
 
     found = [one async for one in client.stream_infer(requests(), headers=TOKEN)]
     assert [result.get_response().id for result, _ in found] == ["0", "1", "2"]
+
+    async def in_parts() -> Any:
+        yield {"model_name": "tales", "inputs": rows(3), "request_id": "parts"}
+
+    parts = [result async for result, error in client.stream_infer(in_parts(), headers=TOKEN) if error is None]
+    assert [part.as_numpy("y").tolist() for part in parts] == [[[0.0]], [[2.0]], [[4.0]]]
     for result, error in found:
         assert error is None
         check_answer(result)

@@ -183,7 +183,7 @@ def test_a_frame_gets_its_body_back_and_nobody_sees_where_it_was() -> None:
         frame = here.take(KernelFrame(KernelFrameKind.RESULT, header, left))
         assert frame == KernelFrame(KernelFrameKind.RESULT, {"id": 1, "status": 200}, b"x" * HALF)
         assert there.num_held == HALF
-        assert there.take(KernelFrame(KernelFrameKind.TAKEN, {"num": here.num_to_say()})) is None
+        assert there.take(KernelFrame(KernelFrameKind.COPIED, {"num": here.num_to_say()})) is None
         assert (there.num_held, here.num_to_say()) == (0, 0)
 
 
@@ -203,8 +203,8 @@ def test_a_body_that_nobody_waits_for_is_not_copied_but_counts() -> None:
         KernelFrame(KernelFrameKind.RESULT, {"id": 1, "at": 0, "bytes": HALF + 1}),
         KernelFrame(KernelFrameKind.RESULT, {"id": 1, "at": 0, "bytes": 5}, b"hello"),
         KernelFrame(KernelFrameKind.RESULT, {"id": 1, "at": []}),
-        KernelFrame(KernelFrameKind.TAKEN, {"num": 1}),
-        KernelFrame(KernelFrameKind.TAKEN, {}),
+        KernelFrame(KernelFrameKind.COPIED, {"num": 1}),
+        KernelFrame(KernelFrameKind.COPIED, {}),
     ],
 )
 def test_frames_that_lie_about_memory_are_none(frame: KernelFrame) -> None:

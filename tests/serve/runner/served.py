@@ -4,7 +4,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.serve.runner.fake_gateway import FakeGateway, in_thread
@@ -56,6 +56,7 @@ class Batch:
 
     waiting: list[KernelRequest]
     answered: dict[int, KernelResult]
+    streams: dict[int, Iterator[KernelResult]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *requests: KernelRequest) -> "Batch":
@@ -68,6 +69,10 @@ class Batch:
         for request, result in answers:
             assert request.id not in self.answered
             self.answered[request.id] = result
+
+    def stream(self, request: KernelRequest, parts: Iterator[KernelResult]) -> None:
+        assert request.id not in self.answered
+        self.streams[request.id] = parts
 
 
 @contextmanager

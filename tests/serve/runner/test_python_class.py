@@ -209,11 +209,11 @@ def test_attributes_are_the_metadata(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1", "serve.py has no public class with `predict`; define one"),
+        ("x = 1", "serve.py has no public class with `predict` or `stream`; define one"),
         ("class _Hidden:\n    def predict(self, batch): ...", "has no public class"),
         (
             "class A:\n    def predict(s, b): ...\nclass B(A): ...",
-            "several classes with `predict`: A, B; call one of them",
+            "several classes that serve: A, B; call one of them",
         ),
         (predicting("batch", "inputs = 3"), "`inputs` is 3; make it a list"),
         (predicting("batch", "outputs = [{'name': 'x'}]"), "`outputs` holds {'name': 'x'}"),

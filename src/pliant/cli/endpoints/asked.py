@@ -22,6 +22,7 @@ _ENDPOINT: Final[Table] = {
     "batch_size": ask("Requests that a kernel is given at once, at most."),
     "pipe_size": ask("Batches that a kernel holds at once."),
     "execution_timeout_s": ask_time("Replace a kernel that computes longer than this.", "--execution-timeout"),
+    "stream_timeout_s": ask_time("End an answer in parts that is not whole after this.", "--stream-timeout"),
     "cold_start_timeout_s": ask_time("A request waits so long for the first kernel.", "--cold-start-timeout"),
     "schedule_interval_s": ask_time("Ask so often how many kernels are needed.", "--schedule-interval"),
     "max_queue": ask("Requests that wait at once; one more is refused."),

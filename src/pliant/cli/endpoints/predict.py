@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,11 +25,15 @@ def predict(
     version: Annotated[
         int | None, typer.Option(metavar="N", help="Ask this one, not the one that serves.", show_default=False)
     ] = None,
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="Wait so long for the answer.")] = "5m",
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="Wait so long for the answer, or for each part of it.")
+    ] = "5m",
+    stream: Annotated[bool, typer.Option("--stream", help="Print each part of the answer as it comes.")] = False,
 ) -> None:
     """Ask the model of an endpoint; the answer is JSON.
 
-    The form is that of the Open Inference Protocol; with --raw it is the model's own.
+    The form is that of the Open Inference Protocol; with --raw it is the model's own. With --stream every part of the
+    answer is a line; Ctrl-C ends the request, at the model, too.
 
     \b
     pliant predict digits --data '{"inputs": [{"name": "x", "shape": [2], "datatype": "FP32", "data": [0, 1]}]}'
@@ -37,8 +42,15 @@ def predict(
     document = _document(data)
     timeout_s = seconds_of(timeout, field="--timeout")
     with open_client(context) as client:
-        answer = client.endpoints.infer(name, document, version=version, timeout_s=timeout_s, raw=raw)
+        ask: Callable[..., Any] = client.endpoints.infer_stream if stream else client.endpoints.infer
+        answer = ask(name, document, version=version, timeout_s=timeout_s, raw=raw)
+        for part in answer if stream else (answer,):
+            _print(part)
+
+
+def _print(answer: Any) -> None:
     sys.stdout.write(readable_json(json.dumps(answer, ensure_ascii=False)) + "\n")
+    sys.stdout.flush()
 
 
 def _document(data: str) -> Any:

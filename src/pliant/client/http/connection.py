@@ -171,9 +171,16 @@ class Connection:
 
     @contextmanager
     def stream(
-        self, path: str, params: Params, *, timeout_s: float, headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        params: Params,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        look: str = _LOOK,
     ) -> Iterator[Iterator[bytes]]:
-        """GET a long answer and hand out its bytes as they come.
+        """GET a long answer, or POST a body for one, and hand out its bytes as they come.
 
         Raises:
             Idle: the answer began, then was silent for `timeout_s`.
@@ -182,14 +189,20 @@ class Connection:
         timeout = self._timeout(timeout_s)
         with self._name_faults():
             request = self._http.build_request(
-                "GET", path, params=_present(params), headers=headers, timeout=timeout, extensions=self._extensions
+                "GET" if body is None else "POST",
+                path,
+                params=_present(params),
+                headers=headers,
+                content=body,
+                timeout=timeout,
+                extensions=self._extensions,
             )
             response = self._http.send(request, stream=True)
         try:
             if response.is_error:
                 with self._name_faults():
                     response.read()
-            _check(response)
+            _check(response, look)
             yield self._bytes_of(response)
         finally:
             response.close()

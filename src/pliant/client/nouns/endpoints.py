@@ -3,7 +3,7 @@
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,21 +225,71 @@ class EndpointClient(NounClient[EndpointView]):
         Raises:
             PliantError: as for `predict`.
         """
-        if raw and version is not None:
-            raise InvalidInput.at("version", "what is sent raw goes to the version that has the traffic; leave it out")
-        path = f"/dlim/v1/inference/{quote(name, safe='')}" if raw else _v2_path(name, version)
-        body = json.dumps(document).encode()
-        answer = self._ask(name, path, body, {"Content-Type": "application/json"}, timeout_s)
+        path, body = _path_of(name, version, raw=raw), json.dumps(document).encode()
+        return _json_of(name, self._ask(name, path, body, {"Content-Type": "application/json"}, timeout_s).content)
+
+    def stream(
+        self, name: str, inputs: Any, *, version: int | None = None, timeout_s: float = 300.0, raw: bool = False
+    ) -> Generator[Any]:
+        """Ask an endpoint, and yield the parts of its answer as they come; close the iterator to end it early.
+
+        A model that answers in one gives one part. Parts are what `predict` returns; numbers come as JSON has them.
+
+        Args:
+            name: the endpoint's.
+            inputs: as for `predict`.
+            version: ask this one, and not the one that has the traffic.
+            timeout_s: how long to wait for the next part, in seconds.
+            raw: send `inputs` as JSON as they are, and yield JSON.
+
+        Raises:
+            InternalError: the model has failed, perhaps after some parts.
+            PliantError: as for `predict`.
+        """
+        if raw:
+            yield from self.infer_stream(name, inputs, version=version, timeout_s=timeout_s, raw=True)
+            return
+        from pliant.client.nouns.tensors import decode_outputs, encode_inputs  # numpy is slow to come, and for us alone
+
+        body, num_json_bytes = encode_inputs(inputs, self._place(name).datatypes, wants_binary=False)
+        headers = {"Content-Type": "application/octet-stream", _HEAD_LENGTH: str(num_json_bytes)}
+        for part in self._ask_parts(name, _v2_path(name, version), body, headers, timeout_s):
+            outputs: dict[str, NDArray[Any]] = decode_outputs(part, None)
+            yield outputs
+
+    def infer_stream(
+        self, name: str, document: Any, *, version: int | None = None, timeout_s: float = 300.0, raw: bool = False
+    ) -> Generator[Any]:
+        """Ask an endpoint with a JSON document as `infer` does, and yield the parts of its answer as `stream` does.
+
+        Raises:
+            PliantError: as for `stream`.
+        """
+        path, body = _path_of(name, version, raw=raw), json.dumps(document).encode()
+        for part in self._ask_parts(name, path, body, {"Content-Type": "application/json"}, timeout_s):
+            yield _json_of(name, part)
+
+    def _ask_parts(
+        self, name: str, path: str, body: bytes, headers: Mapping[str, str], timeout_s: float
+    ) -> Iterator[bytes]:
+        """Yield the parts of an answer, each a JSON document."""
+        gateway = self._connection.beside(self._place(name).url)
+        accepting = {**headers, "Accept": "application/x-ndjson"}
+        asking = gateway.stream(path, {}, timeout_s=timeout_s, headers=accepting, body=body, look=_look_at(name))
         try:
-            return answer.json()
-        except ValueError as error:
-            raise InternalError(f"the answer of {name} is no JSON ({error}); see what its model returns") from error
+            with asking as pieces:
+                for line in _lines_of(pieces):
+                    if (fault := _fault_in(line)) is not None:
+                        raise InternalError(f"{fault}; {_look_at(name)}")
+                    yield line
+        except Unavailable:
+            self._places.pop(name, None)  # the next gateway may be elsewhere
+            raise
 
     def _ask(self, name: str, path: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> httpx.Response:
         gateway = self._connection.beside(self._place(name).url)
-        look = f"`pliant endpoints logs {name}` shows what its kernels wrote"
         try:
-            return gateway.call("POST", path, content=body, headers=headers, timeout_s=timeout_s, look=look)
+            return gateway.call("POST", path, content=body, headers=headers, timeout_s=timeout_s, look=_look_at(name))
         except Unavailable:
             self._places.pop(name, None)  # the next gateway may be elsewhere
             raise
@@ -272,6 +322,44 @@ def _datatypes_of(inputs: Iterable[object]) -> dict[str, str]:
     """Return the datatypes of a model's inputs, as far as it said any; it may have said anything."""
     described = [one for one in inputs if isinstance(one, Mapping)]
     return {str(one["name"]): str(one["datatype"]) for one in described if "name" in one and "datatype" in one}
+
+
+def _path_of(name: str, version: int | None, *, raw: bool) -> str:
+    if raw and version is not None:
+        raise InvalidInput.at("version", "what is sent raw goes to the version that has the traffic; leave it out")
+    return f"/dlim/v1/inference/{quote(name, safe='')}" if raw else _v2_path(name, version)
+
+
+def _look_at(name: str) -> str:
+    return f"`pliant endpoints logs {name}` shows what its kernels wrote"
+
+
+def _json_of(name: str, content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise InternalError(f"the answer of {name} is no JSON ({error}); see what its model returns") from error
+
+
+def _lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    left: list[bytes] = []
+    for piece in pieces:
+        first, *more = piece.split(b"\n")
+        left.append(first)
+        for one in more:
+            yield b"".join(left)
+            left = [one]
+
+
+def _fault_in(part: bytes) -> str | None:
+    """Return what went wrong after the first part; None if this is a part."""
+    if not part.startswith(b'{"error"'):
+        return None
+    try:
+        said = json.loads(part)
+    except ValueError:
+        return None
+    return str(said["error"]) if set(said) == {"error"} else None
 
 
 def _v2_path(name: str, version: int | None) -> str:

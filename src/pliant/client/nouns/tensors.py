@@ -36,13 +36,16 @@ _NAMES: Final = {np.dtype(stored).newbyteorder("="): name for name, stored in _S
 _LENGTH: Final = struct.Struct("<I")
 
 
-def encode_inputs(inputs: Mapping[str, Any], datatypes: Mapping[str, str]) -> tuple[bytes, int]:
+def encode_inputs(
+    inputs: Mapping[str, Any], datatypes: Mapping[str, str], *, wants_binary: bool = True
+) -> tuple[bytes, int]:
     """Return the body of a request, and how many of its bytes are JSON.
 
     Args:
         inputs: by name: arrays, or nested lists of numbers, truth values, texts or bytes.
         datatypes: what the model says of its inputs. A list becomes that; of one that is not named, numbers with a
             point become FP32. An array is sent as what it is.
+        wants_binary: the tensors of the answer are to follow its JSON, and not to stand in it.
 
     Raises:
         InvalidInput: with every input that cannot be sent.
@@ -56,7 +59,7 @@ def encode_inputs(inputs: Mapping[str, Any], datatypes: Mapping[str, str]) -> tu
         said = {"binary_data_size": len(content)}
         tensors.append({"name": name, "shape": shape, "datatype": datatype, "parameters": said})
         raw.append(content)
-    head = json.dumps({"inputs": tensors, "parameters": {"binary_data_output": True}}).encode()
+    head = json.dumps({"inputs": tensors, "parameters": {"binary_data_output": wants_binary}}).encode()
     return b"".join((head, *raw)), len(head)
 
 

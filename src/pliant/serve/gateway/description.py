@@ -13,7 +13,7 @@ from pliant.serve.gateway.version_service import VersionService
 SERVER: Final = {
     "name": "pliant",
     "version": __version__,
-    "extensions": ["binary_tensor_data", "model_configuration", "model_repository", "statistics"],
+    "extensions": ["binary_tensor_data", "generate", "model_configuration", "model_repository", "statistics"],
 }
 
 
@@ -41,7 +41,7 @@ def describe_config(endpoint: EndpointService, service: VersionService | None) -
         "max_batch_size": most,
         "input": [_config_tensor(one, most) for one in said.get("inputs", [])],
         "output": [_config_tensor(one, most) for one in said.get("outputs", [])],
-        "model_transaction_policy": {"decoupled": False},
+        "model_transaction_policy": {"decoupled": said.get("decoupled", False)},
     }
     if most > 1:
         config["dynamic_batching"] = {}

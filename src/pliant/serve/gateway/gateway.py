@@ -25,7 +25,8 @@ from pliant.serve.gateway.endpoint_table import EndpointTable
 from pliant.serve.gateway.grpc.api import GrpcApi
 from pliant.serve.gateway.grpc.inferring import GrpcInferences
 from pliant.serve.gateway.grpc.questions import GrpcQuestions
-from pliant.serve.gateway.http_api import HttpApi, Send
+from pliant.serve.gateway.http_api import HttpApi
+from pliant.serve.gateway.http_parts import Send
 from pliant.serve.gateway.inferences import Inferences
 from pliant.serve.gateway.kernel_listener import KernelListener
 from pliant.serve.gateway.link_memory import LinkMemory

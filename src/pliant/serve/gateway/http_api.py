@@ -2,7 +2,8 @@
 
     GET  /v2  /v2/health/live  /v2/health/ready  /v2/models/stats
     GET  /v2/models/NAME[/versions/N][/ready | /config | /stats]
-    POST /v2/models/NAME[/versions/N]/infer     /v2/repository/index     /dlim/v1/inference/NAME
+    POST /v2/models/NAME[/versions/N][/infer | /generate | /generate_stream]
+    POST /v2/repository/index     /dlim/v1/inference/NAME
     GET  /openapi.json
 
 All but health and the description wants a token (`EndpointAccess`).
@@ -10,10 +11,9 @@ The body goes to a kernel as it came, and the kernel's to the client: neither is
 """
 
 import json
-import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pliant.core.errors import Unauthorized, Unavailable
@@ -28,20 +28,19 @@ from pliant.serve.gateway.description import (
     describe_stats,
 )
 from pliant.serve.gateway.endpoint_table import EndpointService, EndpointTable, unknown
-from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
+from pliant.serve.gateway.http_parts import PartWriter, Send, find_form
+from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer, await_answer
 from pliant.serve.gateway.inferences import Inferences
 from pliant.serve.gateway.openapi import describe_routes
 from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused, not_here
 from pliant.serve.gateway.request_body import BodyReader, Receive
-from pliant.serve.gateway.route import Route, RouteKind, find_route
+from pliant.serve.gateway.route import ASKING, Route, RouteKind, find_route
 from pliant.serve.gateway.version_service import VersionService
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 _JSON_LENGTH: Final = b"inference-header-content-length"
 _TYPE: Final = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}(; ?[\w-]{1,50}=[\w.+-]{1,50})?", re.ASCII)
 _LEFT_OVER_BYTES: Final = 64 << 10
 """An unread body up to this is read by the HTTP server; for a longer one the connection is closed."""
-_log = logging.getLogger(__name__)
 
 
 class HttpApi:
@@ -78,7 +77,7 @@ class HttpApi:
         headers: Headers = dict(scope["headers"])
         try:
             route = find_route(scope["method"], scope["path"])
-            if route.kind in (RouteKind.INFER, RouteKind.DLIM_INFER):
+            if route.kind in ASKING:
                 await self._infer(route, headers, receive, send)
             elif route.kind is RouteKind.DESCRIPTION:
                 await _send_body(send, 200, describe_routes())
@@ -141,7 +140,8 @@ class HttpApi:
             count(rights, service, admitted)
             body = await self._read(service, headers, receive, admitted)
             service = self._still(endpoint, service, route)
-            header = _frame_header(route, headers, len(body))
+            form = find_form(route, headers)
+            header = _frame_header(route, headers, len(body)) | ({} if form is None else {"parts": True})
 
             async def gone() -> None:
                 while (await receive())["type"] != "http.disconnect":
@@ -158,7 +158,10 @@ class HttpApi:
             )
             del body  # the request has it until it is settled
             try:
-                await _relay(under_way.request, send, is_v2=route.kind is RouteKind.INFER)
+                if form is not None:
+                    await PartWriter(form, send, _kernel_headers).relay(under_way.request)
+                else:
+                    await _relay(under_way.request, send, is_v2=route.kind is not RouteKind.DLIM_INFER)
             finally:
                 self._inferences.finish(under_way)
 
@@ -203,6 +206,8 @@ def _frame_header(route: Route, headers: Headers, num_bytes: int) -> dict[str, A
     """Return what a kernel is told of a request."""
     if route.kind is RouteKind.DLIM_INFER:
         return {"api": "dlim"}
+    if route.kind in (RouteKind.GENERATE, RouteKind.GENERATE_STREAM):
+        return {"api": "generate"}
     length = headers.get(_JSON_LENGTH)
     if length is None:
         return {"api": "v2"}
@@ -213,42 +218,28 @@ def _frame_header(route: Route, headers: Headers, num_bytes: int) -> dict[str, A
 
 
 async def _relay(request: InferenceRequest, send: Send, *, is_v2: bool) -> None:
-    """Send what kernels answer, as it comes.
+    """Send the one answer of a kernel.
 
     Raises:
-        Refused: they do not, and nothing was sent yet.
+        Refused: there is none.
         ClientGone: nobody is left to send it to.
     """
-    has_begun = False
-    while (part := await request.next()) is not None:
-        if not has_begun:
-            headers = [*_headers_of(part, is_v2=is_v2)]
-            await send({"type": "http.response.start", "status": part.status, "headers": headers})
-            has_begun = True
-        await send({"type": "http.response.body", "body": bytes(part.body), "more_body": True})
-    outcome = request.outcome
-    if isinstance(outcome, KernelAnswer):
-        if not has_begun:
-            headers = [*_headers_of(outcome, is_v2=is_v2), (b"content-length", b"%d" % len(outcome.body))]
-            await send({"type": "http.response.start", "status": outcome.status, "headers": headers})
-        await send({"type": "http.response.body", "body": outcome.body})
-    elif has_begun and isinstance(outcome, Refused):
-        _log.warning("a stream of answers ends in the middle: %s", outcome.message)
-    elif outcome is not None:
-        raise outcome
-
-
-def _headers_of(answer: KernelAnswer, *, is_v2: bool) -> list[tuple[bytes, bytes]]:
+    answer = await await_answer(request)
     default = "application/octet-stream" if answer.num_json is not None or not is_v2 else "application/json"
     kind = answer.type if _TYPE.fullmatch(answer.type) else default
     headers = [
         (b"content-type", kind.encode()),
-        (b"pliant-version", b"%d" % answer.version),
-        (b"pliant-kernel", answer.kernel.encode("ascii", "replace")),
+        *_kernel_headers(answer),
+        *(() if answer.num_json is None else ((_JSON_LENGTH, b"%d" % answer.num_json),)),
+        (b"content-length", b"%d" % len(answer.body)),
     ]
-    if answer.num_json is not None:
-        headers.append((_JSON_LENGTH, b"%d" % answer.num_json))
-    return headers
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+def _kernel_headers(answer: KernelAnswer) -> list[tuple[bytes, bytes]]:
+    kernel = answer.kernel.encode("ascii", "replace")
+    return [(b"pliant-version", b"%d" % answer.version), (b"pliant-kernel", kernel)]
 
 
 async def _send_refusal(send: Send, refused: Refused, headers: Headers) -> None:

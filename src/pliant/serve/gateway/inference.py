@@ -6,6 +6,7 @@ stream may come. Whoever asked waits for `news`, one future at a time.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,9 +14,11 @@ from pliant.core.job import TaskId
 from pliant.serve.gateway.admission import AdmittedRequest
 from pliant.serve.gateway.dispatch import DispatchedRequest
 from pliant.serve.gateway.refused import ClientGone, Refused
+from pliant.serve.protocol.frames import MAX_BYTES_AHEAD, MAX_PARTS_AHEAD
 
 MAX_PARTS_BYTES: Final = 64 << 20
-"""Of a stream that its client does not read as fast as it comes."""
+"""Of parts that nobody has taken yet, unless it is a single one; a kernel that keeps to the protocol waits long before.
+"""
 _PART_BYTES: Final = 1 << 10
 """That a part takes besides its body: there may be very many without one."""
 Body = bytes | bytearray
@@ -49,6 +52,7 @@ class InferenceRequest(DispatchedRequest):
     """
 
     __slots__ = (
+        "acknowledge",
         "admitted",
         "arrived_at",
         "body",
@@ -58,6 +62,8 @@ class InferenceRequest(DispatchedRequest):
         "names_version",
         "news",
         "num_parts_bytes",
+        "num_taken",
+        "num_taken_bytes",
         "outcome",
         "parts",
     )
@@ -84,7 +90,17 @@ class InferenceRequest(DispatchedRequest):
         self.outcome: KernelAnswer | Refused | ClientGone | None = None
         self.parts: deque[KernelAnswer] = deque()
         self.num_parts_bytes = 0
+        self.num_taken = 0
+        """Parts that were taken, and that its kernel does not know of."""
+        self.num_taken_bytes = 0
+        self.acknowledge: Callable[[int], None] | None = None
+        """Tells its kernel so."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def takes_parts(self) -> bool:
+        """Whether its client takes an answer in parts."""
+        return self.header.get("parts") is True
 
     def settle(self, outcome: KernelAnswer | Refused | ClientGone) -> None:
         """End it; whoever asked is woken."""
@@ -106,7 +122,7 @@ class InferenceRequest(DispatchedRequest):
         self.parts.append(part)
         self.num_parts_bytes += num_bytes
         self._wake()
-        return self.num_parts_bytes <= MAX_PARTS_BYTES
+        return self.num_parts_bytes <= MAX_PARTS_BYTES or len(self.parts) == 1
 
     async def next(self) -> KernelAnswer | None:
         """Return the next part of a stream; None once there is no more, and `outcome` says how it ended."""
@@ -120,7 +136,17 @@ class InferenceRequest(DispatchedRequest):
         self.num_parts_bytes -= len(part.body) + _PART_BYTES
         if self.admitted is not None:
             self.admitted.release(len(part.body) + _PART_BYTES)
+        self._note_taken(len(part.body))
         return part
+
+    def _note_taken(self, num_bytes: int) -> None:
+        """Tell the kernel that parts were taken before it waits for that; not for every single one."""
+        self.num_taken += 1
+        self.num_taken_bytes += num_bytes
+        is_due = 2 * self.num_taken >= MAX_PARTS_AHEAD or 2 * self.num_taken_bytes >= MAX_BYTES_AHEAD
+        if is_due and self.acknowledge is not None and self.outcome is None:
+            self.acknowledge(self.num_taken)
+            self.num_taken = self.num_taken_bytes = 0
 
     def _hold(self, num_bytes: int) -> Refused | None:
         """Count bytes of the answer; return why there is no room for them, if so."""
@@ -134,3 +160,18 @@ class InferenceRequest(DispatchedRequest):
     def _wake(self) -> None:
         if not self.news.done():
             self.news.set_result(None)
+
+
+async def await_answer(request: InferenceRequest) -> KernelAnswer:
+    """Return the one answer to a request that takes no parts.
+
+    Raises:
+        Refused: there is none.
+        ClientGone: nobody waits for it.
+    """
+    await request.next()
+    outcome = request.outcome
+    if isinstance(outcome, KernelAnswer):
+        return outcome
+    assert outcome is not None
+    raise outcome

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pliant.serve.gateway.inference import InferenceRequest
 from pliant.serve.gateway.kernel_link import KernelLink
 
 PING_AFTER_S: Final = 5.0
@@ -14,6 +15,16 @@ def needs_ping(link: KernelLink, now: float) -> bool:
     if not link.is_ready or link.busy_since is not None or link.ping_at is not None:
         return False  # before READY a kernel loads its model and can answer nothing
     return now - link.received_at > PING_AFTER_S
+
+
+def waits_for_clients(link: KernelLink) -> bool:
+    """Tell whether the clients of all that a kernel holds have not read what there is: it may compute nothing then.
+
+    It is not to be blamed for that; a client that does not read is ended elsewhere.
+    """
+    if link.busy_since is None or link.room.abandoned:
+        return False
+    return all(isinstance(one, InferenceRequest) and one.parts for one in link.room.held.values())
 
 
 def find_hang(link: KernelLink, now: float, execution_timeout_s: float) -> str | None:

@@ -149,8 +149,8 @@ class KernelLink(asyncio.Protocol):
                 if self._transport is None:
                     return  # it was cut because of the frame before
                 self._take(frame)
-            if num_taken := self._bodies.num_to_say():
-                self.send(KernelFrameKind.TAKEN, {"num": num_taken})
+            if num_copied := self._bodies.num_to_say():
+                self.send(KernelFrameKind.COPIED, {"num": num_copied})
         except BadKernelFrame as error:
             _log.warning("the connection of kernel %s is closed: %s", self.task_id or "(unknown)", error)
             self.cut()

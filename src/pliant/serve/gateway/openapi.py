@@ -78,6 +78,9 @@ _SCHEMAS: Final[dict[str, Any]] = {
     },
     "Object": {"type": "object"},
 }
+_FLAT: Final = {"schema": {"type": "object"}}
+_PARTS: Final[dict[str, Any]] = {"text/event-stream": {}, "application/x-ndjson": {}}
+"""Of who accepts one of these: an event, or a line, for every part of an answer."""
 _WORDS: Final = {
     400: "The request is none, or the model says that its inputs are wrong.",
     401: "No token, or one that opens nothing.",
@@ -156,6 +159,8 @@ def _paths() -> dict[str, Any]:
         paths[f"{path}/config"] = {"get": _get("How a model is configured", "Object", *_ASKED), **of_model}
         paths[f"{path}/stats"] = {"get": _get("What a model has done", "Object", *_ASKED), **of_model}
         paths[f"{path}/infer"] = {"post": _infer(), **of_model}
+        paths[f"{path}/generate"] = {"post": _generate({"application/json": _FLAT}), **of_model}
+        paths[f"{path}/generate_stream"] = {"post": _generate({"text/event-stream": {}}), **of_model}
     return paths
 
 
@@ -181,7 +186,11 @@ def _infer() -> dict[str, Any]:
             "Pliant-Kernel": {"schema": _TEXT, "description": "The kernel that did."},
             "Inference-Header-Content-Length": {"schema": {"type": "integer"}},
         },
-        "content": {**bodies, "application/json": {"schema": {"$ref": "#/components/schemas/InferResponse"}}},
+        "content": {
+            **bodies,
+            "application/json": {"schema": {"$ref": "#/components/schemas/InferResponse"}},
+            **_PARTS,
+        },
     }
     return {
         "summary": "Ask a model",
@@ -191,12 +200,23 @@ def _infer() -> dict[str, Any]:
     }
 
 
+def _generate(content: dict[str, Any]) -> dict[str, Any]:
+    answer = {"description": "The outputs by their names; events, if they come in parts.", "content": content}
+    return {
+        "summary": "Ask a model in plain JSON by the names of its inputs",
+        "parameters": [_PATIENCE],
+        "requestBody": {"required": True, "content": {"application/json": _FLAT}},
+        "responses": {"200": answer, **_no(_INFER)},
+    }
+
+
 def _dlim() -> dict[str, Any]:
+    answer = {"description": "What the model answers.", "content": {"*/*": {}, **_PARTS}}
     return {
         "summary": "Ask a model in JSON of its own",
         "parameters": [_MODEL, _PATIENCE],
         "requestBody": {"required": True, "content": {"application/json": {"schema": {}}}},
-        "responses": {"200": {"description": "What the model answers.", "content": {"*/*": {}}}, **_no(_INFER)},
+        "responses": {"200": answer, **_no(_INFER)},
     }
 
 

@@ -23,10 +23,16 @@ class RouteKind(Enum):
     ALL_STATS = "all stats"
     INDEX = "index"
     INFER = "infer"
+    GENERATE = "generate"
+    GENERATE_STREAM = "generate stream"
     DLIM_INFER = "dlim"
     DESCRIPTION = "description"
     NOT_HERE = "not here"
     """Known to the protocol, and not done."""
+
+
+ASKING: Final = frozenset({RouteKind.INFER, RouteKind.GENERATE, RouteKind.GENERATE_STREAM, RouteKind.DLIM_INFER})
+"""Those that a kernel answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,8 @@ _OF_MODELS: Final = {
     ("config",): (RouteKind.MODEL_CONFIG, "GET"),
     ("stats",): (RouteKind.MODEL_STATS, "GET"),
     ("infer",): (RouteKind.INFER, "POST"),
-    ("generate",): (RouteKind.NOT_HERE, ""),
-    ("generate_stream",): (RouteKind.NOT_HERE, ""),
+    ("generate",): (RouteKind.GENERATE, "POST"),
+    ("generate_stream",): (RouteKind.GENERATE_STREAM, "POST"),
     ("trace", "setting"): (RouteKind.NOT_HERE, ""),
 }
 _OF_SERVERS: Final = {

@@ -1,4 +1,4 @@
-"""What a model says of itself: of `platform`, `inputs`, `outputs` and `max_batch_size` what makes sense.
+"""What a model says of itself: of `platform`, `inputs`, `outputs`, `max_batch_size` and `decoupled` what makes sense.
 
 People's code says it, and it is shown on terminals and pages: a text is one line of printable characters, and all
 together is short.
@@ -29,6 +29,8 @@ def clean_metadata(said: object) -> dict[str, Any]:
     most = said.get("max_batch_size")
     if isinstance(most, int) and not isinstance(most, bool) and 0 <= most < 1 << 31:
         cleaned["max_batch_size"] = most
+    if said.get("decoupled") is True:
+        cleaned["decoupled"] = True
     if len(json.dumps(cleaned)) > _MOST_BYTES:
         cleaned.pop("inputs", None)
         cleaned.pop("outputs", None)

@@ -14,10 +14,11 @@ from pliant.core.serving import KernelHung, KernelReady, ServedEndpoint, ServedV
 from pliant.serve.gateway.dispatch import Dispatch, DispatchState, KernelRoom
 from pliant.serve.gateway.inference import InferenceRequest
 from pliant.serve.gateway.kernel_answer import answer_for_lost, read_answer, read_batch, read_ids, read_number
-from pliant.serve.gateway.kernel_health import find_hang, needs_ping
+from pliant.serve.gateway.kernel_health import find_hang, needs_ping, waits_for_clients
 from pliant.serve.gateway.kernel_link import KernelLink
 from pliant.serve.gateway.meter import LoadMeter, QueueLevel
 from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused
+from pliant.serve.gateway.running_streams import RunningStreams
 from pliant.serve.gateway.tensors_said import clean_metadata
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind
 
@@ -52,6 +53,7 @@ class VersionService:
         self._owner = owner
         self._dispatch: Dispatch[InferenceRequest] = Dispatch(endpoint.profile.max_queue)
         self._by_room: dict[KernelRoom, KernelLink] = {}
+        self._streams = RunningStreams()
         self._said: dict[str, Any] = {}
         self._no_kernel_since = owner.clock()
 
@@ -71,15 +73,7 @@ class VersionService:
 
     def load(self, now: float) -> VersionLoad:
         """Return what happened since the last call."""
-        dispatch = self._dispatch
-        first = next(dispatch.waiting(), None)
-        level = QueueLevel(
-            in_flight=dispatch.num_held,
-            queued=dispatch.num_queued,
-            num_ready=dispatch.num_ready,
-            oldest_wait_s=0.0 if first is None else max(0.0, now - first.arrived_at),
-        )
-        return self.meter.report(now, self.version.job_id, level)
+        return self.meter.report(now, self.version.job_id, _level_of(self._dispatch, now))
 
     def update(self, endpoint: ServedEndpoint, version: ServedVersion) -> None:
         """Serve it as it is now. If another job realises it, the kernels of the one before are cut off."""
@@ -219,7 +213,13 @@ class VersionService:
     def tick(self, now: float) -> None:
         """End what is overdue."""
         self._end_cold_starts(now)
+        most_s = self.endpoint.profile.stream_timeout_s
+        for request in self._streams.overdue(now, most_s):
+            message = f"the answer was not whole after {most_s:g} s; its owner can raise stream_timeout_s"
+            self.end(request, Refused(504, message))
         for link in list(self.links.values()):
+            if waits_for_clients(link):
+                link.forgive(now)
             if (why := find_hang(link, now, self.endpoint.profile.execution_timeout_s)) is not None:
                 self._end_hung(link, why)
             elif needs_ping(link, now):
@@ -242,25 +242,24 @@ class VersionService:
             if len(link.room) == num_held:  # nobody has ever asked, or it has answered before
                 link.note_unasked("an answer")
             return
-        answer = read_answer(
-            frame, link.task_id, self.version.number, default_status=200 if request.has_begun else None
-        )
+        answer = read_answer(frame, request, link.task_id, self.version.number)
         self.meter.answer(now, answer.status, now - request.arrived_at, now - request.given_at)
         request.settle(answer)
 
     def _take_part(self, link: KernelLink, frame: KernelFrame, now: float) -> None:
         number = read_number(frame.header, "id")
         request = self._dispatch.find(link.room, number)
-        link.note_progress(now)
-        if request is None:
+        if request is None:  # that is no progress: a kernel that goes on with what was cancelled may do it for ever
             if number not in link.room.abandoned:
                 link.note_unasked("a part of an answer")
             return
-        part = read_answer(frame, link.task_id, self.version.number, default_status=200)
+        link.note_progress(now)
+        self._streams.begin(request, link)
+        part = read_answer(frame, request, link.task_id, self.version.number)
         if isinstance(part, Refused):
             self.end(request, part)
         elif not request.add_part(part):
-            self.end(request, Refused(502, "the client reads its answer more slowly than it comes"))
+            self.end(request, Refused(502, f"kernel {link.task_id} sends parts that the client has not read yet"))
 
     def _take_return(self, link: KernelLink, frame: KernelFrame, now: float) -> None:
         if not link.is_draining:
@@ -336,3 +335,13 @@ class VersionService:
             self.end(request, Refused(504, f"kernel {link.task_id} {why}; it is replaced"))
         link.cut()
         self._owner.notify(KernelHung(task_id=link.task_id, why=why))
+
+
+def _level_of(dispatch: Dispatch[InferenceRequest], now: float) -> QueueLevel:
+    first = next(dispatch.waiting(), None)
+    return QueueLevel(
+        in_flight=dispatch.num_held,
+        queued=dispatch.num_queued,
+        num_ready=dispatch.num_ready,
+        oldest_wait_s=0.0 if first is None else max(0.0, now - first.arrived_at),
+    )

@@ -15,7 +15,7 @@ class FrameBodies:
 
     def __init__(self, shared: SharedBodies | None) -> None:
         self._shared = shared
-        self._num_taken = 0
+        self._num_copied = 0
 
     @property
     def has_memory(self) -> bool:
@@ -34,7 +34,7 @@ class FrameBodies:
         return {**header, "at": at, "bytes": len(body)}, b""
 
     def take(self, frame: KernelFrame, *, is_wanted: bool = True) -> KernelFrame | None:
-        """Return a frame with its body; None if it is a TAKEN, which only this is concerned with.
+        """Return a frame with its body; None if it is a COPIED, which only this is concerned with.
 
         Args:
             frame: as it came.
@@ -43,25 +43,25 @@ class FrameBodies:
         Raises:
             BadKernelFrame: it makes no sense.
         """
-        is_taken = frame.kind is KernelFrameKind.TAKEN
-        if not is_taken and "at" not in frame.header:
+        is_copied = frame.kind is KernelFrameKind.COPIED
+        if not is_copied and "at" not in frame.header:
             return frame
         if self._shared is None or len(frame.body):
             raise BadKernelFrame("a body in shared memory, where there is none")
         header = frame.header
         try:
-            if is_taken:
+            if is_copied:
                 self._shared.freed(header.get("num"))
                 return None
             body = self._shared.take(header["at"], header.get("bytes") if is_wanted else 0)
         except BadSharedBody as error:
             raise BadKernelFrame(str(error)) from error
-        self._num_taken += 1
+        self._num_copied += 1
         return KernelFrame(frame.kind, {key: header[key] for key in header if key not in ("at", "bytes")}, body)
 
     def num_to_say(self) -> int:
-        """Return how many were taken since this was asked last: a TAKEN says so to the other side."""
-        num, self._num_taken = self._num_taken, 0
+        """Return how many were taken since this was asked last: a COPIED says so to the other side."""
+        num, self._num_copied = self._num_copied, 0
         return num
 
     @property

@@ -14,14 +14,18 @@ A frame is a head of 9 bytes, a header and a body. Example: request 7, with a bo
     READY {metadata, …}            →    from now on it is given requests, never more than batch × pipe at once
                                    ←    REQUEST {id, api, …} + body
     RESULT {id, status, …} + body  →    makes room for another one
+    PART {id, …} + body            →    of a request that takes its answer in parts, before its RESULT
+                                   ←    TAKEN {id, num}: the client has taken so many more of them
     DRAIN {}                       →    gives it nothing more; what it has, it answers or hands back
     RETURN {ids}                   →    requests that it will not answer: they go to the front of the queue
-    TAKEN {num}                    ⇄    bodies that lay in shared memory were copied out of it
+    COPIED {num}                   ⇄    bodies that lay in shared memory were copied out of it
 
 HELLO may bring a file, memory for large bodies (`shared_bodies`). A frame whose body lies there has none of its own,
 and says where it is: `at`, and `bytes`.
 
 Every request that a kernel holds it answers with one RESULT (after any number of PARTs), or returns, or it dies.
+A kernel that is `MAX_PARTS_AHEAD` parts or `MAX_BYTES_AHEAD` bytes ahead of a client sends it no part until some are
+taken, so that a slow client makes neither side's memory grow; a gateway says TAKEN at half of either at the latest.
 Knows no socket, no queue and no tensor.
 """
 
@@ -38,7 +42,10 @@ MAX_HEADER_BYTES: Final = 1 << 20
 MAX_FRAME_BYTES: Final = (2 << 30) + MAX_HEADER_BYTES
 """Longer ones are not taken in: the peer is not what it says, or has gone mad."""
 MAX_ANSWER_BYTES: Final = (256 << 20) + MAX_HEADER_BYTES
-"""Of a RESULT or a PART, that a gateway takes of a kernel; more can be sent in several PARTs."""
+"""Of a RESULT or a PART, that a gateway takes of a kernel."""
+MAX_PARTS_AHEAD: Final = 32
+MAX_BYTES_AHEAD: Final = 1 << 20
+"""Of parts that were sent and not taken; a single part may be longer."""
 MAX_HELLO_BYTES: Final = 4 << 10
 """Of the first frame, which anybody can send."""
 
@@ -55,27 +62,29 @@ class KernelFrameKind(IntEnum):
     `busy_s`: seconds that the batch of this request has computed so far, in the first RESULT of a batch alone;
     `batch`: requests in that batch, there too."""
     PART = 4
-    """`id`: a part of a stream of answers, as RESULT."""
+    """`id`: a part of an answer, as RESULT; only of a request with `parts`."""
     RETURN = 5
     """`ids`: requests that were not begun."""
     DRAIN = 6
     """It leaves."""
     PONG = 7
     """The answer to PING, sent between batches."""
-    TAKEN = 8
+    COPIED = 8
     """`num`: so many bodies more were copied out of shared memory, in the order of their frames. Both sides say it."""
     WELCOME = 16
     """`batch_size`, `pipe_size`, `latency_objective_s`, `execution_timeout_s`; comes again when they have changed.
     `shared`: the gateway has taken the memory for large bodies."""
     REQUEST = 17
-    """`id`: a number, once per gateway; `api`: `v2`, `dlim`, `grpc`; `json`: so many bytes of the body are JSON, if
-    tensors follow them; `timeout_s`: what is left of the client's patience, if it has an end; `params`: more of the
-    API's own, such as `accept`."""
+    """`id`: a number, once per gateway; `api`: `v2`, `dlim`, `grpc`, `generate`; `json`: so many bytes of the body are
+    JSON, if tensors follow them; `timeout_s`: what is left of the client's patience, if it has an end; `parts`: the
+    client takes an answer in parts; `params`: more of the API's own, such as `accept`."""
     CANCEL = 18
     """`ids`: nobody waits for these any more; they need no answer, and may have one."""
     PING = 19
     """Are you there? One at a time. PONG also says: what was cancelled before this PING, and is not answered by now,
     is held no more. So a gateway learns what room cancelled requests have freed, though nobody answers them."""
+    TAKEN = 20
+    """`id`; `num`: so many more parts of its answer have left the gateway."""
 
 
 _WITH_BODY: Final = frozenset({KernelFrameKind.RESULT, KernelFrameKind.PART, KernelFrameKind.REQUEST})

@@ -4,7 +4,7 @@ Theory of operation
 ===================
 The kernel makes the memory and hands its descriptor over with HELLO. One half is for requests, the other for answers.
 Whoever sends a large body puts it there, in one piece, and says in the frame where (`at`, `bytes`). Whoever gets the
-frame copies it out at once, so nobody's array changes later, and says so (TAKEN). Until then the place is not used
+frame copies it out at once, so nobody's array changes later, and says so (COPIED). Until then the place is not used
 again. Pieces are put and taken in one order, so a half is a ring:
 
     put 60     ######......          a piece of 60 at 0

@@ -1,7 +1,8 @@
 """The requests that a kernel has been given and has not begun, oldest first. Pure.
 
-Law: every request that was added leaves once, by `take` or by `give_back`. Both take one element after the other, so a
-signal's handler may call `give_back` at any moment.
+Law: every request that was added leaves once, by `take` or by `give_back`, or was cancelled: of those nobody is told
+any more, since the gateway has forgotten them, and would take it for an answer to nothing. Both take one element after
+the other, so a signal's handler may call `give_back` at any moment.
 """
 
 from collections import deque
@@ -9,7 +10,6 @@ from collections.abc import Iterable
 
 from pliant.serve.runner.request import KernelRequest, KernelResult, failure
 
-_CANCELLED = failure(499, "the request was cancelled before it was begun")
 _EXPIRED = failure(504, "the request has waited for longer than its client has time for; send it again")
 
 
@@ -32,14 +32,15 @@ class Backlog:
         self._cancelled.update({request.id for request in self._waiting}.intersection(ids))
 
     def take(self, now: float) -> tuple[KernelRequest, KernelResult | None] | None:
-        """Return the oldest request, with its answer if it need not be computed: nobody waits for it any more."""
-        try:
-            request = self._waiting.popleft()
-        except IndexError:
-            return None
-        if request.id in self._cancelled:
+        """Return the oldest request, with its answer if it need not be computed: its client waits no longer."""
+        while True:
+            try:
+                request = self._waiting.popleft()
+            except IndexError:
+                return None
+            if request.id not in self._cancelled:
+                break
             self._cancelled.discard(request.id)
-            return request, _CANCELLED
         if request.deadline is not None and request.deadline <= now:
             return request, _EXPIRED
         return request, None

@@ -121,8 +121,8 @@ class GatewayConnection:
             GatewayLost: the gateway has closed the connection, or sends what is no frame.
         """
         frames = [whole for frame in self._read() if (whole := self._take(frame)) is not None]
-        if num_taken := self._bodies.num_to_say():
-            self.send(KernelFrameKind.TAKEN, {"num": num_taken})
+        if num_copied := self._bodies.num_to_say():
+            self.send(KernelFrameKind.COPIED, {"num": num_copied})
         return frames
 
     def _take(self, frame: KernelFrame) -> KernelFrame | None:

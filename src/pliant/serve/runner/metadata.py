@@ -35,10 +35,12 @@ class ModelMetadata:
     outputs: tuple[DeclaredTensor, ...] = ()
     max_batch_size: int | None = None
     """It wants no more requests at once; None: as many as the endpoint gives it."""
+    decoupled: bool = False
+    """It answers in parts whoever takes them: Triton's word."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the header of READY has it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None and value is not False}
 
 
 def parse_tensors(name: str, given: object) -> tuple[DeclaredTensor, ...]:

@@ -1,10 +1,10 @@
 """A batch while it is computed (`OpenBatch`): it grows without waiting, and answers leave as soon as they are there.
 
 Knows neither socket nor model: what it takes from and sends to is given. Law: every request that was taken is answered
-once, by `answer` or by `fail_rest`.
+once, by `answer` or by `fail_rest`, or is handed on by `stream`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pliant.serve.runner.request import KernelRequest, KernelResult, failure
@@ -27,6 +27,7 @@ class OpenBatch:
         next_request: returns the next one that waits, without waiting for it.
         send: takes answers.
         clock: seconds.
+        begin: takes requests that are answered in parts.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class OpenBatch:
         next_request: Callable[[], KernelRequest | None],
         send: Callable[[AnswerGroup], None],
         clock: Callable[[], float],
+        begin: Callable[[KernelRequest, Iterator[KernelResult]], None],
     ) -> None:
+        self._begin = begin
         self._size = size
         self._next_request = next_request
         self._send = send
@@ -44,6 +47,8 @@ class OpenBatch:
         self._unanswered: dict[int, KernelRequest] = {}
         self._num_taken = 0
         self._is_closed = False
+        self.has_answered = False
+        """An answer was sent."""
 
     @property
     def is_full(self) -> bool:
@@ -65,10 +70,16 @@ class OpenBatch:
         new = tuple(pair for pair in answers if self._unanswered.pop(pair[0].id, None) is not None)
         if not new:
             return
+        self.has_answered = True
         now = self._clock()
         group = AnswerGroup(answers=new, seconds=now - self._began_at)
         self._began_at = now
         self._send(group)
+
+    def stream(self, request: KernelRequest, parts: Iterator[KernelResult]) -> None:
+        """Hand on a request that is answered in parts; nothing of the batch waits for it."""
+        if self._unanswered.pop(request.id, None) is not None:
+            self._begin(request, parts)
 
     def fail_rest(self, status: int, message: str) -> int:
         """Close it, and send this error to all that have no answer; return how many these were."""

@@ -1,10 +1,13 @@
-"""The runner of a Python class with `predict`.
+"""The runner of a Python class with `predict`, `stream`, or both.
 
     class Model:
         def load(self):                 # optional
             self.scale = 2.0
         def predict(self, batch):       # a list of inputs → a list of as many outputs
             return [{"y": one["x"] * self.scale} for one in batch]
+        def stream(self, one):          # one input → its output in parts
+            for x in one["x"]:
+                yield {"y": x * self.scale}
 
 An element of `batch` is one request. Over the Open Inference Protocol it is a dict of its tensors by name, as numpy
 arrays of the shapes that were sent; with `raw = True` in the class it is the decoded JSON. Over IBM's route it is the
@@ -12,11 +15,15 @@ decoded JSON. An output is a dict of arrays by name, one array (called `output`)
 
 `ValueError` says that an input is not one: HTTP 400 with its words. If `predict` raises for a batch of several, it is
 called again for each of them alone, so that one does not spoil the others.
+
+Clients that take an answer in parts get what `stream` yields, each part as it comes; several streams go on in turns.
+When the client is gone the generator is closed: `yield` raises GeneratorExit. Everybody else gets what `predict`
+returns. Where there is no `predict`, they get the only part of a stream, and HTTP 400 if it has several.
 """
 
 import importlib.util
 import sys
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Generator, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -26,13 +33,27 @@ from pliant.core.errors import InvalidInput
 from pliant.serve.protocol.v2 import InferRequest
 from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.errors import ModelNotLoaded, error_line
+from pliant.serve.runner.flat_json import read_flat, write_flat
 from pliant.serve.runner.json_values import complete_v2, json_part, read_json, write_json
 from pliant.serve.runner.metadata import ModelMetadata, parse_max_batch_size, parse_tensors
-from pliant.serve.runner.request import BYTES_TYPE, TENSOR_APIS, BatchOfRequests, KernelRequest, KernelResult, failure
+from pliant.serve.runner.request import (
+    BYTES_TYPE,
+    FLAT_API,
+    TENSOR_APIS,
+    BatchOfRequests,
+    KernelRequest,
+    KernelResult,
+    failure,
+)
 from pliant.serve.runner.session import KernelSession
+from pliant.serve.runner.streams import close_parts
 from pliant.serve.runner.tensors import as_arrays, as_json, read_tensors, write_json_tensors, write_tensors
 
-_FORM: Final = "define one: class Model, with predict(self, batch)"
+_FORM: Final = "define one: class Model, with predict(self, batch) or stream(self, one)"
+_NOT_ONE: Final = (
+    "this model answers in parts; ask it by /generate_stream, with `Accept: text/event-stream`, with ModelStreamInfer "
+    "over gRPC, or with `pliant predict --stream`"
+)
 
 
 def serve(session: KernelSession, model: DeployedModel) -> None:
@@ -61,6 +82,7 @@ def load(model: DeployedModel) -> "PythonModel":
         inputs=parse_tensors("inputs", getattr(instance, "inputs", ())),
         outputs=parse_tensors("outputs", getattr(instance, "outputs", ())),
         max_batch_size=parse_max_batch_size(getattr(instance, "max_batch_size", None)),
+        decoupled=callable(getattr(instance, "stream", None)),
     )
     return PythonModel(model, instance, metadata)
 
@@ -76,7 +98,7 @@ def _import(path: Path) -> ModuleType:
 
 
 def find_class(module: ModuleType, file: str) -> type:
-    """Return the class that serves: the one called `Model`, or the only public one that has `predict`.
+    """Return the class that serves: the one called `Model`, or the only public one that has `predict` or `stream`.
 
     Raises:
         ModelNotLoaded: there is none, or several.
@@ -86,15 +108,15 @@ def find_class(module: ModuleType, file: str) -> type:
         for name, one in vars(module).items()
         if isinstance(one, type)
         and not name.startswith("_")
-        and callable(getattr(one, "predict", None))
+        and any(callable(getattr(one, method, None)) for method in ("predict", "stream"))
         and (one.__module__ == module.__name__ or name == "Model")
     }
     if "Model" in found:
         return found["Model"]
     if not found:
-        raise ModelNotLoaded(f"{file} has no public class with `predict`; {_FORM}")
+        raise ModelNotLoaded(f"{file} has no public class with `predict` or `stream`; {_FORM}")
     if len(found) > 1:
-        raise ModelNotLoaded(f"{file} has several classes with `predict`: {', '.join(found)}; call one of them Model")
+        raise ModelNotLoaded(f"{file} has several classes that serve: {', '.join(found)}; call one of them Model")
     return next(iter(found.values()))
 
 
@@ -104,6 +126,17 @@ class _Asked:
     given: Any
     infer: InferRequest | None
     """None: it was read as JSON."""
+
+
+def _asked_of(request: KernelRequest, infer: InferRequest) -> _Asked:
+    return _Asked(request, {tensor.name: tensor.data for tensor in infer.inputs}, infer)
+
+
+def _as_event(request: KernelRequest, part: KernelResult) -> KernelResult:
+    """Return a part as it can be sent: over HTTP it is text among others."""
+    if part.type == BYTES_TYPE and request.takes_parts and request.api != "grpc":
+        return failure(400, "over HTTP the parts of an answer are JSON, and this one is bytes; ask over gRPC for those")
+    return part
 
 
 class _WrongNumber(TypeError):
@@ -118,6 +151,7 @@ class PythonModel:
         self._model = model
         self._instance = instance
         self._is_raw = bool(getattr(instance, "raw", False))
+        self._has_predict = callable(getattr(instance, "predict", None))
 
     def serve(self, batch: BatchOfRequests) -> None:
         """Answer a batch.
@@ -128,11 +162,20 @@ class PythonModel:
         asked: list[_Asked] = []
         while (request := batch.take()) is not None:
             try:
-                asked.append(self._read(request))
+                one = self._read(request)
             except InvalidInput as error:
                 batch.answer([(request, failure(400, str(error)))])
-        if not asked:
-            return
+                continue
+            if not self.metadata.decoupled or (self._has_predict and not request.takes_parts):
+                asked.append(one)
+            elif request.takes_parts:
+                batch.stream(request, self._parts(one))
+            else:
+                batch.stream(request, self._only_part(one))
+        if asked:
+            self._answer(batch, asked)
+
+    def _answer(self, batch: BatchOfRequests, asked: list[_Asked]) -> None:
         try:
             outputs = self._predict([one.given for one in asked])
         except _WrongNumber:
@@ -141,6 +184,32 @@ class PythonModel:
             self._answer_alone(batch, asked, error)
         else:
             batch.answer([(one.request, self._write(one, output)) for one, output in zip(asked, outputs, strict=True)])
+
+    def _parts(self, asked: _Asked) -> Generator[KernelResult]:
+        """Yield the parts of an answer; an error is the last."""
+        try:
+            parts = self._instance.stream(asked.given)
+            if isinstance(parts, Mapping | str | bytes) or not isinstance(parts, Iterable):
+                raise TypeError(f"stream returned {type(parts).__name__}; let it yield the parts of one answer")
+            try:
+                for part in parts:
+                    yield _as_event(asked.request, self._write(asked, part))
+            finally:
+                close_parts(parts)
+        except ValueError as refused:
+            yield failure(400, str(refused) or error_line(refused))
+
+    def _only_part(self, asked: _Asked) -> Generator[KernelResult]:
+        """Yield nothing but the answer of a stream that has one part, or an error."""
+        parts = self._parts(asked)
+        answer = next(parts, None)
+        if answer is None:
+            yield failure(500, "the model gave no answer; let `stream` yield one part at least, or add `predict`")
+        elif answer.status < 400 and next(parts, None) is not None:
+            parts.close()
+            yield failure(400, _NOT_ONE)
+        else:
+            yield answer
 
     def _answer_alone(self, batch: BatchOfRequests, asked: list[_Asked], error: Exception) -> None:
         """Answer requests one by one after an error, so that only those fail that are at fault."""
@@ -169,11 +238,12 @@ class PythonModel:
         return list(outputs)  # type: ignore[call-overload,no-any-return]
 
     def _read(self, request: KernelRequest) -> _Asked:
-        if request.api not in (*TENSOR_APIS, "dlim"):
+        if request.api not in (*TENSOR_APIS, FLAT_API, "dlim"):
             raise InvalidInput.at("", f"this model does not speak {request.api}; ask it over REST")
+        if request.api == FLAT_API and not self._is_raw:
+            return _asked_of(request, read_flat(request.body, self.metadata))
         if request.api in TENSOR_APIS and not self._is_raw:
-            infer = read_tensors(request, self.metadata)
-            return _Asked(request, {tensor.name: tensor.data for tensor in infer.inputs}, infer)
+            return _asked_of(request, read_tensors(request, self.metadata))
         if request.api == "grpc" or (request.api == "v2" and request.num_json is not None):
             return _Asked(request, as_json(request), None)
         return _Asked(request, read_json(json_part(request)), None)
@@ -182,6 +252,8 @@ class PythonModel:
         try:
             if asked.request.api in TENSOR_APIS:
                 return self._write_v2(asked, output)
+            if asked.request.api == FLAT_API and asked.infer is not None:
+                return write_flat(asked.infer, self._model, as_arrays(output))
             if isinstance(output, bytes):
                 return KernelResult(body=output, type=BYTES_TYPE)
             return write_json(output)

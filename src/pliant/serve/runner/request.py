@@ -4,7 +4,7 @@ Knows no socket and no tensor: bodies are bytes here.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -14,6 +14,8 @@ JSON_TYPE: Final = "application/json"
 BYTES_TYPE: Final = "application/octet-stream"
 TENSOR_APIS: Final = ("v2", "grpc")
 """Those whose bodies are tensors: the Open Inference Protocol, as JSON and over gRPC."""
+FLAT_API: Final = "generate"
+"""Triton's, whose bodies are plain JSON by the names of inputs and outputs."""
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 
@@ -24,11 +26,13 @@ class KernelRequest:
     id: int
     """A number of the gateway's, once per connection."""
     api: str
-    """`v2`, `dlim` or `grpc`: what the body is, and what the answer has to be."""
+    """`v2`, `dlim`, `grpc` or `generate`: what the body is, and what the answer has to be."""
     body: bytes
     num_json: int | None = None
     """So many bytes of the body are JSON; tensors follow them. None: nothing follows."""
     params: Mapping[str, Any] = field(default_factory=dict)
+    takes_parts: bool = False
+    """The client takes an answer in parts; otherwise there can be one answer alone."""
     deadline: float | None = None
     """On the kernel's clock; afterwards nobody waits for the answer."""
     connection: int = 0
@@ -46,6 +50,12 @@ class KernelResult:
     num_json: int | None = None
     """So many bytes of the body are JSON, if tensors follow."""
 
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a frame says of it besides its number."""
+        said: dict[str, Any] = {"status": self.status, "type": self.type}
+        return said if self.num_json is None else said | {"json": self.num_json}
+
 
 class BatchOfRequests(Protocol):
     """Requests that are computed together: it is open as long as more may come."""
@@ -56,6 +66,13 @@ class BatchOfRequests(Protocol):
 
     def answer(self, answers: Sequence[tuple[KernelRequest, KernelResult]]) -> None:
         """Send the answers to requests that were taken; a request is answered once."""
+        ...
+
+    def stream(self, request: KernelRequest, parts: Iterator[KernelResult]) -> None:
+        """Answer a request that takes parts with these, in turns with others; one that is an error is the last.
+
+        The batch has no more to do with it. The iterator is closed when nobody waits any longer, if it has `close`.
+        """
         ...
 
 

@@ -1,22 +1,23 @@
 """A kernel's conversation with the gateway (`KernelSession`): batches in, answers out, until it is told to go.
 
 One thread does everything. It waits for the socket when there is nothing to do; while a model computes, it looks at the
-socket only when the model asks for one more request. The conversation is that of `serve.protocol.frames`.
+socket only when the model asks for one more request. Answers in parts go on in turns between batches (`streams`). The
+conversation is that of `serve.protocol.frames`.
 
     HELLO → the model is loaded meanwhile → WELCOME has come → READY → batches … → SIGTERM: DRAIN, RETURN → end
 
 A gateway that goes away takes its requests with it: what is computed for them is dropped. The kernel keeps its model,
 and introduces itself again as soon as a gateway is there. SIGTERM may come at any moment: DRAIN and RETURN are sent by
-the signal's handler then, so that others get the requests that have not been begun, however long the batch takes.
+the signal's handler then, so that others get the requests that have not been begun, however long the batch takes. What
+has begun is answered, also in parts.
 
 Knows no tensor, and does not look into bodies.
 """
 
 import sys
-import traceback
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from socket import socket
 from typing import Any, Final
@@ -25,20 +26,20 @@ from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
 from pliant.serve.runner.backlog import Backlog
 from pliant.serve.runner.batch import BatchCap
 from pliant.serve.runner.connection import GatewayConnection
-from pliant.serve.runner.errors import GatewayLost, KernelBroken, NoGateway, error_line
+from pliant.serve.runner.errors import GatewayLost, NoGateway, error_line
+from pliant.serve.runner.failures import FailuresInRow
+from pliant.serve.runner.incoming import BatchSettings, read_ids, read_request, read_settings
 from pliant.serve.runner.leaving import LeaveSignal
 from pliant.serve.runner.open_batch import AnswerGroup, OpenBatch
 from pliant.serve.runner.request import KernelRequest, ServedModel
+from pliant.serve.runner.streams import PartStreams
 
 PATIENCE_S: Final = 600.0
 """So long a gateway may be away."""
 FAREWELL_S: Final = 0.5
 """So long a kernel that leaves takes back requests that were on their way, unless the gateway closes before."""
-MAX_STRIKES: Final = 3
-"""Batches in a row that may fail as a whole."""
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
-_PRINT_EVERY_S: Final = 0.5
 _NO_OUTPUT: Final = "the kernel returned no output"
 
 
@@ -49,14 +50,6 @@ class KernelIdentity:
     task: str
     token: str = field(repr=False)
     """That of its job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSettings:
-    """What the gateway says of batches."""
-
-    batch_size: int = 1
-    latency_objective_s: float = 0.5
 
 
 class KernelSession:
@@ -89,9 +82,9 @@ class KernelSession:
         self._settings: BatchSettings | None = None
         self._has_drained = False
         self._backlog = Backlog()
+        self._failures = FailuresInRow(clock)
+        self._streams = PartStreams(self._answer, self._failures, clock)
         self._cap = BatchCap()
-        self._strikes = 0
-        self._printed_at = -_PRINT_EVERY_S
         self.has_served = False
         """A model was ready; what happens after that is no failure to load."""
 
@@ -185,6 +178,7 @@ class KernelSession:
         """Forget the connection and all that came by it."""
         self.close()
         self._backlog.give_back()
+        self._streams.drop()
 
     def _open(self) -> GatewayConnection:
         if self._connection is None:
@@ -206,57 +200,66 @@ class KernelSession:
         header = frame.header
         match frame.kind:
             case KernelFrameKind.WELCOME:
-                self._settings = _read_settings(header, self._settings or BatchSettings())
+                self._settings = read_settings(header, self._settings or BatchSettings())
                 self._open().share(is_taken=header.get("shared") is True)
             case KernelFrameKind.REQUEST:
-                self._backlog.add(self._read_request(header, bytes(frame.body)))
+                self._backlog.add(read_request(frame, self._clock(), self._num_connections))
             case KernelFrameKind.CANCEL:
-                self._backlog.cancel(_ids(header))
+                self._backlog.cancel(read_ids(header))
+                self._streams.cancel(read_ids(header))
+            case KernelFrameKind.TAKEN:
+                self._streams.take_note(header.get("id"), header.get("num"))
             case KernelFrameKind.PING:
                 self._send(KernelFrameKind.PONG, {})
             case _:
                 raise GatewayLost(f"the gateway has sent {frame.kind.name}, which only kernels send")
 
-    def _read_request(self, header: Mapping[str, Any], body: bytes) -> KernelRequest:
-        number, timeout_s, num_json, params = (header.get(name) for name in ("id", "timeout_s", "json", "params"))
-        if not isinstance(number, int):
-            raise GatewayLost(f"the gateway has sent a request without a number: {number!r:.100}")
-        return KernelRequest(
-            id=number,
-            api=str(header.get("api")),
-            body=body,
-            num_json=num_json if isinstance(num_json, int) else None,
-            params=params if isinstance(params, dict) else {},
-            deadline=self._clock() + timeout_s if isinstance(timeout_s, int | float) else None,
-            connection=self._num_connections,
-        )
-
     # -- batches --------------------------------------------------------------------------------------------------
 
     def _work(self, model: ServedModel) -> None:
-        """Compute batches until the kernel has to go."""
-        while not self._leave.is_set:
+        """Compute batches, and parts of streams, until the kernel has to go and no stream is left that has begun."""
+        while not self._leave.is_set or len(self._streams):
             look_again_s = self._open().rest(self._clock())
-            if not len(self._backlog):
+            if not len(self._backlog) and not self._streams.turn():
                 self._leave.wait(self._open().fileno(), look_again_s)
             self._receive()
             if (request := self._next_waiting()) is not None:
                 self._compute(model, request)
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Send one part of every stream that may go on, and hear what comes meanwhile."""
+        for number in self._streams.turn():
+            with self._leaving_if_broken():
+                self._streams.step(number)
+            self._receive()
+
+    @contextmanager
+    def _leaving_if_broken(self) -> Iterator[None]:
+        """Hand back what has not been begun, if the model is broken, or ends the process."""
+        try:
+            yield
+        except BaseException:
+            self._hand_back()
+            raise
 
     def _compute(self, model: ServedModel, first: KernelRequest) -> None:
         batch = self._open_batch(model, first)
         try:
             model.serve(batch)
         except Exception as error:  # noqa: BLE001 (a model may raise anything; its callers are told what)
-            self._fail(batch, error)
+            batch.fail_rest(500, error_line(error))
+            with self._leaving_if_broken():
+                self._failures.note(error)
         except BaseException as error:
             batch.fail_rest(500, f"the kernel has ended itself: {error_line(error)}")
             self._hand_back()
             raise
         else:
-            self._strikes = 0
             if batch.fail_rest(500, _NO_OUTPUT):
                 print(f"pliant: {_NO_OUTPUT}", file=sys.stderr)
+            if batch.has_answered:  # streams that it began have still to show what they do
+                self._failures.forget()
 
     def _open_batch(self, model: ServedModel, first: KernelRequest) -> OpenBatch:
         settings = self._settings or BatchSettings()
@@ -267,24 +270,8 @@ class KernelSession:
             lambda: ahead.pop() if ahead else self._next_now(),
             partial(self._leaves, settings),
             self._clock,
+            self._streams.add,
         )
-
-    def _fail(self, batch: OpenBatch, error: Exception) -> None:
-        """Tell callers and log; an error in a row of errors ends the kernel."""
-        self._print(error)
-        batch.fail_rest(500, error_line(error))
-        if isinstance(error, AttributeError) and error.obj is None:
-            return  # careless handlers ask the context after the last one, which is None, for its output
-        self._strikes += 1
-        if self._strikes >= MAX_STRIKES:
-            self._hand_back()
-            raise KernelBroken(f"{self._strikes} batches in a row have failed, the last one with {error_line(error)}")
-
-    def _print(self, error: Exception) -> None:
-        """Print where it was raised; of very many in a short time, a few."""
-        if self._clock() - self._printed_at >= _PRINT_EVERY_S:
-            self._printed_at = self._clock()
-            traceback.print_exception(error)
 
     def _next_now(self) -> KernelRequest | None:
         """Return one more request for a batch, if one is there by now."""
@@ -311,18 +298,21 @@ class KernelSession:
         self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=was_cut)
         cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
         for request, result in group.answers:
-            header = {"status": result.status, "type": result.type, **cost}
-            if result.num_json is not None:
-                header["json"] = result.num_json
-            self._answer(request, header, result.body)
+            self._answer(request, result.header | cost, result.body)
             cost = {}
 
-    def _answer(self, request: KernelRequest, header: dict[str, Any], body: bytes) -> None:
-        """Send one answer, if the gateway that asked is still there."""
+    def _answer(
+        self,
+        request: KernelRequest,
+        header: dict[str, Any],
+        body: bytes,
+        kind: KernelFrameKind = KernelFrameKind.RESULT,
+    ) -> None:
+        """Send an answer, or a part of one, if the gateway that asked is still there."""
         if self._connection is None or request.connection != self._num_connections:
             return
         try:
-            self._send(KernelFrameKind.RESULT, {"id": request.id, **header}, body)
+            self._send(kind, {"id": request.id, **header}, body)
             self._settle()
         except GatewayLost:
             self._drop()  # the gateway knows, or is gone
@@ -336,7 +326,7 @@ class KernelSession:
         if not self._has_drained:
             self._has_drained = True
             self._send(KernelFrameKind.DRAIN, {})
-        if ids := self._backlog.give_back():
+        if ids := self._backlog.give_back() + self._streams.give_back():
             self._send(KernelFrameKind.RETURN, {"ids": ids})
 
     def _hand_back(self) -> None:
@@ -358,17 +348,3 @@ class KernelSession:
         while self._connection is not None and (left_s := until - self._clock()) > 0:
             self._leave.wait(self._connection.fileno(), left_s)
             self._receive()
-
-
-def _read_settings(header: Mapping[str, Any], before: BatchSettings) -> BatchSettings:
-    size, objective_s = header.get("batch_size"), header.get("latency_objective_s")
-    if isinstance(size, int) and size >= 1:
-        before = replace(before, batch_size=size)
-    if isinstance(objective_s, int | float) and objective_s > 0:
-        before = replace(before, latency_objective_s=float(objective_s))
-    return before
-
-
-def _ids(header: Mapping[str, Any]) -> Iterable[int]:
-    ids = header.get("ids")
-    return [one for one in ids if isinstance(one, int)] if isinstance(ids, list) else ()

@@ -1,7 +1,7 @@
 """A model that maps arrays to arrays (`TensorModel`): reads requests, computes them together, writes answers.
 
 Knows no library: what computes is given. `v2` requests are tensors, `dlim` ones either the same JSON, or plain lists:
-`{"x": [[1, 2]]}` is answered by `{"output": [[3]]}`.
+`{"x": [[1, 2]]}` is answered by `{"output": [[3]]}`; for `generate` see `flat_json`.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,18 @@ from pliant.core.errors import InvalidInput
 from pliant.serve.protocol.v2 import InferRequest
 from pliant.serve.runner.deployed import DeployedModel
 from pliant.serve.runner.errors import error_line, last_line
+from pliant.serve.runner.flat_json import read_flat, write_flat
 from pliant.serve.runner.joined import Arrays, Computed, JoinedCompute
 from pliant.serve.runner.json_values import json_part, read_json, write_json
 from pliant.serve.runner.metadata import ModelMetadata
-from pliant.serve.runner.request import TENSOR_APIS, BatchOfRequests, KernelRequest, KernelResult, failure
+from pliant.serve.runner.request import (
+    FLAT_API,
+    TENSOR_APIS,
+    BatchOfRequests,
+    KernelRequest,
+    KernelResult,
+    failure,
+)
 from pliant.serve.runner.tensors import check_inputs, plain_arrays, read_tensors, write_tensors
 
 
@@ -77,18 +85,19 @@ class TensorModel:
 
     def _read(self, request: KernelRequest) -> _Asked:
         if request.api in TENSOR_APIS:
-            return self._read_tensors(request)
+            return self._read_tensors(request, read_tensors(request, self.metadata))
+        if request.api == FLAT_API:
+            return self._read_tensors(request, read_flat(request.body, self.metadata))
         if request.api != "dlim":
             raise InvalidInput.at("", f"this model does not speak {request.api}; ask it over REST")
         value = read_json(json_part(request))
         if isinstance(value, dict) and _are_tensors(value.get("inputs")):
-            return self._read_tensors(request)
+            return self._read_tensors(request, read_tensors(request, self.metadata))
         inputs = plain_arrays(value, self.metadata)
         self._check(inputs)
         return _Asked(request, inputs, None)
 
-    def _read_tensors(self, request: KernelRequest) -> _Asked:
-        infer = read_tensors(request, self.metadata)
+    def _read_tensors(self, request: KernelRequest, infer: InferRequest) -> _Asked:
         inputs = {tensor.name: tensor.data for tensor in infer.inputs}
         if len(inputs) == 1 and len(self.metadata.inputs) == 1:  # the only one is meant, whatever it is called
             inputs = {self.metadata.inputs[0].name: infer.inputs[0].data}
@@ -105,6 +114,8 @@ class TensorModel:
                 return failure(400, f"the model cannot compute these inputs: {last_line(computed)}")
             return failure(500, f"{type(computed).__name__}: {last_line(computed)}")
         try:
+            if asked.request.api == FLAT_API and asked.infer is not None:
+                return write_flat(asked.infer, self._model, computed)
             if asked.infer is not None:
                 return write_tensors(asked.request, asked.infer, self._model, computed)
             return write_json(dict(computed))

@@ -7,12 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pliant.api.endpoints import EndpointPatch, EndpointView, require_endpoint_name
 from pliant.core.access import Permission, Principal
-from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem, Unavailable
 from pliant.ibm.rest.code_files import archive_of
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.edi_package import MAX_TEXT_BYTES, README, ModelPackage
 from pliant.ibm.rest.edi_records import find_model, forget_record, keep_record, record_of
-from pliant.ibm.rest.errors import DLIM, NotSupported, name_fields
+from pliant.ibm.rest.errors import DLIM, name_fields
 from pliant.ibm.rest.groups import queue_names
 from pliant.ibm.rest.lookup import read_pages
 from pliant.ibm.rest.routes.edi_deployment import deploy_package
@@ -225,11 +225,13 @@ def change_profile(
 
 
 @routes.get("/model/{model}/streaming", Permission.ENDPOINTS_READ)
-def streaming(requests: InEndpoints, caller: Caller, model: str) -> None:
-    """Say that there is no such stream.
+def streaming(requests: InEndpoints, caller: Caller, model: str) -> dict[str, str]:
+    """Show where a model is asked for answers in parts: an address of gRPC, which speaks `ModelStreamInfer`.
 
     Raises:
-        NotSupported: there is none.
+        Unavailable: no gateway is there.
     """
-    requests.get(caller, model)
-    raise NotSupported(f"IBM's streams are not published, and not here; ask with POST {DLIM}/inference/{model:.50}")
+    address = requests.get(caller, model).grpc_address
+    if address is None:
+        raise Unavailable("no gateway is there yet that takes requests; try again in a moment")
+    return {"streaming_service_uri": address}

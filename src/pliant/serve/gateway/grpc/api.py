@@ -19,10 +19,12 @@ from pliant.serve.gateway.access import EndpointAccess, Headers
 from pliant.serve.gateway.admission import Admission
 from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.grpc.context import GrpcContext
-from pliant.serve.gateway.grpc.inferring import GrpcInferences, await_answer
+from pliant.serve.gateway.grpc.inferring import GrpcInferences
 from pliant.serve.gateway.grpc.questions import GrpcQuestions
-from pliant.serve.gateway.grpc.status import RETRY_AFTER, code_of, details_of, read_failure, refusal_of
+from pliant.serve.gateway.grpc.status import RETRY_AFTER, code_of, details_of, refusal_of
 from pliant.serve.gateway.grpc.stream import InferenceStream
+from pliant.serve.gateway.inference import await_answer
+from pliant.serve.gateway.kernel_answer import read_failure
 from pliant.serve.gateway.refused import ClientGone, Refused, not_here
 from pliant.serve.gateway.request_body import BodyReader
 from pliant.serve.protocol.grpc import encode_message, inference_schema

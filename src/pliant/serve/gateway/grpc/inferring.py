@@ -3,7 +3,6 @@
 from pliant.serve.gateway.access import EndpointAccess, count
 from pliant.serve.gateway.admission import AdmittedRequest
 from pliant.serve.gateway.callers import CallerRights
-from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
 from pliant.serve.gateway.inferences import Inferences, UnderWay
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.route import read_version
@@ -26,7 +25,13 @@ class GrpcInferences:
         self._inferences = inferences
 
     def begin(
-        self, message: bytes, rights: CallerRights, admitted: AdmittedRequest, patience_s: float | None
+        self,
+        message: bytes,
+        rights: CallerRights,
+        admitted: AdmittedRequest,
+        patience_s: float | None,
+        *,
+        takes_parts: bool = False,
     ) -> UnderWay:
         """Queue a request; `finish` has to follow.
 
@@ -35,6 +40,7 @@ class GrpcInferences:
             rights: of who asks.
             admitted: counts its bytes, and those of its answer.
             patience_s: so long the client waits; None: it does not say.
+            takes_parts: the answer may come in parts.
 
         Raises:
             InvalidInput: it is none.
@@ -53,7 +59,7 @@ class GrpcInferences:
             raise Refused(413, f"{text}; its owner can raise max_body_bytes")
         return self._inferences.begin(
             service,
-            {"api": "grpc"},
+            {"api": "grpc", "parts": True} if takes_parts else {"api": "grpc"},
             message,
             patience_s=patience_s,
             names_version=number is not None,
@@ -63,19 +69,3 @@ class GrpcInferences:
     def finish(self, under_way: UnderWay) -> None:
         """End a request, if it is not over."""
         self._inferences.finish(under_way)
-
-
-async def await_answer(request: InferenceRequest) -> KernelAnswer:
-    """Return the one answer to a request.
-
-    Raises:
-        Refused: there is none, or more than one.
-        ClientGone: nobody waits for it.
-    """
-    if await request.next() is not None:
-        raise Refused(501, "this model answers in parts; ask it with ModelStreamInfer")
-    outcome = request.outcome
-    if isinstance(outcome, KernelAnswer):
-        return outcome
-    assert outcome is not None
-    raise outcome

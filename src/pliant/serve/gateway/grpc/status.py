@@ -1,6 +1,5 @@
 """What gRPC says where HTTP has a status: the code, the sentence, and when to try again."""
 
-import json
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
@@ -8,7 +7,6 @@ from urllib.parse import quote
 import grpc
 
 from pliant.core.errors import InvalidInput, Unauthorized, Unavailable
-from pliant.serve.gateway.inference import KernelAnswer
 from pliant.serve.gateway.refused import TRY_AGAIN_S, Refused
 
 _CODES: Final[Mapping[int, grpc.StatusCode]] = {
@@ -24,7 +22,6 @@ _CODES: Final[Mapping[int, grpc.StatusCode]] = {
 }
 _MAX_DETAILS: Final = 4000
 """Of a sentence, as it is escaped in a header: clients take 8 KiB of headers in all."""
-_MAX_ERROR_BYTES: Final = 64 << 10
 RETRY_AFTER: Final = "retry-after"
 
 
@@ -47,18 +44,6 @@ def refusal_of(error: Exception) -> Refused:
             return Refused(503, str(error), retry_after_s=TRY_AGAIN_S)
         case _:
             raise error
-
-
-def read_failure(answer: KernelAnswer) -> Refused | None:
-    """Return what a kernel says that went wrong; None if its answer is one."""
-    if answer.status < 400:
-        return None
-    try:
-        value = json.loads(bytes(answer.body[:_MAX_ERROR_BYTES]))
-    except (ValueError, RecursionError):
-        value = None
-    said = value.get("error") if isinstance(value, dict) else None
-    return Refused(answer.status, said if isinstance(said, str) else f"the model answered with status {answer.status}")
 
 
 def details_of(message: str) -> str:

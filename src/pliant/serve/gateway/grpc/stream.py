@@ -1,7 +1,9 @@
 """`ModelStreamInfer`: several requests in flight on one call, and the answers in the order of the requests.
 
 One task reads and begins requests, another one answers them; between them is a queue, so that a client which does not
-read its answers is not read from, either. What goes wrong with a request is an answer, and does not end the stream.
+read its answers is not read from, either. Requests to a model that answers in parts (`decoupled`) are answered by a
+task each, so that parts are written as they come: such answers are in no order, and their ids say whose they are. What
+goes wrong with a request is an answer, and does not end the stream.
 """
 
 import asyncio
@@ -13,11 +15,13 @@ from typing import Final
 from pliant.core.errors import PliantError
 from pliant.serve.gateway.admission import Admission
 from pliant.serve.gateway.callers import CallerRights
+from pliant.serve.gateway.client_pace import in_time
 from pliant.serve.gateway.grpc.context import GrpcContext
 from pliant.serve.gateway.grpc.inferring import GrpcInferences
-from pliant.serve.gateway.grpc.status import read_failure, refusal_of
+from pliant.serve.gateway.grpc.status import refusal_of
 from pliant.serve.gateway.inference import KernelAnswer
 from pliant.serve.gateway.inferences import UnderWay
+from pliant.serve.gateway.kernel_answer import read_failure
 from pliant.serve.gateway.refused import ClientGone, Refused
 from pliant.serve.protocol.grpc import encode_message, peek, says_parameter
 
@@ -36,6 +40,8 @@ class _Item:
     held: ExitStack
     """What it holds: it is let go when the answer is written."""
     id: str = ""
+    model: str = ""
+    is_decoupled: bool = False
     wants_end: bool = False
     """The client wants to be told which answer is the last."""
     under_way: UnderWay | None = None
@@ -65,23 +71,30 @@ class InferenceStream:
         self._call = call
         self._items: asyncio.Queue[_Item | None] = asyncio.Queue()
         self._free = asyncio.Semaphore(MAX_IN_STREAM)
+        self._beside: set[asyncio.Task[None]] = set()
+        """Those that answer requests in parts."""
+        self._writing = asyncio.Lock()
 
     async def serve(self) -> None:
         """Answer requests until the client sends no more, and all are answered."""
         reading = asyncio.create_task(self._read())
         try:
             while (item := await self._items.get()) is not None:
-                try:
-                    await self._answer(item)
-                finally:
-                    item.held.close()
-                    self._free.release()
-            await reading
+                await self._finish(item)
+            await asyncio.gather(reading, *self._beside)
         finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            for task in (reading, *self._beside):
+                task.cancel()
+            await asyncio.gather(reading, *self._beside, return_exceptions=True)
             for item in self._left():
                 item.held.close()
+
+    async def _finish(self, item: _Item) -> None:
+        try:
+            await self._answer(item)
+        finally:
+            item.held.close()
+            self._free.release()
 
     async def _read(self) -> None:
         try:
@@ -90,9 +103,25 @@ class InferenceStream:
                 message = await self._call.read()
                 if not isinstance(message, bytes):  # the client sends no more
                     return
-                self._items.put_nowait(await self._begin(message))
+                item = await self._begin(message)
+                if item.is_decoupled:
+                    self._answer_beside(item)
+                else:
+                    self._items.put_nowait(item)
         finally:
             self._items.put_nowait(None)
+
+    def _answer_beside(self, item: _Item) -> None:
+        """Answer a request beside the others; if that fails because of the client, the whole stream ends."""
+        task = asyncio.create_task(self._finish(item))
+        self._beside.add(task)
+        task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is None:
+            self._beside.discard(task)
+        else:
+            self._items.put_nowait(None)  # `serve` finds the error
 
     def _left(self) -> Iterator[_Item]:
         while not self._items.empty():
@@ -104,9 +133,11 @@ class InferenceStream:
         try:
             admitted = item.held.enter_context(self._admission.enter())
             rights = await self._authenticate()
-            item.under_way = self._inferences.begin(message, rights, admitted, self._call.time_remaining())
+            patience_s = self._call.time_remaining()
+            item.under_way = self._inferences.begin(message, rights, admitted, patience_s, takes_parts=True)
             item.held.callback(self._inferences.finish, item.under_way)
-            item.id = peek(message)[2]
+            item.is_decoupled = item.under_way.service.metadata.get("decoupled") is True
+            item.model, _, item.id = peek(message)
             item.wants_end = says_parameter(message, "triton_enable_empty_final_response")
         except (Refused, PliantError) as error:
             item.refused = refusal_of(error)
@@ -118,29 +149,34 @@ class InferenceStream:
     async def _answer(self, item: _Item) -> None:
         if item.under_way is None:
             assert item.refused is not None
-            await self._call.write(_error(item.refused.message, item.id))
+            await self._send(_error(item.refused.message, item.id))
             return
         request = item.under_way.request
         while (part := await request.next()) is not None:
             await self._write(part, item, is_last=False)
         match request.outcome:
             case KernelAnswer() as answer:
-                if len(answer.body) or not request.has_begun or item.wants_end:
+                if len(answer.body) or item.wants_end or not (request.has_begun or item.is_decoupled):
                     await self._write(answer, item, is_last=True)
             case Refused() as refused:
-                await self._call.write(_error(refused.message, item.id))
+                await self._send(_error(refused.message, item.id))
             case ClientGone():
                 pass
 
     async def _write(self, answer: KernelAnswer, item: _Item, *, is_last: bool) -> None:
         failure = read_failure(answer)
         if failure is not None:
-            await self._call.write(_error(failure.message, item.id))
+            await self._send(_error(failure.message, item.id))
             return
         body = bytes(answer.body)
         if item.wants_end:  # messages one after the other are one message with the fields of both
-            body += encode_message("ModelInferResponse", {} if body else {"id": item.id}) + _END[is_last]
-        await self._call.write(encode_message("ModelStreamInferResponse", {"infer_response": body}))
+            empty = {"model_name": item.model, "model_version": str(answer.version), "id": item.id}
+            body = (body or encode_message("ModelInferResponse", empty)) + _END[is_last]
+        await self._send(encode_message("ModelStreamInferResponse", {"infer_response": body}))
+
+    async def _send(self, message: bytes) -> None:
+        async with self._writing:  # grpc takes one message at a time
+            await in_time(self._call.write(message))
 
 
 def _error(message: str, request_id: str) -> bytes:

@@ -37,7 +37,7 @@ def encode_response(
             pieces.append(raw_output(wanted.name, datatype, array))
             one["parameters"] = {"binary_data_size": len(pieces[-1])}
         else:
-            one["data"] = _json_output(wanted.name, datatype, array)
+            one["data"] = json_output(wanted.name, datatype, array)
         said.append(one)
     head = {"model_name": model_name, "model_version": model_version, "id": request.id, "outputs": said}
     if not request.id:
@@ -55,7 +55,13 @@ def raw_output(name: str, datatype: str, array: NDArray[Any]) -> bytes | memoryv
     return write_elements(elements_of(name, array)) if datatype == "BYTES" else write_raw(array)
 
 
-def _json_output(name: str, datatype: str, array: NDArray[Any]) -> list[Any]:
+def json_output(name: str, datatype: str, array: NDArray[Any]) -> list[Any]:
+    """Return the elements of an output, flat, as JSON can hold them.
+
+    Raises:
+        InvalidInput: it cannot.
+        BadOutput: an element is neither bytes nor text.
+    """
     if datatype == "BYTES":
         return [_text(name, at, one) for at, one in enumerate(elements_of(name, array))]
     if datatype == "FP16":
