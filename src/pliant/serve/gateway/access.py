@@ -56,16 +56,23 @@ class EndpointAccess:
         return [endpoint for endpoint in self._table if rights.may_see(endpoint.endpoint)]
 
 
-def count(rights: CallerRights, service: VersionService, admitted: AdmittedRequest) -> None:
-    """Count a request for a version towards the limits of the token that it shows.
+def count(rights: CallerRights, endpoint: EndpointService, service: VersionService, admitted: AdmittedRequest) -> None:
+    """Count a request towards the limits of the token that it shows, and of the endpoint.
+
+    Args:
+        rights: of the token.
+        endpoint: that is asked.
+        service: the version of it.
+        admitted: the request.
 
     Raises:
-        Refused: the token has sent too many.
+        Refused: there are too many.
     """
-    if rights.limiter is None:
-        return
     try:
-        admitted.enter(rights.limiter)
+        if rights.limiter is None:
+            admitted.enter(endpoint.limiter)
+        else:
+            admitted.enter(rights.limiter, endpoint.limiter)
     except Refused:
         service.meter.refuse()
         raise

@@ -138,7 +138,7 @@ class HttpApi:
             rights = await self._access.authenticate(headers)
             endpoint = self._access.find(route.model, rights)
             service = endpoint.choose(route.version)
-            count(rights, service, admitted)
+            count(rights, endpoint, service, admitted)
             body = await self._read(service, headers, receive, admitted)
             service = self._still(endpoint, service, route)
             header = _frame_header(route, headers, len(body))

@@ -85,11 +85,11 @@ _WORDS: Final = {
     404: "No endpoint, or version, of this name that you may ask.",
     408: "The body came too slowly.",
     413: "The body is longer than `max_body_bytes`.",
-    429: "Too many requests wait already; `Retry-After` says how long to wait.",
+    429: "Too many requests, of the token or of the endpoint; `Retry-After` says how long to wait.",
     500: "The model raised an error.",
     502: "Kernels ended while they held the request.",
     503: "Nothing serves it now; `Retry-After` says how long to wait.",
-    504: "No answer came in time.",
+    504: "No answer came in time: yours, `max_request_s`, or `execution_timeout_s`.",
 }
 _ASKED: Final = (401, 403, 404, 503)
 _INFER: Final = (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504)
