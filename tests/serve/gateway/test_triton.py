@@ -5,15 +5,18 @@ import contextlib
 import socket
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import uvicorn
-from tests.serve.gateway.played import FakeKernel, endpoint, in_loop, version
+from tests.serve.gateway.played import FakeKernel, Played, endpoint, in_loop, version
 from tests.serve.gateway.played_grpc import Spoken, spoken
 
 from pliant.core.errors import InvalidInput
+from pliant.core.serving import ServedEndpoint, Switched
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
 from pliant.serve.protocol.grpc.infer import decode_grpc, encode_grpc
 from pliant.serve.protocol.v2 import InferRequest, decode_request, encode_response
@@ -25,6 +28,21 @@ METADATA = {
     "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 4]}, {"name": "t", "datatype": "BYTES", "shape": [-1]}],
     "max_batch_size": 8,
 }
+
+
+def switch(world: Played, served: ServedEndpoint, _: str, start: bool) -> Switched:
+    """Start or stop as the server does: kernels come and go, and the gateway hears of it afterwards."""
+    if world.switches.asked[-1][0] == "bob":
+        return Switched(number=1, status=403, message="it needs the scope 'endpoints:write', which the token lacks")
+    revision = len(world.switches.asked)
+
+    async def follow() -> None:
+        world.apply(replace(served, revision=revision, started=start, versions=served.versions if start else ()))
+        if start:
+            world.spawn(compute(await world.kernel()))
+
+    world.spawn(follow())
+    return Switched(number=1, status=200, revision=revision)
 
 
 def outputs_of(asked: InferRequest) -> dict[str, np.ndarray]:
@@ -77,7 +95,9 @@ async def http(said: Spoken) -> AsyncIterator[str]:
 @pytest.mark.parametrize("mode", ["http", "http-aio", "grpc", "grpc-aio"])
 @in_loop
 async def test_the_clients_of_triton_find_all_that_they_expect(mode: str) -> None:
-    async with spoken(endpoint(version(metadata=METADATA), batch_size=8)) as said, http(said) as address:
+    served = endpoint(version(metadata=METADATA), batch_size=8, shared_with=("bob",))
+    async with spoken(served) as said, http(said) as address:
+        said.world.switches.do = partial(switch, said.world, served)
         said.world.spawn(compute(await said.world.kernel()))
         given = address if mode.startswith("http") else said.address
         child = await asyncio.create_subprocess_exec(

@@ -28,6 +28,14 @@ class EndpointAccess:
         self._table = table
         self._callers = callers
 
+    async def identify(self, headers: Headers) -> CallerRights:
+        """Return who asks, whatever they may.
+
+        Raises:
+            Unauthorized, Unavailable: as `CallerBook` says.
+        """
+        return await self._callers.who(read_token(headers))
+
     async def authenticate(self, headers: Headers) -> CallerRights:
         """Return who asks, who may ask endpoints.
 
@@ -35,7 +43,7 @@ class EndpointAccess:
             Unauthorized, Unavailable: as `CallerBook` says.
             Refused: they may not.
         """
-        rights = await self._callers.who(read_token(headers))
+        rights = await self.identify(headers)
         if not rights.may_infer:
             raise Refused(403, f"{rights.name} may not ask endpoints: neither role nor token allows it")
         return rights

@@ -3,6 +3,7 @@
     GET  /v2  /v2/health/live  /v2/health/ready  /v2/models/stats
     GET  /v2/models/NAME[/versions/N][/ready | /config | /stats]
     POST /v2/models/NAME[/versions/N]/infer     /v2/repository/index     /dlim/v1/inference/NAME
+    POST /v2/repository/models/NAME/load        /v2/repository/models/NAME/unload
     GET  /openapi.json
 
 All but health and the description wants a token (`EndpointAccess`).
@@ -30,6 +31,14 @@ from pliant.serve.gateway.description import (
 from pliant.serve.gateway.endpoint_table import EndpointService, EndpointTable, unknown
 from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
 from pliant.serve.gateway.inferences import Inferences
+from pliant.serve.gateway.model_repository import (
+    DEPLOY,
+    MAX_BODY,
+    ModelChange,
+    ModelRepository,
+    read_parameters,
+    refuse_overrides,
+)
 from pliant.serve.gateway.openapi import describe_routes
 from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused, not_here
 from pliant.serve.gateway.request_body import BodyReader, Receive
@@ -53,6 +62,7 @@ class HttpApi:
         admission: how much is taken in at once.
         inferences: the requests that are under way.
         bodies: reads bodies.
+        repository: loads and unloads models.
         unix_ms_of: milliseconds since 1970 when the gateway's clock showed 0.
     """
 
@@ -64,6 +74,7 @@ class HttpApi:
         admission: Admission,
         inferences: Inferences,
         bodies: BodyReader,
+        repository: ModelRepository,
         unix_ms_of: float,
     ) -> None:
         self._table = table
@@ -71,6 +82,7 @@ class HttpApi:
         self._admission = admission
         self._inferences = inferences
         self._bodies = bodies
+        self._repository = repository
         self._unix_ms_of = unix_ms_of
 
     async def answer(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -82,6 +94,9 @@ class HttpApi:
                 await self._infer(route, headers, receive, send)
             elif route.kind is RouteKind.DESCRIPTION:
                 await _send_body(send, 200, describe_routes())
+            elif route.kind in (RouteKind.LOAD, RouteKind.UNLOAD):
+                await self._change(route, headers, receive, str((scope.get("client") or ("",))[0]))
+                await _send_json(send, 200, {})
             else:
                 status, value = await self._ask(route, headers)
                 await _send_json(send, status, value)
@@ -161,6 +176,23 @@ class HttpApi:
                 await _relay(under_way.request, send, is_v2=route.kind is RouteKind.INFER)
             finally:
                 self._inferences.finish(under_way)
+
+    async def _change(self, route: Route, headers: Headers, receive: Receive, address: str) -> None:
+        """Load or unload a model."""
+        with self._admission.enter() as admitted:
+            rights = await self._access.identify(headers)
+            self._access.find(route.model, rights)
+            try:
+                body = await self._bodies.read(receive, headers, MAX_BODY, admitted)
+            except Refused as refused:
+                if refused.status == 413:
+                    raise Refused(413, f"the body is longer than {MAX_BODY} bytes; {DEPLOY}") from None
+                raise
+            parameters, is_load = read_parameters(body), route.kind is RouteKind.LOAD
+            if is_load:
+                refuse_overrides(parameters)
+            change = ModelChange(name=route.model, is_load=is_load, address=address, patience_s=_patience(headers))
+            await self._repository.change(change, headers, rights)
 
     def _still(self, endpoint: EndpointService, service: VersionService, route: Route) -> VersionService:
         """Return the version to ask, now that the body is there: things may have changed meanwhile.

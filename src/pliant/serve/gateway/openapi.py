@@ -81,7 +81,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
 _WORDS: Final = {
     400: "The request is none, or the model says that its inputs are wrong.",
     401: "No token, or one that opens nothing.",
-    403: "The token may not `infer`.",
+    403: "The token may not do it: `infer` to ask, `endpoints:write` to load and unload.",
     404: "No endpoint, or version, of this name that you may ask.",
     408: "The body came too slowly.",
     413: "The body is longer than `max_body_bytes`.",
@@ -146,6 +146,8 @@ def _paths() -> dict[str, Any]:
         "/v2/health/ready": {"get": _get("Whether it takes requests", "Object", 503, is_open=True)},
         "/v2/models/stats": {"get": _get("What all models have done", "Object", 401, 403, 503)},
         "/v2/repository/index": {"post": _get("The models that there are", "Index", 401, 403, 503)},
+        "/v2/repository/models/{name}/load": {"post": _change("Start an endpoint, and wait until it is ready")},
+        "/v2/repository/models/{name}/unload": {"post": _change("Stop an endpoint")},
         "/dlim/v1/inference/{name}": {"post": _dlim()},
     }
     for infix, more in (("", []), ("/versions/{version}", [_NUMBER])):
@@ -167,6 +169,15 @@ def _get(summary: str, schema: str, *statuses: int, is_open: bool = False) -> di
     if is_open:
         described["security"] = []
     return described
+
+
+def _change(summary: str) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "parameters": [_MODEL, _PATIENCE],
+        "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
+        "responses": {"200": _json("It is so.", "Object"), **_no((400, 401, 403, 404, 408, 413, 429, 503))},
+    }
 
 
 def _infer() -> dict[str, Any]:
