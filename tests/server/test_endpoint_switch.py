@@ -11,7 +11,7 @@ from websockets.sync.client import ClientConnection
 
 from pliant.core.access import Permission, Role
 from pliant.core.people import TokenSettings
-from pliant.core.serving import Serve, Switch, Switched
+from pliant.core.serving import Serve, Switch, SwitchOutcome
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +30,9 @@ def link(served: Served) -> Iterator[ClientConnection]:
         yield opened
 
 
-def switch(link: ClientConnection, token: str, *, start: bool, endpoint: str = "digits") -> Switched:
+def switch(link: ClientConnection, token: str, *, start: bool, endpoint: str = "digits") -> SwitchOutcome:
     say(link, Switch(number=3, token=token, endpoint=endpoint, start=start, address="192.0.2.7"))
-    while not isinstance(answer := next_of(link), Switched):
+    while not isinstance(answer := next_of(link), SwitchOutcome):
         assert isinstance(answer, Serve)
     assert answer.number == 3
     return answer

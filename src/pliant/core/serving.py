@@ -101,7 +101,7 @@ class Retire:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switched:
+class SwitchOutcome:
     """What became of an endpoint that was to start or to stop."""
 
     number: int
@@ -113,10 +113,10 @@ class Switched:
     retry_after_s: int | None = None
     revision: int = 0
     """Of the endpoint, once it is so."""
-    kind: Literal["switched"] = "switched"
+    kind: Literal["switch_outcome"] = "switch_outcome"
 
 
-ToGateway = Serve | Answer | Switched | Forget | Retire
+ToGateway = Serve | Answer | SwitchOutcome | Forget | Retire
 
 # From a gateway
 

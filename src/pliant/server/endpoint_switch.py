@@ -10,12 +10,12 @@ from starlette.types import ASGIApp, Message, Scope
 
 from pliant.api.endpoints import require_endpoint_name
 from pliant.core.errors import InvalidInput
-from pliant.core.serving import Switch, Switched
+from pliant.core.serving import Switch, SwitchOutcome
 
 _PATH: Final = "/v1/endpoints"
 
 
-async def switch_endpoint(app: ASGIApp, asked: Switch) -> Switched:
+async def switch_endpoint(app: ASGIApp, asked: Switch) -> SwitchOutcome:
     """Do what a gateway was asked for.
 
     Args:
@@ -25,15 +25,15 @@ async def switch_endpoint(app: ASGIApp, asked: Switch) -> Switched:
     try:
         require_endpoint_name(asked.endpoint)
     except InvalidInput as error:
-        return Switched(number=asked.number, status=404, message=str(error))
+        return SwitchOutcome(number=asked.number, status=404, message=str(error))
     answer = _Answer()
     await app(_scope(asked, app), _receive, answer.take)
     said = json.loads(answer.body)
     if answer.status == 200:
-        return Switched(number=asked.number, status=200, revision=said["revision"])
+        return SwitchOutcome(number=asked.number, status=200, revision=said["revision"])
     wait = answer.headers.get(b"retry-after", b"")
     retry_after_s = int(wait) if wait.isdigit() else None
-    return Switched(number=asked.number, status=answer.status, message=said["detail"], retry_after_s=retry_after_s)
+    return SwitchOutcome(number=asked.number, status=answer.status, message=said["detail"], retry_after_s=retry_after_s)
 
 
 def _scope(asked: Switch, app: ASGIApp) -> Scope:

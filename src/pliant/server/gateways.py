@@ -35,7 +35,7 @@ from pliant.core.serving import (
     Retire,
     Serve,
     Switch,
-    Switched,
+    SwitchOutcome,
 )
 from pliant.people.authenticator import Authenticator
 from pliant.server.middleware.problems import problem_response
@@ -194,7 +194,7 @@ class GatewayHub:
         self,
         websocket: WebSocket,
         authenticator: Authenticator,
-        switch: Callable[[Switch], Awaitable[Switched]],
+        switch: Callable[[Switch], Awaitable[SwitchOutcome]],
     ) -> None:
         """Serve one WebSocket until it is closed.
 
@@ -237,7 +237,7 @@ class GatewayHub:
         connection: _Connection,
         name: str,
         authenticator: Authenticator,
-        switch: Callable[[Switch], Awaitable[Switched]],
+        switch: Callable[[Switch], Awaitable[SwitchOutcome]],
     ) -> None:
         """Take what a gateway says until the connection ends."""
         questions: set[asyncio.Task[None]] = set()
@@ -319,7 +319,7 @@ def _begin(questions: set[asyncio.Task[None]], answering: Coroutine[Any, Any, No
 
 
 async def _answer_switch(
-    connection: _Connection, asked: Switch, switch: Callable[[Switch], Awaitable[Switched]]
+    connection: _Connection, asked: Switch, switch: Callable[[Switch], Awaitable[SwitchOutcome]]
 ) -> None:
     connection.put(encode_to_gateway(await switch(asked)))
 

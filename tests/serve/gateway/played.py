@@ -22,7 +22,7 @@ from pliant.core.serving import (
     Serve,
     ServedEndpoint,
     ServedVersion,
-    Switched,
+    SwitchOutcome,
 )
 from pliant.core.serving_profile import ServingProfile
 from pliant.serve.gateway.admission import Admission
@@ -103,9 +103,9 @@ class Switches:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, bool, str]] = []
-        self.do: Callable[[str, bool], Switched] = lambda name, start: Switched(number=1, status=200)
+        self.do: Callable[[str, bool], SwitchOutcome] = lambda name, start: SwitchOutcome(number=1, status=200)
 
-    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> Switched:
+    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> SwitchOutcome:
         self.asked.append((token, endpoint, start, address))
         if token == "away":
             raise Unavailable("the server does not answer")

@@ -8,7 +8,7 @@ import pytest
 from tests.serve.gateway.played import DirectCall, Played, endpoint, in_loop, played, version
 from tests.serve.gateway.played_grpc import ADA, Refusal, spoken
 
-from pliant.core.serving import Switched
+from pliant.core.serving import SwitchOutcome
 from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.model_repository import MAX_OF_CALLER, MOST_S
 from pliant.serve.protocol.grpc import encode_message
@@ -27,7 +27,7 @@ def started(revision: int, *versions: Any, **more: Any) -> Any:
 
 def at(revision: int) -> Any:
     """What the server does: it is so, and at this revision."""
-    return lambda name, start: Switched(number=1, status=200, revision=revision)
+    return lambda name, start: SwitchOutcome(number=1, status=200, revision=revision)
 
 
 async def asked(world: Played, number: int = 1) -> None:
@@ -151,7 +151,7 @@ async def test_what_the_server_refuses_is_refused_in_its_words_and_without_the_s
     async with spoken(stopped()) as said:
         world = said.world
         for status, code in ((403, "PERMISSION_DENIED"), (409, "INVALID_ARGUMENT"), (429, "RESOURCE_EXHAUSTED")):
-            world.switches.do = lambda *_, status=status: Switched(
+            world.switches.do = lambda *_, status=status: SwitchOutcome(
                 number=1, status=status, message="no, because", retry_after_s=7
             )
             answer = await world.post(b"", LOAD)

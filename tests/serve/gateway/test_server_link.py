@@ -26,7 +26,7 @@ from pliant.core.serving import (
     Serve,
     ServedEndpoint,
     Switch,
-    Switched,
+    SwitchOutcome,
     VersionLoad,
 )
 from pliant.core.serving_profile import ServingProfile
@@ -227,7 +227,7 @@ def test_a_switch_waits_for_the_next_server_and_no_longer_than_it_may(tmp_path: 
             with played(file) as server:
                 await until(lambda: server.of(Switch))
                 (heard,) = server.of(Switch)
-                told = Switched(number=heard.number, status=403, message="no")
+                told = SwitchOutcome(number=heard.number, status=403, message="no")
                 assert heard == Switch(
                     number=heard.number, token="s3cr3t", endpoint="digits", start=True, address="192.0.2.7"
                 )

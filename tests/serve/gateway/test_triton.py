@@ -16,7 +16,7 @@ from tests.serve.gateway.played import FakeKernel, Played, endpoint, in_loop, ve
 from tests.serve.gateway.played_grpc import Spoken, spoken
 
 from pliant.core.errors import InvalidInput
-from pliant.core.serving import ServedEndpoint, Switched
+from pliant.core.serving import ServedEndpoint, SwitchOutcome
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
 from pliant.serve.protocol.grpc.infer import decode_grpc, encode_grpc
 from pliant.serve.protocol.v2 import InferRequest, decode_request, encode_response
@@ -30,10 +30,10 @@ METADATA = {
 }
 
 
-def switch(world: Played, served: ServedEndpoint, _: str, start: bool) -> Switched:
+def switch(world: Played, served: ServedEndpoint, _: str, start: bool) -> SwitchOutcome:
     """Start or stop as the server does: kernels come and go, and the gateway hears of it afterwards."""
     if world.switches.asked[-1][0] == "bob":
-        return Switched(number=1, status=403, message="it needs the scope 'endpoints:write', which the token lacks")
+        return SwitchOutcome(number=1, status=403, message="it needs the scope 'endpoints:write'")
     revision = len(world.switches.asked)
 
     async def follow() -> None:
@@ -42,7 +42,7 @@ def switch(world: Played, served: ServedEndpoint, _: str, start: bool) -> Switch
             world.spawn(compute(await world.kernel()))
 
     world.spawn(follow())
-    return Switched(number=1, status=200, revision=revision)
+    return SwitchOutcome(number=1, status=200, revision=revision)
 
 
 def outputs_of(asked: InferRequest) -> dict[str, np.ndarray]:

@@ -84,8 +84,8 @@ def load_and_unload(client: Any) -> None:
     refused(
         lambda: load("digits", headers=TOKEN, config="{}", files=files), "400", "INVALID_ARGUMENT", "takes no param"
     )
-    for ask in (load, unload):
-        refused(lambda ask=ask: ask("digits", headers=BOB), "403", "PERMISSION_DENIED", "the scope 'endpoints:write'")
+    refused(lambda: load("digits", headers=BOB), "403", "PERMISSION_DENIED", "the scope 'endpoints:write'")
+    refused(lambda: unload("digits", headers=BOB), "403", "PERMISSION_DENIED", "the scope 'endpoints:write'")
 
 
 def ask_http(address: str) -> None:

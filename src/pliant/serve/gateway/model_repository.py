@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pliant.core.serving import Switched
+from pliant.core.serving import SwitchOutcome
 from pliant.serve.gateway.access import EndpointAccess, Headers, read_token
 from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.description import describe_ready
@@ -38,7 +38,7 @@ _UNLOAD_S: Final = 10.0
 class EndpointSwitch(Protocol):
     """Starts and stops endpoints: the server."""
 
-    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> Switched:
+    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> SwitchOutcome:
         """Do it for whoever holds a token, and return what became of it.
 
         Raises:
@@ -103,12 +103,12 @@ class ModelRepository:
         patience_s = min(endpoint.endpoint.profile.cold_start_timeout_s, MOST_S) if change.is_load else _UNLOAD_S
         with self._counted(rights.name):
             token = read_token(headers)
-            told = await self._switch.switch(token, change.name, start=change.is_load, address=change.address)
-            if told.status != 200:
-                raise Refused(told.status, told.message, retry_after_s=told.retry_after_s)
+            outcome = await self._switch.switch(token, change.name, start=change.is_load, address=change.address)
+            if outcome.status != 200:
+                raise Refused(outcome.status, outcome.message, retry_after_s=outcome.retry_after_s)
             if change.patience_s is not None:
                 patience_s = min(patience_s, change.patience_s)
-            wait = _Wait(change=change, revision=told.revision, deadline=self._clock() + patience_s)
+            wait = _Wait(change=change, revision=outcome.revision, deadline=self._clock() + patience_s)
             self._waits.append(wait)
             try:
                 self._look(wait, self._clock())

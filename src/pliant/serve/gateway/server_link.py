@@ -43,7 +43,7 @@ from pliant.core.serving import (
     Retire,
     Serve,
     Switch,
-    Switched,
+    SwitchOutcome,
     ToGateway,
     VersionLoad,
 )
@@ -125,7 +125,7 @@ class ServerLink:
         self._metadata: OrderedDict[TaskId, KernelReady] = OrderedDict()
         self._hung: OrderedDict[TaskId, KernelHung] = OrderedDict()
         self._numbers = count(1)
-        self._questions: dict[int, tuple[Ask | Switch, asyncio.Future[Answer | Switched]]] = {}
+        self._questions: dict[int, tuple[Ask | Switch, asyncio.Future[Answer | SwitchOutcome]]] = {}
         self._problem = ""
 
     @property
@@ -166,7 +166,7 @@ class ServerLink:
         assert isinstance(answer, Answer)
         return answer
 
-    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> Switched:
+    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> SwitchOutcome:
         """Have an endpoint started or stopped, and return what became of that; it may be done even if nobody says so.
 
         Raises:
@@ -175,11 +175,11 @@ class ServerLink:
         number = next(self._numbers)
         asked = Switch(number=number, token=token, endpoint=endpoint, start=start, address=address)
         answer = await self._await(asked)
-        assert isinstance(answer, Switched)
+        assert isinstance(answer, SwitchOutcome)
         return answer
 
-    async def _await(self, question: Ask | Switch) -> Answer | Switched:
-        answer: asyncio.Future[Answer | Switched] = asyncio.get_running_loop().create_future()
+    async def _await(self, question: Ask | Switch) -> Answer | SwitchOutcome:
+        answer: asyncio.Future[Answer | SwitchOutcome] = asyncio.get_running_loop().create_future()
         self._questions[question.number] = (question, answer)
         self._send(question)
         try:
@@ -355,7 +355,7 @@ class ServerLink:
     def _take(self, message: ToGateway, served: Served, tokens: TokenMemory) -> None:
         if isinstance(message, Serve):
             served.apply(message)
-        elif isinstance(message, Answer | Switched):
+        elif isinstance(message, Answer | SwitchOutcome):
             question = self._questions.get(message.number)
             if question is not None and not question[1].done():
                 question[1].set_result(message)
