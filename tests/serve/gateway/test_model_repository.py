@@ -227,3 +227,18 @@ async def test_the_body_of_a_load_is_not_read_before_the_token_is_good_and_not_f
         world.advance(61)
         await slow.task
         assert slow.status == 408
+
+
+@in_loop
+async def test_nobody_waits_for_a_model_whose_client_has_left_or_whose_gateway_ends() -> None:
+    async with played(started(1, version())) as world:
+        left = DirectCall(world, path=LOAD)
+        left.feed(b"")
+        await asked(world)
+        left.disconnect()
+        await left.task
+        assert left.sent == []
+        load = world.post(b"", LOAD)
+        await asked(world, 2)
+        await world.gateway.drain(30)
+        assert ((await load).status_code, "this gateway ends" in (await load).json()["error"]) == (503, True)

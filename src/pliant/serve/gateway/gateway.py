@@ -146,6 +146,7 @@ class Gateway:
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests from now on, and return when the others are over, or the time is."""
+        self._repository.end()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._admission.drain()

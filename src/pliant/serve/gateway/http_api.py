@@ -10,11 +10,13 @@ All but health and the description wants a token (`EndpointAccess`).
 The body goes to a kernel as it came, and the kernel's to the client: neither is looked into.
 """
 
+import asyncio
 import json
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pliant.core.errors import Unauthorized, Unavailable
@@ -157,18 +159,13 @@ class HttpApi:
             body = await self._read(service, headers, receive, admitted)
             service = self._still(endpoint, service, route)
             header = _frame_header(route, headers, len(body))
-
-            async def gone() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-
             under_way = self._inferences.begin(
                 service,
                 header,
                 body,
                 patience_s=_patience(headers),
                 names_version=route.version is not None,
-                gone=gone,
+                gone=partial(_await_end, receive),
                 admitted=admitted,
             )
             del body  # the request has it until it is settled
@@ -192,7 +189,7 @@ class HttpApi:
             if is_load:
                 refuse_overrides(parameters)
             change = ModelChange(name=route.model, is_load=is_load, address=address, patience_s=_patience(headers))
-            await self._repository.change(change, headers, rights)
+            await _while_there(receive, self._repository.change(change, headers, rights))
 
     def _still(self, endpoint: EndpointService, service: VersionService, route: Route) -> VersionService:
         """Return the version to ask, now that the body is there: things may have changed meanwhile.
@@ -215,6 +212,29 @@ class HttpApi:
             if refused.status in (413, 503):
                 service.meter.refuse()
             raise
+
+
+async def _while_there(receive: Receive, doing: Coroutine[Any, Any, None]) -> None:
+    """Do something for as long as the client is there.
+
+    Raises:
+        ClientGone: it has left.
+    """
+    done, left = asyncio.create_task(doing), asyncio.create_task(_await_end(receive))
+    try:
+        await asyncio.wait((done, left), return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            raise ClientGone
+        done.result()
+    finally:
+        done.cancel()
+        left.cancel()
+
+
+async def _await_end(receive: Receive) -> None:
+    """Return when the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _patience(headers: Headers) -> float | None:

@@ -86,6 +86,7 @@ class ModelRepository:
         self._clock = clock
         self._by_caller: Counter[str] = Counter()
         self._waits: list[_Wait] = []
+        self._has_ended = False
 
     async def change(self, change: ModelChange, headers: Headers, rights: CallerRights) -> None:
         """Load or unload a model, and return when it is so.
@@ -121,6 +122,11 @@ class ModelRepository:
         for wait in self._waits:
             self._look(wait, now)
 
+    def end(self) -> None:
+        """Let nobody wait any more: the gateway ends."""
+        self._has_ended = True
+        self.tick(self._clock())
+
     @contextmanager
     def _counted(self, name: str) -> Iterator[None]:
         if self._by_caller[name] >= MAX_OF_CALLER or self._by_caller.total() >= MAX_AT_ONCE:
@@ -150,6 +156,8 @@ class ModelRepository:
             Refused: it will not be, or the time is over.
         """
         name, is_load = wait.change.name, wait.change.is_load
+        if self._has_ended:
+            raise Refused(503, "this gateway ends; it is done all the same, so ask the next one", retry_after_s=5)
         endpoint = self._table.find(name)
         if endpoint is None:
             if is_load:
