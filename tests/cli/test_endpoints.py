@@ -265,6 +265,26 @@ def test_traffic_is_split_and_shown(run: Run, shown: Played, gateway: Gateway, f
     assert "100" in run(shown, "deploy", str(folder), "--traffic", "101").err
 
 
+def test_the_limits_of_an_endpoint_are_given_changed_and_taken_away(
+    run: Run, shown: Played, gateway: Gateway, folder: Path
+) -> None:
+    def limits() -> list[float | None]:
+        view = json.loads(run(shown, "endpoints", "show", "digits", "--json").out)
+        return [view[name] for name in ("max_rate", "max_concurrent", "max_request_s")]
+
+    run(shown, "deploy", str(folder), "--max-rate", "0.5", "--max-concurrent", "16", "--max-request", "1m")
+    assert limits() == [0.5, 16, 60.0]
+    assert "0.5 a second, 16 at once, 60 s each" in run(shown, "endpoints", "show", "digits").out
+    run(shown, "endpoints", "set", "digits", "--max-rate", "200", "--max-request", "off")
+    assert limits() == [200.0, 16, None]
+    run(shown, "deploy", str(folder), "--max-concurrent", "off")
+    assert limits() == [200.0, None, None]
+    assert "--max-rate: 'many' is no number; give one, such as 50, or off" in (
+        run(shown, "endpoints", "set", "digits", "--max-rate", "many").err
+    )
+    assert "--max-concurrent: 0 is too small" in run(shown, "endpoints", "set", "digits", "--max-concurrent", "0").err
+
+
 def test_logs_are_those_of_the_versions_job(run: Run, shown: Played, gateway: Gateway, folder: Path) -> None:
     run(shown, "deploy", str(folder))
     done = run(shown, "endpoints", "logs", "digits", "--stream", "stdout", "--tail", "1")

@@ -18,6 +18,7 @@ from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
 from pliant.entry.gateway import main
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.grpc.server import GrpcHandler
+from pliant.serve.gateway.model_repository import EndpointSwitch
 
 TASK = TaskId("job-1.1")
 
@@ -46,11 +47,13 @@ class SmallGateway:
         self,
         *,
         callers: CallerBook,
+        switch: EndpointSwitch,
         clock: Callable[[], float],
         notify: Callable[[KernelReady | KernelHung], None],
         urge: Callable[[], None],
     ) -> None:
         self._callers = callers
+        self._switch = switch
         self._notify = notify
         self._urge = urge
         self._calls = _Calls(self)

@@ -53,7 +53,9 @@ class DeployRequest(SettingsGiven, of=VersionSettings):
     What is left out stays as the endpoint and its newest version have it.
     """
 
-    can_be_none = frozenset(one.name for one in settable(VersionSettings) if one.field.default is None)
+    can_be_none = SettingsGiven.can_be_none | {
+        one.name for one in settable(VersionSettings) if one.field.default is None
+    }
 
     job: Annotated[str, Input(Pattern(r"^job-[1-9][0-9]{0,17}$", "the id of a job, such as job-3"))] | None = None
     """Deploy what this job has trained, instead of a folder."""

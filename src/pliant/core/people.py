@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from annotated_types import Ge, Le, Len, MinLen
+from annotated_types import Ge, Len, MinLen
 
 from pliant.core.access import Permission, Role
 from pliant.core.endpoint import EndpointName
 from pliant.core.errors import Problem
 from pliant.core.input import FINITE, ONE_LINE, Input, Pattern
+from pliant.core.serving_profile import NumConcurrent, RequestRate
 
 USER_NAME: Final = r"^[a-z][a-z0-9._-]{0,59}$"
 """A letter, then up to 59 of letters, digits, `.`, `_` and `-`; all small."""
@@ -46,9 +47,9 @@ class TokenSettings:
     """Within a year; if left out, in 90 days."""
     endpoints: Annotated[frozenset[EndpointName], Input(Len(1, MAX_TOKEN_ENDPOINTS))] | None = None
     """It may ask these endpoints and nothing else; its only scope is `infer`."""
-    max_rate: Annotated[float, Input(Ge(0.1), Le(1_000_000), FINITE)] | None = None
+    max_rate: RequestRate | None = None
     """Requests per second with which it may ask endpoints; one more is refused with HTTP 429."""
-    max_concurrent: Annotated[int, Input(Ge(1), Le(100_000))] | None = None
+    max_concurrent: NumConcurrent | None = None
     """Requests to endpoints that may be under way with it at once; one more is refused with HTTP 429."""
 
 

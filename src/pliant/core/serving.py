@@ -43,6 +43,8 @@ class ServedEndpoint:
     versions: tuple[ServedVersion, ...] = ()
     why_not: str = ""
     """Why no version serves, in words: stopped, or its model did not load."""
+    revision: int = 0
+    """Grows with every change that somebody makes; this is how it is after that one, or after later ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,23 @@ class Retire:
     kind: Literal["retire"] = "retire"
 
 
-ToGateway = Serve | Answer | Forget | Retire
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchOutcome:
+    """What became of an endpoint that was to start or to stop."""
+
+    number: int
+    """Of the message that asked for it."""
+    status: int
+    """Of HTTP; 200: it is kept so, and follows."""
+    message: str = ""
+    """Why not."""
+    retry_after_s: int | None = None
+    revision: int = 0
+    """Of the endpoint, once it is so."""
+    kind: Literal["switch_outcome"] = "switch_outcome"
+
+
+ToGateway = Serve | Answer | SwitchOutcome | Forget | Retire
 
 # From a gateway
 
@@ -209,4 +227,19 @@ class Ask:
     kind: Literal["ask"] = "ask"
 
 
-FromGateway = GatewayHello | KernelReady | KernelHung | Load | Ask
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """Start or stop this endpoint for whoever holds this token, as if they had asked you."""
+
+    number: int
+    """My own, for the answer."""
+    token: str = field(repr=False)
+    endpoint: str
+    start: bool
+    """Else it stops."""
+    address: str = ""
+    """From where they asked me."""
+    kind: Literal["switch"] = "switch"
+
+
+FromGateway = GatewayHello | KernelReady | KernelHung | Load | Ask | Switch

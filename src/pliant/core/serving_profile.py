@@ -17,6 +17,10 @@ MAX_KERNELS: Final = 4096
 DEFAULT_MAX_KERNELS: Final = 100
 _Seconds = Annotated[float, Input(Ge(0), Le(86_400), FINITE)]
 _Wait = Annotated[float, Input(Gt(0), Le(86_400), FINITE)]
+_NO_LIMIT: Final = Input(none="null: no limit.")
+RequestRate = Annotated[float, Input(Ge(0.1), Le(1_000_000), FINITE)]
+"""Per second."""
+NumConcurrent = Annotated[int, Input(Ge(1), Le(100_000))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,13 @@ class ServingProfile:
     max_queue: Annotated[int, Input(Ge(1), Le(1_000_000))] = 1000
     """Requests that wait at once; one more is refused with HTTP 429."""
     max_body_bytes: Annotated[int, Input(Ge(1), Le(1 << 31))] = 64 << 20
-    """Of a request, after it was decompressed; a longer one is refused with HTTP 413."""
+    """Of a request, as it is sent and after it was decompressed; a longer one is refused with HTTP 413."""
+    max_rate: Annotated[RequestRate | None, _NO_LIMIT] = None
+    """Requests per second, at once as many as in one second; one more is refused with HTTP 429."""
+    max_concurrent: Annotated[NumConcurrent | None, _NO_LIMIT] = None
+    """Requests that are under way at once, waiting and computed; one more is refused with HTTP 429."""
+    max_request_s: Annotated[_Wait | None, _NO_LIMIT] = None
+    """What a request may take in all, with its wait; a longer one ends with HTTP 504."""
     idempotent: bool = True
     """A request whose kernel dies is given to another one; otherwise it fails."""
 

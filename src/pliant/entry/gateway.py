@@ -45,6 +45,7 @@ from pliant.serve.gateway.gateway_files import KEY_VARIABLE, LOCK, LOG, RECORD, 
 from pliant.serve.gateway.grpc.server import GrpcHandler, GrpcPlace, GrpcServer
 from pliant.serve.gateway.kernel_socket import open_kernel_socket, remove_kernel_socket
 from pliant.serve.gateway.known_callers import KnownCallers
+from pliant.serve.gateway.model_repository import EndpointSwitch
 from pliant.serve.gateway.server_link import ORPHAN_S, LinkSettings, Served, ServerLink
 
 log = logging.getLogger("pliant.gateway")
@@ -83,6 +84,7 @@ class GatewayMaker(Protocol):
         self,
         *,
         callers: CallerBook,
+        switch: EndpointSwitch,
         clock: Callable[[], float],
         notify: Callable[[KernelReady | KernelHung], None],
         urge: Callable[[], None],
@@ -285,7 +287,7 @@ class GatewayProgram:
         )
         link = ServerLink(settings, address=ServerAddress("http://127.0.0.1:9", arguments.server_file), clock=clock)
         callers = KnownCallers(link, clock)
-        gateway = self._make(callers=callers, clock=clock, notify=link.notify, urge=link.urge)
+        gateway = self._make(callers=callers, switch=link, clock=clock, notify=link.notify, urge=link.urge)
         server = _HttpServer(self._config(gateway), self._on_signal)
         renewing = asyncio.create_task(self._renew(server.config, calls))
         folder = arguments.server_file.parent

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -20,6 +20,7 @@ from pliant.api.tunnel import INSIDE_PATH, TUNNELS_PATH
 from pliant.core.errors import Unavailable
 from pliant.server.audit_upkeep import keep_audit
 from pliant.server.context import Context
+from pliant.server.endpoint_switch import switch_endpoint
 from pliant.server.manual import manual
 from pliant.server.middleware import problems
 from pliant.server.middleware.audit import LOG_ON, AuditTrail
@@ -185,7 +186,8 @@ async def _link(websocket: WebSocket) -> None:
 
 async def _gateway(websocket: WebSocket) -> None:
     context: Context = websocket.app.state.context
-    await context.gateways.serve(websocket, context.people.authenticator)
+    switch = partial(switch_endpoint, websocket.app)
+    await context.gateways.serve(websocket, context.people.authenticator, switch)
 
 
 async def _tunnel(websocket: WebSocket, tunnel_id: str) -> None:

@@ -10,11 +10,11 @@ import asyncio
 import logging
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
@@ -34,6 +34,8 @@ from pliant.core.serving import (
     Load,
     Retire,
     Serve,
+    Switch,
+    SwitchOutcome,
 )
 from pliant.people.authenticator import Authenticator
 from pliant.server.middleware.problems import problem_response
@@ -188,8 +190,19 @@ class GatewayHub:
             except Exception:  # the top of a loop: the next message may be understood
                 log.exception("a message of a gateway could not be taken: %s", _kind_of(message))
 
-    async def serve(self, websocket: WebSocket, authenticator: Authenticator) -> None:
-        """Serve one WebSocket until it is closed."""
+    async def serve(
+        self,
+        websocket: WebSocket,
+        authenticator: Authenticator,
+        switch: Callable[[Switch], Awaitable[SwitchOutcome]],
+    ) -> None:
+        """Serve one WebSocket until it is closed.
+
+        Args:
+            websocket: of a gateway.
+            authenticator: knows whose tokens are.
+            switch: starts and stops endpoints.
+        """
         name = websocket.query_params.get("gateway", "")
         answer = self._answer(name, websocket.headers.get("authorization", ""))
         if not answer.is_open:
@@ -204,7 +217,7 @@ class GatewayHub:
         self._connections[name] = connection
         writer = asyncio.create_task(connection.write())
         try:
-            await self._read(connection, name, authenticator)
+            await self._read(connection, name, authenticator, switch)
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -219,7 +232,13 @@ class GatewayHub:
         is_open = opening.proves("task", self._key, proof) and _NAME.fullmatch(name) is not None
         return LinkAnswer(is_open=is_open, proof=opening.of("open" if is_open else "refused", self._key))
 
-    async def _read(self, connection: _Connection, name: str, authenticator: Authenticator) -> None:
+    async def _read(
+        self,
+        connection: _Connection,
+        name: str,
+        authenticator: Authenticator,
+        switch: Callable[[Switch], Awaitable[SwitchOutcome]],
+    ) -> None:
         """Take what a gateway says until the connection ends."""
         questions: set[asyncio.Task[None]] = set()
         try:
@@ -229,7 +248,9 @@ class GatewayHub:
             self._greet(connection)
             while self._connections.get(name) is connection:
                 if isinstance(message, Ask):
-                    self._begin_question(connection, message, authenticator, questions)
+                    _begin(questions, self._answer_question(connection, message, authenticator))
+                elif isinstance(message, Switch):
+                    _begin(questions, _answer_switch(connection, message, switch))
                 else:
                     await self._said.put(message)
                 message = _decode(await connection.websocket.receive_text())
@@ -250,21 +271,8 @@ class GatewayHub:
         if self._is_retired:
             connection.put(_RETIRE)
 
-    def _begin_question(
-        self, connection: _Connection, ask: Ask, authenticator: Authenticator, questions: set[asyncio.Task[None]]
-    ) -> None:
-        """Find out whose a token is, beside what else the gateway says.
-
-        Raises:
-            InvalidInput: it asks too much at once.
-        """
-        if len(questions) >= _MAX_QUESTIONS:
-            raise InvalidInput.at("kind", f"{_MAX_QUESTIONS} questions are under way; wait for answers")
-        question = asyncio.create_task(self._answer_question(connection, ask, authenticator))
-        questions.add(question)
-        question.add_done_callback(questions.discard)
-
     async def _answer_question(self, connection: _Connection, ask: Ask, authenticator: Authenticator) -> None:
+        """Find out whose a token is."""
         look = partial(self._look_up, ask, authenticator)
         num_changes = -1
         try:
@@ -296,6 +304,26 @@ class GatewayHub:
 _RETIRE: Final = encode_to_gateway(Retire())
 
 
+def _begin(questions: set[asyncio.Task[None]], answering: Coroutine[Any, Any, None]) -> None:
+    """Answer a question beside what else the gateway says.
+
+    Raises:
+        InvalidInput: it asks too much at once.
+    """
+    if len(questions) >= _MAX_QUESTIONS:
+        answering.close()
+        raise InvalidInput.at("kind", f"{_MAX_QUESTIONS} questions are under way; wait for answers")
+    question = asyncio.create_task(answering)
+    questions.add(question)
+    question.add_done_callback(questions.discard)
+
+
+async def _answer_switch(
+    connection: _Connection, asked: Switch, switch: Callable[[Switch], Awaitable[SwitchOutcome]]
+) -> None:
+    connection.put(encode_to_gateway(await switch(asked)))
+
+
 def _decode(frame: str) -> FromGateway:
     if len(frame) > MAX_FROM_GATEWAY_BYTES:
         raise InvalidInput.at("", f"a frame of {len(frame)} bytes; at most {MAX_FROM_GATEWAY_BYTES} are taken")
@@ -315,7 +343,7 @@ def _hand_over(listener: ServingListener, message: FromGateway | None) -> None:
             listener.kernel_hung(message)
         case Load():
             listener.take_load(message)
-        case Ask():
+        case Ask() | Switch():
             raise AssertionError("questions are answered by the link itself")
 
 

@@ -23,6 +23,7 @@ _GATEWAY: Final = (
     ("POST", f"/dlim/v1/inference/{ADAS}"),
 )
 """Every route of the gateway that names an endpoint."""
+_LOAD, _UNLOAD = (("POST", f"/v2/repository/models/{ADAS}/{verb}") for verb in ("load", "unload"))
 _LISTS: Final = (("GET", "/v2/models/stats"), ("POST", "/v2/repository/index"), ("GET", "/v2"))
 _IBM: Final = (
     ("POST", f"inference/{ADAS}"),
@@ -40,7 +41,10 @@ _IBM: Final = (
     ("PUT", f"model/{ADAS}/appprofile"),
     ("GET", f"model/{ADAS}/streaming"),
 )
-_MESSAGES: Final = {"ModelInfer": "model_name", "ModelStreamInfer": "model_name", "RepositoryIndex": ""}
+_MESSAGES: Final = {
+    **dict.fromkeys(("ModelInfer", "ModelStreamInfer", "RepositoryModelLoad", "RepositoryModelUnload"), "model_name"),
+    "RepositoryIndex": "",
+}
 _OPEN_CALLS: Final = ("ServerLive", "ServerReady")
 _OF_ALL_CALLS: Final = ("ServerMetadata", "RepositoryIndex")
 _MAY_ASK: Final = ("Bob's token", "Ada's token for another endpoint")
@@ -61,7 +65,7 @@ def _over_http(token: str) -> Callable[[Target], str]:
     def play(target: Target) -> str:
         stage = stage_of(target)
         with _client(stage.url, stage.tokens[token]) as client:
-            for method, path in _GATEWAY:
+            for method, path in (*_GATEWAY, _LOAD, _UNLOAD):
                 answer = client.request(method, path, json={"value": 1})
                 if answer.status_code not in (401, 403, 404) or target.secret in answer.text:
                     return f"{method} {path}: {answer.status_code} {answer.text[:80]}"
@@ -78,8 +82,10 @@ def _as_ada(target: Target) -> str:
     """Try the same routes with Ada's own token, which must open them; else the others would prove nothing."""
     stage = stage_of(target)
     with _client(stage.url, target.tokens["ada"]) as client:
-        said = {client.request(method, path, json={"value": 1}).status_code for method, path in (*_GATEWAY, *_LISTS)}
-    names = inference_schema().calls.items()
+        routes = (*_GATEWAY, *_LISTS, _LOAD)
+        said = {client.request(method, path, json={"value": 1}).status_code for method, path in routes}
+    calls = inference_schema().calls
+    names = [(path, call) for path, call in calls.items() if path != f"{SERVICE}RepositoryModelUnload"]  # it would work
     codes = {stage.call(path, _message(path.removeprefix(SERVICE), call.request)) for path, call in names}
     refused = said & {401, 403, 404} or codes & {"UNAUTHENTICATED", "PERMISSION_DENIED", "NOT_FOUND"}
     return f"refused: {refused}" if refused else "opens them"

@@ -485,6 +485,16 @@ def test_a_folder_without_anything_that_can_be_run_says_what_is_looked_for(world
         world.catalog.deploy(ANN, Deployment(name="digits", settings={}, version={}), archive, None)
 
 
+def test_the_only_file_of_a_kind_that_can_be_run_is_what_is_meant(world: Endpoints) -> None:
+    archive = packed(world.home / "one.tar.gz", {"digits.onnx": "", "notes.txt": ""})
+    made = world.catalog.deploy(ANN, Deployment(name="digits", settings={}, version={}), archive, None)
+    assert (made.noun.versions[-1].file, made.noun.versions[-1].runner) == ("digits.onnx", "onnx")
+
+    archive = packed(world.home / "two.tar.gz", {"digits.onnx": "", "letters.onnx": ""})
+    with pytest.raises(InvalidInput, match=r"it holds digits\.onnx, letters\.onnx; name what is run"):
+        world.catalog.deploy(ANN, Deployment(name="digits", settings={}, version={}), archive, None)
+
+
 def test_others_see_what_is_shared_and_change_nothing(world: Endpoints) -> None:
     world.deploy()
     with pytest.raises(NotFound):

@@ -116,6 +116,9 @@ def test_an_endpoint_is_changed_stopped_started_rolled_back_and_removed(
     with pytest.raises(Stale):
         endpoints.change("digits", patch, revision=before)
     assert endpoints.change("digits", patch).kernel_max == 4
+    assert endpoints.change("digits", max_rate=5, max_concurrent=2).max_rate == 5.0
+    limited = endpoints.change("digits", max_rate=None)
+    assert (limited.max_rate, limited.max_concurrent) == (None, 2)
     with pytest.raises(InvalidInput, match="nothing to change"):
         endpoints.change("digits")
     assert endpoints.stop("digits").state == "stopped"

@@ -15,7 +15,15 @@ import httpx
 
 from pliant.core.errors import Unauthorized, Unavailable
 from pliant.core.job import JobId
-from pliant.core.serving import KernelHung, KernelReady, RequestLimits, Serve, ServedEndpoint, ServedVersion
+from pliant.core.serving import (
+    KernelHung,
+    KernelReady,
+    RequestLimits,
+    Serve,
+    ServedEndpoint,
+    ServedVersion,
+    SwitchOutcome,
+)
 from pliant.core.serving_profile import ServingProfile
 from pliant.serve.gateway.admission import Admission
 from pliant.serve.gateway.callers import CallerRights
@@ -44,6 +52,7 @@ def endpoint(
     started: bool = True,
     shared_with: tuple[str, ...] = (),
     why_not: str = "",
+    revision: int = 0,
     **profile: Any,
 ) -> ServedEndpoint:
     return ServedEndpoint(
@@ -54,6 +63,7 @@ def endpoint(
         profile=ServingProfile(**{"batch_size": 2, "pipe_size": 1, **profile}),
         versions=versions,
         why_not=why_not,
+        revision=revision,
     )
 
 
@@ -86,6 +96,20 @@ class Callers:
         if token not in ("ada", "bob", "root", "viewer"):
             raise Unauthorized("the token opens nothing")
         return CallerRights(name=token, sees_all=token == "root", may_infer=token != "viewer")
+
+
+class Switches:
+    """The server, as far as it starts and stops endpoints: writes down what it is asked, and does what a test says."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, bool, str]] = []
+        self.do: Callable[[str, bool], SwitchOutcome] = lambda name, start: SwitchOutcome(number=1, status=200)
+
+    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> SwitchOutcome:
+        self.asked.append((token, endpoint, start, address))
+        if token == "away":
+            raise Unavailable("the server does not answer")
+        return self.do(endpoint, start)
 
 
 class FakeKernel:
@@ -152,6 +176,7 @@ class Played:
 
     gateway: Gateway
     callers: Callers
+    switches: Switches
     path: str
     client: httpx.AsyncClient
     now: list[float]
@@ -223,9 +248,10 @@ async def played(
 ) -> AsyncIterator[Played]:
     """A gateway that serves these."""
     now, notes, urged = [1000.0], list[KernelReady | KernelHung](), list[int]()
-    callers = Callers()
+    callers, switches = Callers(), Switches()
     gateway = Gateway(
         callers=callers,
+        switch=switches,
         clock=lambda: now[0],
         notify=notes.append,
         urge=lambda: urged.append(1),
@@ -241,7 +267,14 @@ async def played(
             transport = httpx.ASGITransport(app=gateway.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
                 world = Played(
-                    gateway=gateway, callers=callers, path=path, client=client, now=now, notes=notes, num_urged=urged
+                    gateway=gateway,
+                    callers=callers,
+                    switches=switches,
+                    path=path,
+                    client=client,
+                    now=now,
+                    notes=notes,
+                    num_urged=urged,
                 )
                 if endpoints:
                     world.apply(*endpoints)
@@ -262,14 +295,16 @@ async def _end(world: Played, serving: asyncio.Task[None]) -> None:
 class DirectCall:
     """One call of the application, whose body and end a test feeds by hand."""
 
-    def __init__(self, world: Played, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, world: Played, headers: Mapping[str, str] | None = None, path: str = "/v2/models/digits/infer"
+    ) -> None:
         self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.sent: list[dict[str, Any]] = []
         given = {"Authorization": "Bearer ada", **(headers or {})}
         scope = {
             "type": "http",
             "method": "POST",
-            "path": "/v2/models/digits/infer",
+            "path": path,
             "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
         }
         self.task = world.spawn(world.gateway.app(scope, self.messages.get, self._send))

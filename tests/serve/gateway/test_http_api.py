@@ -115,7 +115,7 @@ async def test_health_needs_no_token_and_is_not_ready_before_the_server_has_spok
         ("GET", "/v2/cudasharedmemory/status", 501),
         ("GET", "/v2/trace/setting", 501),
         ("POST", "/v2/logging", 501),
-        ("POST", "/v2/repository/models/digits/load", 501),
+        ("GET", "/v2/repository/models/digits/load", 405),
     ],
 )
 @in_loop
@@ -454,7 +454,9 @@ async def test_the_limits_of_a_token_hold_for_it_and_for_no_other_and_refusals_a
         answers = [await world.post(token="slow") for _ in range(3)]
         assert [one.status_code for one in answers] == [200, 200, 429]
         assert answers[2].headers["retry-after"] == "1"
-        assert "2 requests a second; send the next one in 0.500 s" in answers[2].json()["error"]
+        assert (
+            "2 requests a second with this token are taken; send the next one in 0.500 s" in answers[2].json()["error"]
+        )
         assert (await world.post()).status_code == 200, "another token of the same person"
         world.now[0] += 0.5
         assert [(await world.post(token="slow")).status_code for _ in range(2)] == [200, 429]

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.serve.gateway.played import Callers, endpoint, version
+from tests.serve.gateway.played import Callers, Switches, endpoint, version
 from uvicorn.server import ServerState
 
 from pliant.core.job import TaskId
@@ -149,7 +149,9 @@ def play(loop: asyncio.AbstractEventLoop, pieces: list[bytes], methods: list[byt
 
 
 async def _play(pieces: list[bytes], methods: list[bytes]) -> Heard:
-    gateway = Gateway(callers=Callers(), clock=lambda: 1000.0, notify=lambda _: None, urge=lambda: None)
+    gateway = Gateway(
+        callers=Callers(), switch=Switches(), clock=lambda: 1000.0, notify=lambda _: None, urge=lambda: None
+    )
     gateway.apply(Serve(endpoints=(endpoint(version(), max_body_bytes=MAX_BODY, batch_size=64),)))
     kernel = _attach(gateway)
     counts = ConnectionCounts(HttpLimits())

@@ -10,7 +10,7 @@ from pliant.core.serving import Answer, RequestLimits
 from pliant.serve.gateway import known_callers
 from pliant.serve.gateway.callers import CallerBook, CallerRights
 from pliant.serve.gateway.known_callers import MAX_KEPT, MAX_QUESTIONS, MAX_TOKEN, STALE_S, WORTHLESS_S, KnownCallers
-from pliant.serve.gateway.request_limiter import RequestLimiter
+from pliant.serve.gateway.request_limiter import RequestLimiter, enter
 
 VALID_S = 30.0
 ADA = CallerRights(name="ada", sees_all=False, may_infer=True)
@@ -250,7 +250,7 @@ def test_what_a_token_has_used_of_its_limits_outlives_what_is_known_of_it(monkey
     async def test(world: World, book: KnownCallers) -> None:
         world.limits = RequestLimits(max_rate=2.0, max_concurrent=2)
         first = await limiter(book, "ada-1")
-        first.enter()
+        enter(first)
         world.now += VALID_S
         assert await limiter(book, "ada-1") is first, "asked for again"
         for number in range(2, 5):

@@ -25,6 +25,8 @@ from pliant.core.serving import (
     Retire,
     Serve,
     ServedEndpoint,
+    Switch,
+    SwitchOutcome,
     VersionLoad,
 )
 from pliant.core.serving_profile import ServingProfile
@@ -211,6 +213,30 @@ def test_a_question_waits_for_the_next_server_and_no_longer_than_it_may(tmp_path
         async with linked(file, Kernels(), settings(answer_s=0.05)) as link:
             with pytest.raises(Unavailable):
                 await link.ask("s3cr3t")
+
+    run(test)
+
+
+def test_a_switch_waits_for_the_next_server_and_no_longer_than_it_may(tmp_path: Path) -> None:
+    file = tmp_path / "server.json"
+
+    async def test() -> None:
+        async with linked(file, Kernels()) as link:
+            asked = asyncio.create_task(link.switch("s3cr3t", "digits", start=True, address="192.0.2.7"))
+            await asyncio.sleep(0)
+            with played(file) as server:
+                await until(lambda: server.of(Switch))
+                (heard,) = server.of(Switch)
+                told = SwitchOutcome(number=heard.number, status=403, message="no")
+                assert heard == Switch(
+                    number=heard.number, token="s3cr3t", endpoint="digits", start=True, address="192.0.2.7"
+                )
+                assert "s3cr3t" not in repr(heard)
+                server.send(told)
+                assert await asked == told
+        async with linked(file, Kernels(), settings(answer_s=0.05)) as link:
+            with pytest.raises(Unavailable):
+                await link.switch("s3cr3t", "digits", start=False, address="")
 
     run(test)
 

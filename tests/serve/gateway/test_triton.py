@@ -5,15 +5,18 @@ import contextlib
 import socket
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import uvicorn
-from tests.serve.gateway.played import FakeKernel, endpoint, in_loop, version
+from tests.serve.gateway.played import FakeKernel, Played, endpoint, in_loop, version
 from tests.serve.gateway.played_grpc import Spoken, spoken
 
 from pliant.core.errors import InvalidInput
+from pliant.core.serving import ServedEndpoint, SwitchOutcome
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
 from pliant.serve.protocol.grpc.infer import decode_grpc, encode_grpc
 from pliant.serve.protocol.v2 import InferRequest, decode_request, encode_response
@@ -25,6 +28,22 @@ METADATA = {
     "outputs": [{"name": "y", "datatype": "FP32", "shape": [-1, 4]}, {"name": "t", "datatype": "BYTES", "shape": [-1]}],
     "max_batch_size": 8,
 }
+
+
+def switch(world: Played, served: ServedEndpoint, other: ServedEndpoint, _: str, start: bool) -> SwitchOutcome:
+    """Start or stop as the server does: kernels come and go, and the gateway hears of it afterwards."""
+    if world.switches.asked[-1][0] == "bob":
+        return SwitchOutcome(number=1, status=403, message="it needs the scope 'endpoints:write'")
+    revision = len(world.switches.asked)
+
+    async def follow() -> None:
+        now = replace(served, revision=revision, started=start, versions=served.versions if start else ())
+        world.apply(now, other)
+        if start:
+            world.spawn(compute(await world.kernel()))
+
+    world.spawn(follow())
+    return SwitchOutcome(number=1, status=200, revision=revision)
 
 
 def outputs_of(asked: InferRequest) -> dict[str, np.ndarray]:
@@ -92,8 +111,10 @@ async def http(said: Spoken) -> AsyncIterator[str]:
 @pytest.mark.parametrize("mode", ["http", "http-aio", "grpc", "grpc-aio"])
 @in_loop
 async def test_the_clients_of_triton_find_all_that_they_expect(mode: str) -> None:
+    served = endpoint(version(metadata=METADATA), batch_size=8, shared_with=("bob",))
     tales = endpoint(version(job="job-10"), name="tales")
-    async with spoken(endpoint(version(metadata=METADATA), batch_size=8), tales) as said, http(said) as address:
+    async with spoken(served, tales) as said, http(said) as address:
+        said.world.switches.do = partial(switch, said.world, served, tales)
         said.world.spawn(compute(await said.world.kernel()))
         said.world.spawn(tell(await said.world.kernel("job-10.0", decoupled=True)))
         given = address if mode.startswith("http") else said.address

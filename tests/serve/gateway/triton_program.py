@@ -19,6 +19,7 @@ import tritonclient.http as over_http
 from tritonclient.utils import InferenceServerException
 
 TOKEN: Final = {"authorization": "Bearer ada"}
+BOB: Final = {"authorization": "Bearer bob"}
 X = np.array([[1.5, -2.0, 0.0, 4.0]], dtype=np.float32)
 T = np.array(["ä".encode(), b"\x00\xff"], dtype=np.object_)
 
@@ -58,12 +59,33 @@ def ask_alike(client: Any, library: Any) -> None:
     refused(lambda: infer("digits", inputs_of(library)[1:], headers=TOKEN), "400", "INVALID_ARGUMENT", "x is missing")
     shared = client.get_system_shared_memory_status
     refused(lambda: shared(headers=TOKEN), "501", "UNIMPLEMENTED", "a gateway does not do this")
-    load = client.load_model
-    refused(lambda: load("digits", headers=TOKEN), "501", "UNIMPLEMENTED", "pliant endpoints start NAME")
+    load_and_unload(client)
     for compression in ("gzip", "deflate"):
         how = "compression_algorithm" if library is over_grpc else "request_compression_algorithm"
         headers = dict(TOKEN)  # the client writes into it
         check_answer(client.infer("digits", inputs_of(library), headers=headers, **{how: compression}))
+
+
+def load_and_unload(client: Any) -> None:
+    def states() -> list[str]:
+        index = client.get_model_repository_index(headers=TOKEN)
+        return [one["state"] if isinstance(one, dict) else one.state for one in getattr(index, "models", index)]
+
+    load, unload = client.load_model, client.unload_model
+    unload("digits", headers=TOKEN)
+    assert not client.is_model_ready("digits", headers=TOKEN)
+    assert states() == ["UNAVAILABLE"]
+    load("digits", headers=TOKEN)
+    assert client.is_model_ready("digits", headers=TOKEN)
+    assert states() == ["READY"]
+    refused(lambda: load("other", headers=TOKEN), "404", "NOT_FOUND", "no endpoint is called")
+    refused(lambda: load("digits", headers=TOKEN, config="{}"), "400", "INVALID_ARGUMENT", "pliant deploy WHAT")
+    files = {"file:1/model.onnx": b"x"}
+    refused(
+        lambda: load("digits", headers=TOKEN, config="{}", files=files), "400", "INVALID_ARGUMENT", "takes no param"
+    )
+    refused(lambda: load("digits", headers=BOB), "403", "PERMISSION_DENIED", "the scope 'endpoints:write'")
+    refused(lambda: unload("digits", headers=BOB), "403", "PERMISSION_DENIED", "the scope 'endpoints:write'")
 
 
 def ask_http(address: str) -> None:

@@ -1,6 +1,7 @@
 """Python classes with `predict`: what they are given, what they may return, and what is wrong with them."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,19 @@ def test_body_that_is_no_json_is_refused_and_the_others_are_answered(tmp_path: P
     bad, fine = answers(tmp_path, predicting("[1 for _ in batch]"), body, good, api=api)
 
     assert (bad.status, fine.status) == (400, 200)
+
+
+@pytest.mark.parametrize(("depth", "status"), [(64, 200), (65, 400), (100_000, 400)])
+def test_json_is_only_so_deep_whatever_a_model_has_set(tmp_path: Path, depth: int, status: int) -> None:
+    text = f"import sys\nsys.setrecursionlimit(10 ** 6)\n{predicting('[1 for _ in batch]')}"
+    before = sys.getrecursionlimit()
+    try:
+        (one,) = answers(tmp_path, text, b"[" * depth + b"]" * depth)
+    finally:
+        sys.setrecursionlimit(before)
+
+    assert one.status == status
+    assert status == 200 or f"nested {depth} levels deep; at most 64" in said(one)["error"]
 
 
 def test_unknown_api_is_refused(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.serve.runner.folders import deployed, own_process_state
 from tests.serve.runner.served import Batch, a_request
+from tests.serve.runner.tensor_requests import answers, asking, outputs, tensor
 
 from pliant.entry.kernel import build_model
 from pliant.serve.runner import onnx_model, python_class, torch_program, trained_job
 from pliant.serve.runner.errors import ModelNotLoaded
 from pliant.serve.runner.joined import JoinedCompute
-from pliant.serve.runner.request import KernelResult
 from pliant.serve.runner.tensor_model import TensorModel
 from pliant.train import TrainingError
 
@@ -52,28 +52,6 @@ class Sum(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.sum()
-
-
-def tensor(name: str, data: Any, datatype: str = "FP32") -> dict[str, Any]:
-    array = np.asarray(data)
-    return {"name": name, "datatype": datatype, "shape": list(array.shape), "data": array.ravel().tolist()}
-
-
-def asking(*tensors: dict[str, Any], **more: Any) -> bytes:
-    return json.dumps({"inputs": list(tensors), **more}).encode()
-
-
-def answers(model: TensorModel, *bodies: bytes, api: str = "v2") -> list[KernelResult]:
-    requests = [a_request(number, body, api=api) for number, body in enumerate(bodies)]
-    batch = Batch.of(*requests)
-    model.serve(batch)
-    return [batch.answered[request.id] for request in requests]
-
-
-def outputs(result: KernelResult) -> dict[str, Any]:
-    said = json.loads(result.body)
-    assert result.status == 200, said
-    return {one["name"]: np.reshape(one["data"], one["shape"]).tolist() for one in said["outputs"]}
 
 
 def scripted(folder: Path, module: torch.nn.Module) -> TensorModel:

@@ -3,6 +3,8 @@
 kernel.py       IBM's kernel API        model.onnx          ONNX Runtime
 serve.py        a Python class          model.pt2           a program of torch.export
                                         model.pt            TorchScript
+
+If there is none of these, a file is taken that is the only one of such a suffix.
 """
 
 from collections.abc import Mapping
@@ -38,6 +40,8 @@ def detect_model(folder: Path, named: str | None) -> tuple[str, Runner]:
             raise InvalidInput.at("file", f"{named!r:.200} is not in the folder; {_there(folder)}")
         return named, _runner_of(folder, named)
     found = [name for name in NAMES if (folder / name).is_file()]
+    if not found and len(others := [one for one in folder.iterdir() if one.suffix in _SUFFIXES and one.is_file()]) == 1:
+        found = [others[0].name]
     if not found:
         wanted = ", ".join(NAMES)
         raise InvalidInput.at("file", f"none of {wanted} is in the folder; {_there(folder)}; name what is run")

@@ -93,7 +93,11 @@ class EndpointKeeper:
             self._settle(one, statuses, {job_id for job_id, name in owners.items() if name == one.noun.name})
             for one in kept
         ]
-        picture = Serve(endpoints=tuple(_served(one, statuses) for one in endpoints))
+        picture = Serve(
+            endpoints=tuple(
+                _served(one, before.revision, statuses) for one, before in zip(endpoints, kept, strict=True)
+            )
+        )
         if any(one.started for one in endpoints):
             self._need_gateway()
         if picture != self._shown:
@@ -150,8 +154,8 @@ class EndpointKeeper:
         self.wake()
 
 
-def _served(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> ServedEndpoint:
-    """Return an endpoint as a gateway needs to know it."""
+def _served(endpoint: Endpoint, revision: int, statuses: Mapping[JobId, VersionStatus]) -> ServedEndpoint:
+    """Return an endpoint as a gateway needs to know it; `revision` is at most its own."""
     shown = running(endpoint)
     weights = weights_of(endpoint, statuses)
     versions = []
@@ -176,6 +180,7 @@ def _served(endpoint: Endpoint, statuses: Mapping[JobId, VersionStatus]) -> Serv
         profile=ServingProfile(**values_of(ServingProfile, endpoint)),
         versions=tuple(versions),
         why_not=_why_not(endpoint),
+        revision=revision,
     )
 
 

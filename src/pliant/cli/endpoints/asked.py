@@ -5,8 +5,23 @@ from typing import Final
 
 from pliant.cli.fields import FieldOption, Table, ask, options_of
 from pliant.cli.options import ask_limit, ask_time, variables_of
+from pliant.core.duration import seconds_of
 from pliant.core.endpoint import EndpointSettings, VersionSettings
+from pliant.core.errors import InvalidInput
 from pliant.core.size import num_bytes_of
+
+
+def _number_of(text: str, field: str, kind: type[int] | type[float] = float) -> float:
+    """Return the number that a text says.
+
+    Raises:
+        InvalidInput: it says none.
+    """
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInput.at(field, f"{text!r} is no number; give one, such as 50") from None
+
 
 _ENDPOINT: Final[Table] = {
     "kernel_min": ask("Hold so many kernels whatever the load; 0 gives all slots back.", "--min"),
@@ -32,6 +47,16 @@ _ENDPOINT: Final[Table] = {
         metavar="SIZE",
         type=str,
         read=partial(num_bytes_of, field="--max-body"),
+    ),
+    "max_rate": ask_limit("Requests per second, such as 50; or off.", "--max-rate", "NUMBER", _number_of),
+    "max_concurrent": ask_limit(
+        "Requests under way at once, such as 16; or off.",
+        "--max-concurrent",
+        "NUMBER",
+        partial(_number_of, kind=int),
+    ),
+    "max_request_s": ask_limit(
+        "What a request may take in all, such as 30s; or off.", "--max-request", "TIME", seconds_of
     ),
     "idempotent": ask("Give the requests of a kernel that dies to another one.", "--idempotent/--no-idempotent"),
 }

@@ -318,7 +318,18 @@ def _facts(view: EndpointView) -> Iterator[tuple[str, str | Text]]:
     batches = f"{view.batch_size} in a batch, {view.pipe_size} batches in a kernel"
     waiting = f"{view.max_queue} of {formatting.size(view.max_body_bytes)} wait at most"
     yield "requests", f"{formatting.milliseconds(view.latency_objective_s)} each, {batches}; {waiting}"
+    if limits := ", ".join(_limits(view)):
+        yield "limits", limits
     yield "queue", f"{view.queue}, priority {view.priority}"
+
+
+def _limits(view: EndpointView) -> Iterator[str]:
+    if view.max_rate is not None:
+        yield f"{view.max_rate:g} a second"
+    if view.max_concurrent is not None:
+        yield f"{view.max_concurrent} at once"
+    if view.max_request_s is not None:
+        yield f"{view.max_request_s:g} s each"
 
 
 def _facts_of_running(version: VersionView) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,14 @@ class EndpointAccess:
         self._table = table
         self._callers = callers
 
+    async def identify(self, headers: Headers) -> CallerRights:
+        """Return who asks, whatever they may.
+
+        Raises:
+            Unauthorized, Unavailable: as `CallerBook` says.
+        """
+        return await self._callers.who(read_token(headers))
+
     async def authenticate(self, headers: Headers) -> CallerRights:
         """Return who asks, who may ask endpoints.
 
@@ -35,7 +43,7 @@ class EndpointAccess:
             Unauthorized, Unavailable: as `CallerBook` says.
             Refused: they may not.
         """
-        rights = await self._callers.who(read_token(headers))
+        rights = await self.identify(headers)
         if not rights.may_infer:
             raise Refused(403, f"{rights.name} may not ask endpoints: neither role nor token allows it")
         return rights
@@ -56,16 +64,23 @@ class EndpointAccess:
         return [endpoint for endpoint in self._table if rights.may_see(endpoint.endpoint)]
 
 
-def count(rights: CallerRights, service: VersionService, admitted: AdmittedRequest) -> None:
-    """Count a request for a version towards the limits of the token that it shows.
+def count(rights: CallerRights, endpoint: EndpointService, service: VersionService, admitted: AdmittedRequest) -> None:
+    """Count a request towards the limits of the token that it shows, and of the endpoint.
+
+    Args:
+        rights: of the token.
+        endpoint: that is asked.
+        service: the version of it.
+        admitted: the request.
 
     Raises:
-        Refused: the token has sent too many.
+        Refused: there are too many.
     """
-    if rights.limiter is None:
-        return
     try:
-        admitted.enter(rights.limiter)
+        if rights.limiter is None:
+            admitted.enter(endpoint.limiter)
+        else:
+            admitted.enter(rights.limiter, endpoint.limiter)
     except Refused:
         service.meter.refuse()
         raise

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pliant.serve.gateway.refused import TRY_AGAIN_S, Refused
-from pliant.serve.gateway.request_limiter import RequestLimiter
+from pliant.serve.gateway.request_limiter import RequestLimiter, enter
 
 MAX_REQUESTS: Final = 10_000
 MAX_BYTES: Final = 2 << 30
@@ -81,11 +81,11 @@ class Admission:
 class AdmittedRequest:
     """A request that was taken in, until the end of the context."""
 
-    __slots__ = ("_admission", "_limiter", "_num_bytes")
+    __slots__ = ("_admission", "_limiters", "_num_bytes")
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
-        self._limiter: RequestLimiter | None = None
+        self._limiters: tuple[RequestLimiter, ...] = ()
         self._num_bytes = 0
 
     def __enter__(self) -> Self:
@@ -95,17 +95,17 @@ class AdmittedRequest:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._admission.leave(self._num_bytes)
-        if self._limiter is not None:
-            self._limiter.leave()
+        for limiter in self._limiters:
+            limiter.leave()
 
-    def enter(self, limiter: RequestLimiter) -> None:
-        """Count it, once, among the requests that a limiter limits, until it ends.
+    def enter(self, *limiters: RequestLimiter) -> None:
+        """Count it, once, among the requests that these limit, until it ends.
 
         Raises:
             Refused: these are too many.
         """
-        limiter.enter()
-        self._limiter = limiter
+        enter(*limiters)
+        self._limiters = limiters
 
     def hold(self, num_bytes: int) -> None:
         """Count so many bytes more of it.

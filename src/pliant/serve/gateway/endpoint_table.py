@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from pliant.core.job import JobId, TaskId
-from pliant.core.serving import Serve, ServedEndpoint
+from pliant.core.serving import RequestLimits, Serve, ServedEndpoint
 from pliant.serve.gateway.inference import InferenceRequest
 from pliant.serve.gateway.refused import Refused
+from pliant.serve.gateway.request_limiter import RequestLimiter
 from pliant.serve.gateway.traffic import WeightedTurns
 from pliant.serve.gateway.version_service import ServiceOwner, VersionService
 
@@ -33,11 +34,15 @@ _SURE_LINKS: Final = 64
 class EndpointService:
     """Serves one endpoint."""
 
+    limiter: RequestLimiter
+    """Counts its requests, whatever token they show."""
+
     def __init__(self, endpoint: ServedEndpoint, owner: ServiceOwner) -> None:
         self.endpoint = endpoint
         self.versions: dict[int, VersionService] = {}
         self._owner = owner
         self._turns = WeightedTurns()
+        self.limiter = RequestLimiter(RequestLimits(), owner.clock, f"to {endpoint.name!r}")
         self.update(endpoint)
 
     def choose(self, number: int | None) -> VersionService:
@@ -81,6 +86,8 @@ class EndpointService:
     def update(self, endpoint: ServedEndpoint) -> None:
         """Serve it as it is now."""
         self.endpoint = endpoint
+        profile = endpoint.profile
+        self.limiter.change(RequestLimits(max_rate=profile.max_rate, max_concurrent=profile.max_concurrent))
         wanted = {version.number: version for version in endpoint.versions}
         gone = [self.versions.pop(number) for number in list(self.versions) if number not in wanted]
         for number, version in wanted.items():

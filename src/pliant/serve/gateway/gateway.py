@@ -30,6 +30,7 @@ from pliant.serve.gateway.http_parts import Send
 from pliant.serve.gateway.inferences import Inferences
 from pliant.serve.gateway.kernel_listener import KernelListener
 from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.gateway.model_repository import EndpointSwitch, ModelRepository
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.request_body import BodyReader, Receive
 from pliant.serve.gateway.version_service import ServiceOwner
@@ -45,6 +46,7 @@ class Gateway:
 
     Args:
         callers: knows whose tokens are.
+        switch: starts and stops endpoints for those who may.
         clock: seconds that only grow.
         notify: hears of kernels that are ready, and of those that hang.
         urge: is called when a request waits, and no kernel is there.
@@ -56,6 +58,7 @@ class Gateway:
         self,
         *,
         callers: CallerBook,
+        switch: EndpointSwitch,
         clock: Callable[[], float],
         notify: Callable[[KernelReady | KernelHung], None],
         urge: Callable[[], None],
@@ -69,6 +72,7 @@ class Gateway:
         self._admission = admission or Admission()
         self._inferences = Inferences(clock)
         self._bodies = BodyReader(clock)
+        self._repository = ModelRepository(self._table, self._access, switch, clock)
         unix_ms_of = (time.time() - clock()) * 1000
         self._http = HttpApi(
             table=self._table,
@@ -76,6 +80,7 @@ class Gateway:
             admission=self._admission,
             inferences=self._inferences,
             bodies=self._bodies,
+            repository=self._repository,
             unix_ms_of=unix_ms_of,
         )
         self.grpc = GrpcApi(
@@ -84,6 +89,7 @@ class Gateway:
             inferences=GrpcInferences(self._access, self._inferences),
             questions=GrpcQuestions(self._access, unix_ms_of),
             bodies=self._bodies,
+            repository=self._repository,
             is_ready=lambda: self._table.is_known and not self._admission.is_draining,
         )
         self._ticked_at = clock()
@@ -125,6 +131,7 @@ class Gateway:
             self._table.each_service(lambda service: service.forgive(now))
         self._bodies.tick(now)
         self._inferences.tick(now)
+        self._repository.tick(now)
         self._kernels.tick(now)
         self._table.each_service(lambda service: service.tick(now))
 
@@ -140,6 +147,7 @@ class Gateway:
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests from now on, and return when the others are over, or the time is."""
+        self._repository.end()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._admission.drain()

@@ -4,16 +4,19 @@
     GET  /v2/models/NAME[/versions/N][/ready | /config | /stats]
     POST /v2/models/NAME[/versions/N][/infer | /generate | /generate_stream]
     POST /v2/repository/index     /dlim/v1/inference/NAME
+    POST /v2/repository/models/NAME/load        /v2/repository/models/NAME/unload
     GET  /openapi.json
 
 All but health and the description wants a token (`EndpointAccess`).
 The body goes to a kernel as it came, and the kernel's to the client: neither is looked into.
 """
 
+import asyncio
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pliant.core.errors import Unauthorized, Unavailable
@@ -31,6 +34,14 @@ from pliant.serve.gateway.endpoint_table import EndpointService, EndpointTable, 
 from pliant.serve.gateway.http_parts import PartWriter, Send, find_form
 from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer, await_answer
 from pliant.serve.gateway.inferences import Inferences
+from pliant.serve.gateway.model_repository import (
+    DEPLOY,
+    MAX_BODY,
+    ModelChange,
+    ModelRepository,
+    read_parameters,
+    refuse_overrides,
+)
 from pliant.serve.gateway.openapi import describe_routes
 from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused, not_here
 from pliant.serve.gateway.request_body import BodyReader, Receive
@@ -52,6 +63,7 @@ class HttpApi:
         admission: how much is taken in at once.
         inferences: the requests that are under way.
         bodies: reads bodies.
+        repository: loads and unloads models.
         unix_ms_of: milliseconds since 1970 when the gateway's clock showed 0.
     """
 
@@ -63,6 +75,7 @@ class HttpApi:
         admission: Admission,
         inferences: Inferences,
         bodies: BodyReader,
+        repository: ModelRepository,
         unix_ms_of: float,
     ) -> None:
         self._table = table
@@ -70,6 +83,7 @@ class HttpApi:
         self._admission = admission
         self._inferences = inferences
         self._bodies = bodies
+        self._repository = repository
         self._unix_ms_of = unix_ms_of
 
     async def answer(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -81,6 +95,9 @@ class HttpApi:
                 await self._infer(route, headers, receive, send)
             elif route.kind is RouteKind.DESCRIPTION:
                 await _send_body(send, 200, describe_routes())
+            elif route.kind in (RouteKind.LOAD, RouteKind.UNLOAD):
+                await self._change(route, headers, receive, str((scope.get("client") or ("",))[0]))
+                await _send_json(send, 200, {})
             else:
                 status, value = await self._ask(route, headers)
                 await _send_json(send, status, value)
@@ -137,23 +154,18 @@ class HttpApi:
             rights = await self._access.authenticate(headers)
             endpoint = self._access.find(route.model, rights)
             service = endpoint.choose(route.version)
-            count(rights, service, admitted)
+            count(rights, endpoint, service, admitted)
             body = await self._read(service, headers, receive, admitted)
             service = self._still(endpoint, service, route)
             form = find_form(route, headers)
             header = _frame_header(route, headers, len(body)) | ({} if form is None else {"parts": True})
-
-            async def gone() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-
             under_way = self._inferences.begin(
                 service,
                 header,
                 body,
                 patience_s=_patience(headers),
                 names_version=route.version is not None,
-                gone=gone,
+                gone=partial(_await_end, receive),
                 admitted=admitted,
             )
             del body  # the request has it until it is settled
@@ -164,6 +176,23 @@ class HttpApi:
                     await _relay(under_way.request, send, is_v2=route.kind is not RouteKind.DLIM_INFER)
             finally:
                 self._inferences.finish(under_way)
+
+    async def _change(self, route: Route, headers: Headers, receive: Receive, address: str) -> None:
+        """Load or unload a model."""
+        with self._admission.enter() as admitted:
+            rights = await self._access.identify(headers)
+            self._access.find(route.model, rights)
+            try:
+                body = await self._bodies.read(receive, headers, MAX_BODY, admitted)
+            except Refused as refused:
+                if refused.status == 413:
+                    raise Refused(413, f"the body is longer than {MAX_BODY} bytes; {DEPLOY}") from None
+                raise
+            parameters, is_load = read_parameters(body), route.kind is RouteKind.LOAD
+            if is_load:
+                refuse_overrides(parameters)
+            change = ModelChange(name=route.model, is_load=is_load, address=address, patience_s=_patience(headers))
+            await _while_there(receive, self._repository.change(change, headers, rights))
 
     def _still(self, endpoint: EndpointService, service: VersionService, route: Route) -> VersionService:
         """Return the version to ask, now that the body is there: things may have changed meanwhile.
@@ -186,6 +215,29 @@ class HttpApi:
             if refused.status in (413, 503):
                 service.meter.refuse()
             raise
+
+
+async def _while_there(receive: Receive, doing: Coroutine[Any, Any, None]) -> None:
+    """Do something for as long as the client is there.
+
+    Raises:
+        ClientGone: it has left.
+    """
+    done, left = asyncio.create_task(doing), asyncio.create_task(_await_end(receive))
+    try:
+        await asyncio.wait((done, left), return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            raise ClientGone
+        done.result()
+    finally:
+        done.cancel()
+        left.cancel()
+
+
+async def _await_end(receive: Receive) -> None:
+    """Return when the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _patience(headers: Headers) -> float | None:

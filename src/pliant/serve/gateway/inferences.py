@@ -11,7 +11,7 @@ from typing import Any
 
 from pliant.serve.gateway.admission import AdmittedRequest
 from pliant.serve.gateway.inference import Body, InferenceRequest
-from pliant.serve.gateway.refused import ClientGone, Refused
+from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused
 from pliant.serve.gateway.version_service import VersionService
 
 
@@ -24,7 +24,7 @@ class UnderWay:
         gone: returns when the client is gone; None if nobody can know.
     """
 
-    __slots__ = ("gone", "request", "service", "watch")
+    __slots__ = ("gone", "is_limited", "request", "service", "watch")
 
     def __init__(
         self, service: VersionService, request: InferenceRequest, gone: Callable[[], Awaitable[None]] | None
@@ -32,6 +32,8 @@ class UnderWay:
         self.service = service
         self.request = request
         self.gone = gone
+        self.is_limited = False
+        """Its deadline is the endpoint's, which comes before the client's."""
         self.watch: asyncio.Task[None] | None = None
 
     def begin_watch(self) -> None:
@@ -73,7 +75,9 @@ class Inferences:
         Raises:
             Refused: the queue is full.
         """
-        now = self._clock()
+        now, most = self._clock(), service.endpoint.profile.max_request_s
+        is_limited = most is not None and (patience_s is None or most < patience_s)
+        patience_s = most if is_limited else patience_s
         self._number += 1
         request = InferenceRequest(
             self._number,
@@ -86,6 +90,7 @@ class Inferences:
         )
         service.submit(request)
         under_way = UnderWay(service, request, gone)
+        under_way.is_limited = is_limited
         self._fresh.append(under_way)
         if patience_s is not None:
             self._impatient[request.number] = under_way
@@ -107,5 +112,12 @@ class Inferences:
         for under_way in list(self._impatient.values()):
             deadline = under_way.request.deadline
             if deadline is not None and now >= deadline:
-                message = f"no answer within the {deadline - under_way.request.arrived_at:g} s that the client waits"
-                under_way.service.end(under_way.request, Refused(504, message))
+                under_way.service.end(under_way.request, _too_late(under_way, deadline))
+
+
+def _too_late(under_way: UnderWay, deadline: float) -> Refused:
+    within = f"no answer within the {deadline - under_way.request.arrived_at:g} s that"
+    if not under_way.is_limited:
+        return Refused(504, f"{within} the client waits")
+    message = f"{within} a request to {under_way.service.endpoint.name!r} may take (max_request_s)"
+    return Refused(504, message, retry_after_s=TRY_AGAIN_S)

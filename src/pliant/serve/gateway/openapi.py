@@ -84,15 +84,15 @@ _PARTS: Final[dict[str, Any]] = {"text/event-stream": {}, "application/x-ndjson"
 _WORDS: Final = {
     400: "The request is none, or the model says that its inputs are wrong.",
     401: "No token, or one that opens nothing.",
-    403: "The token may not `infer`.",
+    403: "The token may not do it: `infer` to ask, `endpoints:write` to load and unload.",
     404: "No endpoint, or version, of this name that you may ask.",
     408: "The body came too slowly.",
     413: "The body is longer than `max_body_bytes`.",
-    429: "Too many requests wait already; `Retry-After` says how long to wait.",
+    429: "Too many requests, of the token or of the endpoint; `Retry-After` says how long to wait.",
     500: "The model raised an error.",
     502: "Kernels ended while they held the request.",
     503: "Nothing serves it now; `Retry-After` says how long to wait.",
-    504: "No answer came in time.",
+    504: "No answer came in time: yours, `max_request_s`, or `execution_timeout_s`.",
 }
 _ASKED: Final = (401, 403, 404, 503)
 _INFER: Final = (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 504)
@@ -149,6 +149,8 @@ def _paths() -> dict[str, Any]:
         "/v2/health/ready": {"get": _get("Whether it takes requests", "Object", 503, is_open=True)},
         "/v2/models/stats": {"get": _get("What all models have done", "Object", 401, 403, 503)},
         "/v2/repository/index": {"post": _get("The models that there are", "Index", 401, 403, 503)},
+        "/v2/repository/models/{name}/load": {"post": _change("Start an endpoint, and wait until it is ready")},
+        "/v2/repository/models/{name}/unload": {"post": _change("Stop an endpoint")},
         "/dlim/v1/inference/{name}": {"post": _dlim()},
     }
     for infix, more in (("", []), ("/versions/{version}", [_NUMBER])):
@@ -172,6 +174,15 @@ def _get(summary: str, schema: str, *statuses: int, is_open: bool = False) -> di
     if is_open:
         described["security"] = []
     return described
+
+
+def _change(summary: str) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "parameters": [_MODEL, _PATIENCE],
+        "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
+        "responses": {"200": _json("It is so.", "Object"), **_no((400, 401, 403, 404, 408, 413, 429, 503))},
+    }
 
 
 def _infer() -> dict[str, Any]:

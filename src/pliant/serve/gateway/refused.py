@@ -37,8 +37,4 @@ class ClientGone(Exception):
 
 def not_here() -> Refused:
     """Return the answer to what the protocol knows and a gateway does not do."""
-    message = (
-        "a gateway does not do this: shared memory, tracing and logging are not for clients, and models are loaded and "
-        "unloaded with `pliant endpoints start NAME` and `pliant endpoints stop NAME`"
-    )
-    return Refused(501, message)
+    return Refused(501, "a gateway does not do this: shared memory, tracing and logging are not for clients")

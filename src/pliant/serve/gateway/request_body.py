@@ -104,9 +104,12 @@ async def _read_plain(receive: Receive, max_bytes: int, admitted: AdmittedReques
 async def _read_compressed(receive: Receive, max_bytes: int, admitted: AdmittedRequest) -> bytearray:
     whole = bytearray()
     inflater = _Inflater()
-    has_more = True
+    num_sent, has_more = 0, True
     while has_more:
         chunk, has_more = await _next(receive)
+        num_sent += len(chunk)
+        if num_sent > max_bytes:  # a stream may go on for ever, and become nothing
+            raise _too_long(max_bytes)
         for piece in inflater.feed(chunk):
             if len(whole) + len(piece) > max_bytes:
                 raise _too_long(max_bytes)
@@ -172,5 +175,5 @@ class _Inflater:
 
 
 def _too_long(max_bytes: int) -> Refused:
-    message = f"the body is longer than {max_bytes} bytes, decompressed; the endpoint's owner can raise max_body_bytes"
-    return Refused(413, message)
+    size = f"{max_bytes} bytes, as sent or decompressed"
+    return Refused(413, f"the body is longer than {size}; the endpoint's owner can raise max_body_bytes")

@@ -1,4 +1,4 @@
-"""Holds the requests of one token to its limits: so many per second, and so many at once.
+"""Holds the requests with one token, or to one endpoint, to its limits: so many per second, and so many at once.
 
 The rate is a token bucket, kept as one number (the generic cell rate algorithm, ITU-T I.371): `_due`, when the bucket
 will be full again. A request moves it on by 1/r seconds, and is refused if it would come to lie more than the bucket
@@ -24,13 +24,15 @@ class RequestLimiter:
     Args:
         limits: what it holds them to.
         clock: seconds that only grow.
+        whose: says which requests it counts, after "requests".
     """
 
-    __slots__ = ("_clock", "_due", "_num_under_way", "limits")
+    __slots__ = ("_clock", "_due", "_num_under_way", "_whose", "limits")
 
-    def __init__(self, limits: RequestLimits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: RequestLimits, clock: Callable[[], float], whose: str = "with this token") -> None:
         self.limits = limits
         self._clock = clock
+        self._whose = whose
         self._due = -math.inf
         self._num_under_way = 0
 
@@ -38,29 +40,55 @@ class RequestLimiter:
         """Whether nothing is under way and the bucket is full: a new one would do the same."""
         return not self._num_under_way and self._due <= self._clock()
 
-    def enter(self) -> None:
-        """Begin a request; `leave` has to follow.
+    def change(self, limits: RequestLimits) -> None:
+        """Hold requests to other limits; those that are under way count on, and a new rate begins with what is left of
+        its bucket: nothing at the most.
+        """
+        self.limits = limits
+        if limits.max_rate is not None:
+            self._due = min(self._due, self._clock() + _bucket_s(limits.max_rate))
+
+    def check(self) -> None:
+        """Refuse a request if there are too many.
 
         Raises:
-            Refused: there are too many; it does not count then.
+            Refused: there are.
         """
         most, rate = self.limits.max_concurrent, self.limits.max_rate
         if most is not None and self._num_under_way >= most:
-            message = f"{most} requests with this token are under way, which is the most; wait for an answer"
+            message = f"{most} requests {self._whose} are under way, which is the most; wait for an answer"
             raise Refused(429, message, retry_after_s=TRY_AGAIN_S)
-        if rate is not None:
-            self._pass(rate)
+        if rate is None:
+            return
+        now = self._clock()
+        wait_s = max(self._due, now) + 1 / rate - now - _bucket_s(rate)
+        if wait_s > _ROUNDING_S:
+            message = f"{rate:g} requests a second {self._whose} are taken; send the next one in {wait_s:.3f} s"
+            raise Refused(429, message, retry_after_s=math.ceil(wait_s))
+
+    def begin(self) -> None:
+        """Count a request that was checked just now; `leave` has to follow."""
+        if self.limits.max_rate is not None:
+            self._due = max(self._due, self._clock()) + 1 / self.limits.max_rate
         self._num_under_way += 1
 
     def leave(self) -> None:
         """End a request."""
         self._num_under_way -= 1
 
-    def _pass(self, rate: float) -> None:
-        now = self._clock()
-        due = max(self._due, now) + 1 / rate
-        wait_s = due - now - max(_BURST_S, 1 / rate)
-        if wait_s > _ROUNDING_S:
-            message = f"this token may send {rate:g} requests a second; send the next one in {wait_s:.3f} s"
-            raise Refused(429, message, retry_after_s=math.ceil(wait_s))
-        self._due = due
+
+def enter(*limiters: RequestLimiter) -> None:
+    """Begin a request that all of these count; `leave` of each has to follow.
+
+    Raises:
+        Refused: one of them says that there are too many; it counts for none then.
+    """
+    for limiter in limiters:
+        limiter.check()
+    for limiter in limiters:
+        limiter.begin()
+
+
+def _bucket_s(rate: float) -> float:
+    """Return in what time a full bucket has filled."""
+    return max(_BURST_S, 1 / rate)

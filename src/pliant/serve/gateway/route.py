@@ -22,6 +22,8 @@ class RouteKind(Enum):
     MODEL_STATS = "stats"
     ALL_STATS = "all stats"
     INDEX = "index"
+    LOAD = "load"
+    UNLOAD = "unload"
     INFER = "infer"
     GENERATE = "generate"
     GENERATE_STREAM = "generate stream"
@@ -93,8 +95,10 @@ def _of_v2(method: str, parts: tuple[str, ...]) -> Route:
     if parts[0] == "repository" and parts[2:] == ("index",):
         _require(method, "POST")
         return Route(RouteKind.INDEX)
-    is_load = parts[:2] == ("repository", "models") and parts[3:] in (("load",), ("unload",))
-    if is_load or parts[0] in ("systemsharedmemory", "cudasharedmemory"):
+    if parts[:2] == ("repository", "models") and parts[3:] in (("load",), ("unload",)):
+        _require(method, "POST")
+        return Route(RouteKind(parts[3]), parts[2])
+    if parts[0] in ("systemsharedmemory", "cudasharedmemory"):
         return Route(RouteKind.NOT_HERE)
     raise _nothing()
 

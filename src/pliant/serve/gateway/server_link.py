@@ -42,6 +42,8 @@ from pliant.core.serving import (
     Load,
     Retire,
     Serve,
+    Switch,
+    SwitchOutcome,
     ToGateway,
     VersionLoad,
 )
@@ -123,7 +125,7 @@ class ServerLink:
         self._metadata: OrderedDict[TaskId, KernelReady] = OrderedDict()
         self._hung: OrderedDict[TaskId, KernelHung] = OrderedDict()
         self._numbers = count(1)
-        self._questions: dict[int, tuple[Ask, asyncio.Future[Answer]]] = {}
+        self._questions: dict[int, tuple[Ask | Switch, asyncio.Future[Answer | SwitchOutcome]]] = {}
         self._problem = ""
 
     @property
@@ -160,8 +162,24 @@ class ServerLink:
         Raises:
             Unavailable: no answer came in time.
         """
-        question = Ask(number=next(self._numbers), token=token)
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer = await self._await(Ask(number=next(self._numbers), token=token))
+        assert isinstance(answer, Answer)
+        return answer
+
+    async def switch(self, token: str, endpoint: str, *, start: bool, address: str) -> SwitchOutcome:
+        """Have an endpoint started or stopped, and return what became of that; it may be done even if nobody says so.
+
+        Raises:
+            Unavailable: no answer came in time.
+        """
+        number = next(self._numbers)
+        asked = Switch(number=number, token=token, endpoint=endpoint, start=start, address=address)
+        answer = await self._await(asked)
+        assert isinstance(answer, SwitchOutcome)
+        return answer
+
+    async def _await(self, question: Ask | Switch) -> Answer | SwitchOutcome:
+        answer: asyncio.Future[Answer | SwitchOutcome] = asyncio.get_running_loop().create_future()
         self._questions[question.number] = (question, answer)
         self._send(question)
         try:
@@ -337,7 +355,7 @@ class ServerLink:
     def _take(self, message: ToGateway, served: Served, tokens: TokenMemory) -> None:
         if isinstance(message, Serve):
             served.apply(message)
-        elif isinstance(message, Answer):
+        elif isinstance(message, Answer | SwitchOutcome):
             question = self._questions.get(message.number)
             if question is not None and not question[1].done():
                 question[1].set_result(message)

@@ -18,9 +18,12 @@ def read_json(body: bytes) -> Any:
     """Return the value that a body is.
 
     Raises:
-        InvalidInput: it is no JSON, or too many values.
+        InvalidInput: it is no JSON, or one of too many values, or too deep.
     """
+    from pliant.serve.protocol.v2.json_text import require_shallow  # numpy is imported where it is needed
+
     require_few_values(body)
+    require_shallow(body)
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -70,8 +73,8 @@ def complete_v2(value: dict[str, Any], request: KernelRequest, model: DeployedMo
     """Return an answer of the Open Inference Protocol with the fields that every one has."""
     named = {"model_name": model.endpoint, "model_version": str(model.version)}
     try:
-        asked = json.loads(json_part(request))
-    except (ValueError, RecursionError):
+        asked = read_json(json_part(request))
+    except InvalidInput:
         asked = None
     if isinstance(asked, dict) and isinstance(asked.get("id"), str):
         named["id"] = asked["id"]

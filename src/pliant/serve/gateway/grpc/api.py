@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 import grpc
@@ -25,17 +26,19 @@ from pliant.serve.gateway.grpc.status import RETRY_AFTER, code_of, details_of, r
 from pliant.serve.gateway.grpc.stream import InferenceStream
 from pliant.serve.gateway.inference import await_answer
 from pliant.serve.gateway.kernel_answer import read_failure
+from pliant.serve.gateway.model_repository import ModelChange, ModelRepository, refuse_overrides
 from pliant.serve.gateway.refused import ClientGone, Refused, not_here
 from pliant.serve.gateway.request_body import BodyReader
-from pliant.serve.protocol.grpc import encode_message, inference_schema
+from pliant.serve.protocol.grpc import encode_message, has_field, inference_schema, read_plain
 
 _SERVICE: Final = "/inference.GRPCInferenceService/"
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
 _SERVING, _NOT_SERVING = b"\x08\x01", b"\x08\x02"
 _NOT_HERE: Final = (
     *(f"{kind}SharedMemory{verb}" for kind in ("System", "Cuda") for verb in ("Status", "Register", "Unregister")),
-    *("TraceSetting", "LogSettings", "RepositoryModelLoad", "RepositoryModelUnload"),
+    *("TraceSetting", "LogSettings"),
 )
+_LOAD, _UNLOAD = "RepositoryModelLoad", "RepositoryModelUnload"
 _SHOWN: Final = ("authorization", "x-auth-token", "x-user-token")
 MAX_READS: Final = 8
 """Messages that are read at once for one caller, each up to the longest that there may be; others wait their turn."""
@@ -54,6 +57,7 @@ class GrpcApi:
         inferences: begins requests.
         questions: answers what needs no kernel.
         bodies: ends those whose messages come too slowly.
+        repository: loads and unloads models.
         is_ready: requests are taken.
     """
 
@@ -65,6 +69,7 @@ class GrpcApi:
         inferences: GrpcInferences,
         questions: GrpcQuestions,
         bodies: BodyReader,
+        repository: ModelRepository,
         is_ready: Callable[[], bool],
     ) -> None:
         self._access = access
@@ -72,6 +77,7 @@ class GrpcApi:
         self._inferences = inferences
         self._questions = questions
         self._bodies = bodies
+        self._repository = repository
         self._is_ready = is_ready
         self._reads: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._num_streams: dict[str, int] = {}
@@ -87,6 +93,7 @@ class GrpcApi:
             f"{_SERVICE}ServerLive": self._live,
             f"{_SERVICE}ServerReady": self._ready,
             f"{_SERVICE}ModelInfer": self._infer,
+            **{_SERVICE + name: partial(self._change, name) for name in (_LOAD, _UNLOAD)},
             **{_SERVICE + name: self._refuse_unknown for name in _NOT_HERE},
             **{path: partial(self._ask, path.removeprefix(_SERVICE)) for path in inference_schema().calls
                if path.removeprefix(_SERVICE) in self._questions},
@@ -128,6 +135,21 @@ class GrpcApi:
     async def _ask(self, call: str, context: GrpcContext) -> bytes:
         rights = await self._authenticate(context)
         return self._questions.answer(call, await self._read(context, rights), rights)
+
+    async def _change(self, call: str, context: GrpcContext) -> bytes:
+        """Load or unload a model."""
+        with self._admission.enter() as admitted:
+            headers = _headers(context)
+            rights = await self._access.identify(headers)
+            message = await self._read(context, rights)
+            admitted.hold(len(message))
+            name = str(read_plain(f"{call}Request", message)["model_name"])
+            if call == _LOAD and has_field(f"{call}Request", message, "parameters"):
+                refuse_overrides(frozenset({"parameters"}))
+            address = unquote(context.peer().partition(":")[2].rpartition(":")[0]).strip("[]")
+            change = ModelChange(name=name, is_load=call == _LOAD, address=address, patience_s=context.time_remaining())
+            await self._repository.change(change, headers, rights)
+            return b""
 
     async def _infer(self, context: GrpcContext) -> bytes:
         """Pass a request on to a kernel, and the answer back."""

@@ -51,7 +51,7 @@ class GrpcInferences:
         endpoint = self._access.find(name, rights)
         number = read_version(version) if version else None
         service = endpoint.choose(number)
-        count(rights, service, admitted)
+        count(rights, endpoint, service, admitted)
         most = service.endpoint.profile.max_body_bytes
         if len(message) > most:
             service.meter.refuse()

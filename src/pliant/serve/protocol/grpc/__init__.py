@@ -10,7 +10,7 @@ Knows no HTTP/2.
 """
 
 from pliant.serve.protocol.grpc.encode import encode_message
-from pliant.serve.protocol.grpc.plain import peek, read_plain, says_parameter
+from pliant.serve.protocol.grpc.plain import has_field, peek, read_plain, says_parameter
 from pliant.serve.protocol.grpc.schema import WireCall, inference_schema
 
-__all__ = ["WireCall", "encode_message", "inference_schema", "peek", "read_plain", "says_parameter"]
+__all__ = ["WireCall", "encode_message", "has_field", "inference_schema", "peek", "read_plain", "says_parameter"]

@@ -39,6 +39,16 @@ def read_plain(name: str, body: bytes | memoryview) -> dict[str, str | bool]:
     return found
 
 
+def has_field(name: str, body: bytes | memoryview, field: str) -> bool:
+    """Tell whether a message says anything for a field.
+
+    Raises:
+        InvalidInput: this is no such message.
+    """
+    number = inference_schema().messages[name].by_name[field].number
+    return any(found == number for found, _, _ in scan(memoryview(body), "", iter(range(MAX_PARTS))))
+
+
 def peek(body: bytes | memoryview) -> tuple[str, str, str]:
     """Return `model_name`, `model_version` and `id` of a `ModelInferRequest`; what is not said is empty.
 

@@ -31,8 +31,7 @@ def parse_object(text: bytes, field: str = "") -> dict[str, Any]:
     if not text.strip():
         raise InvalidInput.at(field, "the JSON is empty; send an object with `inputs`")
     require_few_values(text, field)
-    if (depth := measure_depth(text)) > MAX_DEPTH:
-        raise InvalidInput.at(field, f"the JSON is nested {depth} levels deep; at most {MAX_DEPTH} are taken")
+    require_shallow(text, field)
     try:
         parsed = _DECODER.decode(text.decode())
     except UnicodeDecodeError as error:
@@ -44,6 +43,16 @@ def parse_object(text: bytes, field: str = "") -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise InvalidInput.at(field, f"the JSON is {show(parsed)}; send an object with `inputs`")
     return parsed
+
+
+def require_shallow(text: bytes, field: str = "") -> None:
+    """Raise if lists and objects are nested too deep in a text.
+
+    Raises:
+        InvalidInput: they are.
+    """
+    if (depth := measure_depth(text)) > MAX_DEPTH:
+        raise InvalidInput.at(field, f"the JSON is nested {depth} levels deep; at most {MAX_DEPTH} are taken")
 
 
 def measure_depth(text: bytes) -> int:
