@@ -120,7 +120,7 @@ class Stage:
         """Let the application answer."""
         start = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
         for message in (start, {"type": "http.response.body", "body": b"ok"}):
-            sending = self.protocol.cycle.send(cast(Any, message))
+            sending = self.protocol.exchange.send(message)
             with pytest.raises(StopIteration):
                 sending.send(None)
 
