@@ -188,7 +188,7 @@ class BoundedProtocol(asyncio.Protocol):
         began_at, self._at, self._num_seen = self._at, end + 4, 0
         head = read_head(self._data, began_at, end)
         if head.wants_websocket and head.num_body_bytes == 0 and self._config.ws_protocol_class is not None:
-            self._hand_over(self._data[began_at : end + 4])
+            self._hand_over(head)
             return False
         if self._counted is not None:
             self._counts.work(self._counted)
@@ -250,8 +250,8 @@ class BoundedProtocol(asyncio.Protocol):
             self._reading = Reading.HEAD
         self._read_on()
 
-    def _hand_over(self, head: bytes) -> None:
-        """Give the connection to a WebSocket."""
+    def _hand_over(self, head: RequestHead) -> None:
+        """Give the connection to a WebSocket, which reads the head once more, and takes names as they stand in it."""
         self._end()
         if self._counted is not None:
             self._counts.link(self._counted)
@@ -259,7 +259,8 @@ class BoundedProtocol(asyncio.Protocol):
         make = cast(Callable[..., asyncio.Protocol], self._config.ws_protocol_class)
         protocol = make(config=self._config, server_state=self._server_state, app_state=self._app_state)
         protocol.connection_made(self.transport)
-        protocol.data_received(head)
+        lines = [b"%b: %b\r\n" % header for header in head.headers]
+        protocol.data_received(b"%b %b HTTP/1.1\r\n%b\r\n" % (head.method.encode(), head.target, b"".join(lines)))
         self.transport.set_protocol(protocol)
 
     @property
