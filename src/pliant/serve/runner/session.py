@@ -40,6 +40,8 @@ _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
 _PRINT_EVERY_S: Final = 0.5
 _NO_OUTPUT: Final = "the kernel returned no output"
+_Answer = tuple[KernelRequest, dict[str, Any], bytes]
+"""With the header of its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +301,8 @@ class KernelSession:
             request, result = taken
             if result is None:
                 return request
-            self._answer(request, {"status": result.status, "type": result.type}, result.body)
+            header = {"id": request.id, "status": result.status, "type": result.type}
+            self._answer((request, header, result.body))
         return None
 
     def _leaves(self, settings: BatchSettings, group: AnswerGroup) -> None:
@@ -308,19 +311,26 @@ class KernelSession:
         was_cut = len(self._backlog) > 0
         self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=was_cut)
         cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
+        answers: list[_Answer] = []
         for request, result in group.answers:
-            header = {"status": result.status, "type": result.type, **cost}
+            header = {"id": request.id, "status": result.status, "type": result.type, **cost}
             if result.num_json is not None:
                 header["json"] = result.num_json
-            self._answer(request, header, result.body)
+            answers.append((request, header, result.body))
             cost = {}
+        self._answer(*answers)
 
-    def _answer(self, request: KernelRequest, header: dict[str, Any], body: bytes) -> None:
-        """Send one answer, if the gateway that asked is still there."""
-        if self._connection is None or request.connection != self._num_connections:
+    def _answer(self, *answers: _Answer) -> None:
+        """Send answers, as far as the gateway that asked is still there."""
+        frames = [
+            KernelFrame(KernelFrameKind.RESULT, header, body)
+            for request, header, body in answers
+            if request.connection == self._num_connections
+        ]
+        if self._connection is None or not frames:
             return
         try:
-            self._send(KernelFrameKind.RESULT, {"id": request.id, **header}, body)
+            self._connection.send_all(frames)
             self._settle()
         except GatewayLost:
             self._drop()  # the gateway knows, or is gone
