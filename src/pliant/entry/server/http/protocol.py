@@ -205,10 +205,15 @@ class BoundedProtocol(asyncio.Protocol):
         self._reading = Reading.BODY
         if self._body.is_whole:
             self._finish_body(exchange, b"")
-        app = cast(App, self._config.loaded_app)
-        task = self.loop.create_task(exchange.run(app, self._scope(head)))
-        task.add_done_callback(self._server_state.tasks.discard)
+        task = self.loop.create_task(self._answer(exchange))
         self._server_state.tasks.add(task)
+
+    async def _answer(self, exchange: Exchange) -> None:
+        """Let the application answer. A callback of the task would take the event loop another turn."""
+        try:
+            await exchange.run(cast(App, self._config.loaded_app), self._scope(exchange.head))
+        finally:
+            self._server_state.tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def _scope(self, head: RequestHead) -> dict[str, Any]:
         raw_path, _, query = head.target.partition(b"?")
