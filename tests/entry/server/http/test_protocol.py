@@ -35,6 +35,7 @@ GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer how long the body was; `/big` and `/whole` with much, `/never` not at all, a WebSocket with its frames."""
     if scope["type"] == "websocket":
+        assert all(name == name.lower() for name, _ in scope["headers"]), "as ASGI has it"
         await _echo(receive, send)
         return
     request = Request(scope, receive)

@@ -104,7 +104,7 @@ class BoundedProtocol(asyncio.Protocol):
         self._connections.add(self)
         self.transport = cast(asyncio.Transport, transport)
         self.flow = FlowControl(self.transport)
-        self._about = {
+        self._about: dict[str, Any] = {
             "type": "http",
             "asgi": {"version": self._config.asgi_version, "spec_version": "2.3"},
             "server": get_local_addr(self.transport),
