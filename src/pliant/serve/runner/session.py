@@ -28,7 +28,7 @@ from pliant.serve.runner.connection import GatewayConnection
 from pliant.serve.runner.errors import GatewayLost, KernelBroken, NoGateway, error_line
 from pliant.serve.runner.leaving import LeaveSignal
 from pliant.serve.runner.open_batch import AnswerGroup, OpenBatch
-from pliant.serve.runner.request import KernelRequest, ServedModel
+from pliant.serve.runner.request import KernelRequest, KernelResult, ServedModel
 
 PATIENCE_S: Final = 600.0
 """So long a gateway may be away."""
@@ -40,8 +40,6 @@ _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 1.0
 _PRINT_EVERY_S: Final = 0.5
 _NO_OUTPUT: Final = "the kernel returned no output"
-_Answer = tuple[KernelRequest, dict[str, Any], bytes]
-"""With the header of its frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,8 +299,7 @@ class KernelSession:
             request, result = taken
             if result is None:
                 return request
-            header = {"id": request.id, "status": result.status, "type": result.type}
-            self._answer((request, header, result.body))
+            self._answer([(request, result)], {})
         return None
 
     def _leaves(self, settings: BatchSettings, group: AnswerGroup) -> None:
@@ -310,25 +307,14 @@ class KernelSession:
         num = len(group.answers)
         was_cut = len(self._backlog) > 0
         self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=was_cut)
-        cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
-        answers: list[_Answer] = []
-        for request, result in group.answers:
-            header = {"id": request.id, "status": result.status, "type": result.type, **cost}
-            if result.num_json is not None:
-                header["json"] = result.num_json
-            answers.append((request, header, result.body))
-            cost = {}
-        self._answer(*answers)
+        self._answer(group.answers, {"busy_s": round(group.seconds, 6), "batch": num})
 
-    def _answer(self, *answers: _Answer) -> None:
-        """Send answers, as far as the gateway that asked is still there."""
-        frames = [
-            KernelFrame(KernelFrameKind.RESULT, header, body)
-            for request, header, body in answers
-            if request.connection == self._num_connections
-        ]
+    def _answer(self, answers: Iterable[tuple[KernelRequest, KernelResult]], cost: Mapping[str, Any]) -> None:
+        """Send answers, as far as the gateway that asked is still there; the first says what they cost."""
+        frames = [_frame(*one) for one in answers if one[0].connection == self._num_connections]
         if self._connection is None or not frames:
             return
+        frames[0].header.update(cost)
         try:
             self._connection.send_all(frames)
             self._settle()
@@ -366,6 +352,13 @@ class KernelSession:
         while self._connection is not None and (left_s := until - self._clock()) > 0:
             self._leave.wait(self._connection.fileno(), left_s)
             self._receive()
+
+
+def _frame(request: KernelRequest, result: KernelResult) -> KernelFrame:
+    header: dict[str, Any] = {"id": request.id, "status": result.status, "type": result.type}
+    if result.num_json is not None:
+        header["json"] = result.num_json
+    return KernelFrame(KernelFrameKind.RESULT, header, result.body)
 
 
 def _read_settings(header: Mapping[str, Any], before: BatchSettings) -> BatchSettings:

@@ -22,7 +22,7 @@ _FAULT: Final = b"Internal Server Error"
 _log = logging.getLogger("uvicorn.error")
 
 
-class Exchange:
+class HttpExchange:
     """One request, from its head to the end of its answer.
 
     Args:

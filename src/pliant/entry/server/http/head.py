@@ -12,7 +12,7 @@ from typing import Final
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _FIRST_LINE: Final = re.compile(rb"(" + _TOKEN + rb"++) ([\x21-\x7e]++) HTTP/1\.([01])\r\n")
-_FIELDS: Final = re.compile(rb"(?:" + _TOKEN + rb"++:[\t\x20-\x7e\x80-\xff]*+\r\n)*+")
+_FIELDS: Final = re.compile(rb"(?:" + _TOKEN + rb"++:[^\0\n\x0b\f\r]*+\r\n)*+")
 _NEVER: Final = re.compile(rb"(?<!\r)\n|\r\n[ \t]|\0")
 """In no head, however it goes on."""
 _END: Final = b"\r\n\r\n"
@@ -176,7 +176,7 @@ def _explain_fields(fields: bytes) -> BadRequest:
     if any(line[:1] in (b" ", b"\t") for line in lines):
         return BadRequest("a header goes on in a second line; write it in one")
     wrong = next((line for line in lines if not _FIELDS.fullmatch(line + b"\r\n")), b"")
-    return BadRequest(f"{_show(wrong)} is no header; send NAME: VALUE, without control characters")
+    return BadRequest(f"{_show(wrong)} is no header; send NAME: VALUE in one line")
 
 
 def _show(data: bytes) -> str:

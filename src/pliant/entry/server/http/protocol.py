@@ -36,7 +36,7 @@ from pliant.entry.server.http.answer import CLOSE, encode_answer
 from pliant.entry.server.http.body import Body, ChunkedBody, PlainBody
 from pliant.entry.server.http.connections import ConnectionCounts, CountedConnection
 from pliant.entry.server.http.deadline import Deadline
-from pliant.entry.server.http.exchange import App, Exchange
+from pliant.entry.server.http.exchange import App, HttpExchange
 from pliant.entry.server.http.head import BadRequest, RequestHead, find_end, read_head
 
 _MEDIA_TYPE: Final = b"application/problem+json"
@@ -45,7 +45,7 @@ _SLOW_HEAD: Final = "the head of the request took longer than {:g} s; send it at
 _SLOW_BODY: Final = "the body came with less than {:g} bytes a second for {:g} s; send it faster, or in parts"
 
 
-class Reading(Enum):
+class _Reading(Enum):
     """What is read next."""
 
     HEAD = "head"
@@ -76,7 +76,7 @@ class BoundedProtocol(asyncio.Protocol):
         headers_of: Callable[[str | None], Sequence[tuple[bytes, bytes]]] = lambda _: (),
     ) -> None:
         self.loop = _loop or asyncio.get_running_loop()
-        self.exchange: Exchange | None = None
+        self.exchange: HttpExchange | None = None
         """The request that was read last."""
         self._config = config
         self._server_state = server_state
@@ -85,7 +85,7 @@ class BoundedProtocol(asyncio.Protocol):
         self._counts = counts
         self._headers_of = headers_of
         self._counted: CountedConnection | None = None
-        self._reading = Reading.HEAD
+        self._reading = _Reading.HEAD
         self._body: Body = PlainBody(0)
         self._data = b""
         self._at = 0
@@ -133,7 +133,7 @@ class BoundedProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on."""
-        if self._reading is Reading.ENDED:
+        if self._reading is _Reading.ENDED:
             return
         self._num_body_bytes += len(data)
         self._data = self._data[self._at :] + data if self._at < len(self._data) else data
@@ -172,11 +172,11 @@ class BoundedProtocol(asyncio.Protocol):
 
     def _step(self) -> bool:
         """Read one thing; tell whether there may be another."""
-        if self._reading is Reading.HEAD:
+        if self._reading is _Reading.HEAD:
             return self._at < len(self._data) and self._read_head()
-        if self._reading is Reading.BODY:
-            return self._at < len(self._data) and self._read_body(cast(Exchange, self.exchange))
-        if self._reading is Reading.WAIT and len(self._data) - self._at > HIGH_WATER_LIMIT:
+        if self._reading is _Reading.BODY:
+            return self._at < len(self._data) and self._read_body(cast(HttpExchange, self.exchange))
+        if self._reading is _Reading.WAIT and len(self._data) - self._at > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
         return False
 
@@ -197,18 +197,18 @@ class BoundedProtocol(asyncio.Protocol):
 
     def _begin(self, head: RequestHead) -> None:
         """Let the application answer a request; its body is read meanwhile."""
-        exchange = self.exchange = Exchange(
+        exchange = self.exchange = HttpExchange(
             head, self.transport, self.flow, self._server_state.default_headers, self._on_answered
         )
         num = head.num_body_bytes
         self._body = ChunkedBody(self._limits.max_head_bytes) if num is None else PlainBody(num)
-        self._reading = Reading.BODY
+        self._reading = _Reading.BODY
         if self._body.is_whole:
             self._finish_body(exchange, b"")
         task = self.loop.create_task(self._answer(exchange))
         self._server_state.tasks.add(task)
 
-    async def _answer(self, exchange: Exchange) -> None:
+    async def _answer(self, exchange: HttpExchange) -> None:
         """Let the application answer. A callback of the task would take the event loop another turn."""
         try:
             await exchange.run(cast(App, self._config.loaded_app), self._scope(exchange.head))
@@ -229,7 +229,7 @@ class BoundedProtocol(asyncio.Protocol):
             "state": self._app_state.copy(),
         }
 
-    def _read_body(self, exchange: Exchange) -> bool:
+    def _read_body(self, exchange: HttpExchange) -> bool:
         piece, at = self._body.take(self._data, self._at)
         has_more, self._at = at > self._at, at
         if self._body.is_whole:
@@ -239,9 +239,9 @@ class BoundedProtocol(asyncio.Protocol):
             exchange.feed(piece, is_last=False)
         return has_more and at < len(self._data)
 
-    def _finish_body(self, exchange: Exchange, piece: bytes) -> None:
+    def _finish_body(self, exchange: HttpExchange, piece: bytes) -> None:
         exchange.feed(piece, is_last=True)
-        self._reading = Reading.HEAD if exchange.is_answered else Reading.WAIT
+        self._reading = _Reading.HEAD if exchange.is_answered else _Reading.WAIT
 
     def _on_answered(self) -> None:
         """Go on with the next request."""
@@ -251,8 +251,8 @@ class BoundedProtocol(asyncio.Protocol):
             self._observe()
             return
         self.flow.resume_reading()
-        if self._reading is Reading.WAIT:
-            self._reading = Reading.HEAD
+        if self._reading is _Reading.WAIT:
+            self._reading = _Reading.HEAD
         self._read_on()
 
     def _hand_over(self, head: RequestHead) -> None:
@@ -278,12 +278,12 @@ class BoundedProtocol(asyncio.Protocol):
         """Let the deadline run that belongs to what is read."""
         if self._counted is None:
             return
-        if self._reading is Reading.ENDED:
+        if self._reading is _Reading.ENDED:
             if self.transport.is_closing():
                 self._write_deadline.set(self._limits.stalled_write_s, self.transport.abort)
-        elif self._reading is Reading.HEAD:
+        elif self._reading is _Reading.HEAD:
             self._await_head(self._counted)
-        elif self._reading is Reading.BODY:
+        elif self._reading is _Reading.BODY:
             if self._deadline.act != self._end_slow_body:
                 self._await_body()
         else:
@@ -327,7 +327,7 @@ class BoundedProtocol(asyncio.Protocol):
 
     def _refuse(self, status: int, detail: str) -> None:
         """Answer if no answer has begun, and end the connection."""
-        exchange, is_between = self.exchange, self._reading is Reading.HEAD
+        exchange, is_between = self.exchange, self._reading is _Reading.HEAD
         self._end()
         request: RequestHead | None = None
         if exchange is not None and not is_between:
@@ -347,6 +347,6 @@ class BoundedProtocol(asyncio.Protocol):
 
     def _end(self) -> None:
         """Read nothing more."""
-        self._reading = Reading.ENDED
+        self._reading = _Reading.ENDED
         self._data, self._at = b"", 0
         self._deadline.end()
