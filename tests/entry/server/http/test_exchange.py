@@ -202,6 +202,16 @@ def test_the_body_is_asked_for_when_the_application_wants_it() -> None:
     assert read(wire.writes[1])[2] == b"ab"
 
 
+def test_a_connection_ends_whose_body_was_not_asked_for_since_nobody_knows_what_comes_next() -> None:
+    hidden = GET.replace(b"GET /", b"GET /hidden")
+    wire = play(
+        says(SHORT, OK), b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", hidden
+    )
+    assert wire.sent.count(b"HTTP/1.1 200 OK") == 1
+    assert b"connection: close\r\n" in wire.sent
+    assert wire.was_ended
+
+
 def test_an_application_hears_the_end_of_the_body_once_and_then_that_the_client_has_gone() -> None:
     heard: list[dict[str, Any]] = []
 

@@ -159,7 +159,9 @@ class HttpExchange:
             self._go_on(self._answer, message.get("body", b""), is_last=not message.get("more_body", False))
 
     def _begin(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        answer = encode_answer(status, [*self._headers, *headers], self.head, keeps_alive=self.keeps_alive)
+        # a client that was not asked for its body may send it, or another request: nobody can know which
+        keeps_alive = self.keeps_alive and not self.awaits_continue
+        answer = encode_answer(status, [*self._headers, *headers], self.head, keeps_alive=keeps_alive)
         self._answer, self.keeps_alive = answer, answer.keeps_alive
         self.awaits_continue = False
         if answer.num_body_bytes is None:
@@ -208,8 +210,8 @@ class HttpExchange:
 
 def _joined(body: bytes | bytearray, piece: bytes) -> bytes | bytearray:
     """Return both, without a copy of the only one, and of none but the new one after that."""
-    if not body:
-        return piece
+    if not body or not piece:
+        return body or piece
     whole = body if isinstance(body, bytearray) else bytearray(body)
     whole += piece
     return whole
