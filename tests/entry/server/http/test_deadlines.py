@@ -121,7 +121,7 @@ class Stage:
         start = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
         for message in (start, {"type": "http.response.body", "body": b"ok"}):
             assert self.protocol.exchange is not None
-            sending = cast("Coroutine[Any, Any, None]", self.protocol.exchange.send(message))
+            sending = self.protocol.exchange.send(message)
             with pytest.raises(StopIteration):
                 sending.send(None)
 
