@@ -1,6 +1,7 @@
 """A gateway that says who asks, in place of one that has models: what the process around it does is what is tested.
 
-`GET /who` says whose the token is; `GET /slow` waits until a kernel connects, and so does the end of a drain.
+`GET /who` says whose the token is; `GET /slow` waits until a kernel connects, and so does the end of a drain;
+`GET /waiting` says how many wait so.
 """
 
 import asyncio
@@ -89,7 +90,8 @@ class SmallGateway:
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/slow":
             await self.wait()
-        status, said = await self.answer(dict(scope["headers"]))
+        is_waiting = scope["path"] == "/waiting"
+        status, said = (200, self._num_waiting) if is_waiting else await self.answer(dict(scope["headers"]))
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(said).encode()})
 

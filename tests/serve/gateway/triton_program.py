@@ -69,7 +69,9 @@ def ask_alike(client: Any, library: Any) -> None:
 def load_and_unload(client: Any) -> None:
     def states() -> list[str]:
         index = client.get_model_repository_index(headers=TOKEN)
-        return [one["state"] if isinstance(one, dict) else one.state for one in getattr(index, "models", index)]
+        models = getattr(index, "models", index)
+        found = [(one["name"], one["state"]) if isinstance(one, dict) else (one.name, one.state) for one in models]
+        return [state for name, state in found if name == "digits"]
 
     load, unload = client.load_model, client.unload_model
     unload("digits", headers=TOKEN)

@@ -56,7 +56,8 @@ class Inferences:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._number = 0
-        self._fresh: list[UnderWay] = []
+        self._fresh: dict[int, UnderWay] = {}
+        """Those that have begun since the last tick."""
         self._impatient: dict[int, UnderWay] = {}
 
     def begin(
@@ -91,7 +92,7 @@ class Inferences:
         service.submit(request)
         under_way = UnderWay(service, request, gone)
         under_way.is_limited = is_limited
-        self._fresh.append(under_way)
+        self._fresh[request.number] = under_way
         if patience_s is not None:
             self._impatient[request.number] = under_way
         return under_way
@@ -100,14 +101,15 @@ class Inferences:
         """End a request, if it is not over."""
         if under_way.watch is not None:
             under_way.watch.cancel()
+        self._fresh.pop(under_way.request.number, None)
         self._impatient.pop(under_way.request.number, None)
         if under_way.request.outcome is None:
             under_way.service.end(under_way.request, ClientGone())
 
     def tick(self, now: float) -> None:
         """Look after those that take longer."""
-        fresh, self._fresh = self._fresh, []
-        for under_way in fresh:
+        fresh, self._fresh = self._fresh, {}
+        for under_way in fresh.values():
             under_way.begin_watch()
         for under_way in list(self._impatient.values()):
             deadline = under_way.request.deadline

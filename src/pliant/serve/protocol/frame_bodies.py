@@ -1,9 +1,11 @@
 """The bodies of frames that lie in shared memory: put there on the way out, copied out of it on the way in."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind
-from pliant.serve.protocol.shared_bodies import SHARED_FROM_BYTES, BadSharedBody, SharedBodies
+from pliant.serve.protocol.shared_bodies import SHARED_FROM_BYTES, BadSharedBody, Piece, SharedBodies
+
+B = TypeVar("B", bound=Piece)
 
 
 class FrameBodies:
@@ -27,9 +29,9 @@ class FrameBodies:
         """Bytes that the other side has not taken out."""
         return 0 if self._shared is None else self._shared.num_held
 
-    def put(self, header: dict[str, Any], body: bytes | bytearray) -> tuple[dict[str, Any], bytes | bytearray]:
+    def put(self, header: dict[str, Any], body: B) -> tuple[dict[str, Any], B | bytes]:
         """Return header and body as they go through the socket: a large body stays behind, if there is room."""
-        if self._shared is None or len(body) < SHARED_FROM_BYTES or (at := self._shared.put(body)) is None:
+        if len(body) < SHARED_FROM_BYTES or self._shared is None or (at := self._shared.put(body)) is None:
             return header, body
         return {**header, "at": at, "bytes": len(body)}, b""
 

@@ -37,6 +37,7 @@ from typing import Any, Final
 
 _HEAD: Final = struct.Struct("!IBI")
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
+_FROM_JSON: Final = json.JSONDecoder()
 HEAD_BYTES: Final = _HEAD.size
 MAX_HEADER_BYTES: Final = 1 << 20
 MAX_FRAME_BYTES: Final = (2 << 30) + MAX_HEADER_BYTES
@@ -177,7 +178,7 @@ def _frame(view: memoryview, at: int, end: int) -> KernelFrame:
     _, kind, num_header_bytes = _HEAD.unpack_from(view, at)
     body_at = at + HEAD_BYTES + num_header_bytes
     try:
-        header, known = json.loads(bytes(view[at + HEAD_BYTES : body_at])), KernelFrameKind(kind)
+        header, known = _FROM_JSON.decode(str(view[at + HEAD_BYTES : body_at], "utf-8")), KernelFrameKind(kind)
     except (ValueError, RecursionError) as error:
         raise BadKernelFrame(f"a frame cannot be read: {error}") from error
     if not isinstance(header, dict):

@@ -5,6 +5,7 @@ Sending waits until all is written; receiving never waits. Knows no meaning of a
 
 import os
 import socket
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from pliant.serve.runner.errors import GatewayLost
 
 _READ_BYTES: Final = 256 << 10
 _MOST_READ_BYTES: Final = 4 << 20
+_JOINED_BYTES: Final = 64 << 10
+"""Bodies up to this are put together with what else is sent."""
 
 
 def connect_gateway(path: Path) -> socket.socket:
@@ -34,6 +37,21 @@ def connect_gateway(path: Path) -> socket.socket:
         return channel
     finally:
         os.close(folder)
+
+
+def _pieces(frames: Sequence[KernelFrame]) -> Iterator[bytes | bytearray | memoryview]:
+    """Yield the bytes of frames; those of long bodies are not copied."""
+    joined: list[bytes | bytearray | memoryview] = []
+    for frame in frames:
+        joined.append(encode_head(frame.kind, frame.header, len(frame.body)))
+        if len(frame.body) <= _JOINED_BYTES:
+            joined.append(frame.body)
+            continue
+        yield b"".join(joined)
+        yield frame.body
+        joined = []
+    if joined:
+        yield b"".join(joined)
 
 
 class GatewayConnection:
@@ -97,18 +115,18 @@ class GatewayConnection:
         Raises:
             GatewayLost: the connection is gone.
         """
+        self.send_all([KernelFrame(kind, header, body)])
+
+    def send_all(self, frames: Sequence[KernelFrame]) -> None:
+        """Send frames one after another, with as few calls of the system as there can be.
+
+        Raises:
+            GatewayLost: the connection is gone.
+        """
         self.is_sending = True
         try:
-            header, left = self._bodies.put(header, body)
-            parts = [memoryview(encode_head(kind, header, len(left)))]
-            if left:
-                parts.append(memoryview(left))
-            while parts:
-                num_sent = self._channel.sendmsg(parts)
-                while parts and num_sent >= len(parts[0]):
-                    num_sent -= len(parts.pop(0))
-                if parts:
-                    parts[0] = parts[0][num_sent:]
+            for piece in _pieces([self._put(frame) for frame in frames]):
+                self._channel.sendall(piece)
         except OSError as error:
             raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
         finally:
@@ -124,6 +142,10 @@ class GatewayConnection:
         if num_copied := self._bodies.num_to_say():
             self.send(KernelFrameKind.COPIED, {"num": num_copied})
         return frames
+
+    def _put(self, frame: KernelFrame) -> KernelFrame:
+        header, body = self._bodies.put(frame.header, frame.body)
+        return frame if body is frame.body else KernelFrame(frame.kind, header, body)
 
     def _take(self, frame: KernelFrame) -> KernelFrame | None:
         try:

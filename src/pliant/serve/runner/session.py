@@ -15,7 +15,7 @@ Knows no tensor, and does not look into bodies.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -288,7 +288,7 @@ class KernelSession:
             request, result = taken
             if result is None:
                 return request
-            self._answer(request, {"status": result.status, "type": result.type}, result.body)
+            self._answer(request, result.header, result.body, KernelFrameKind.RESULT)
         return None
 
     def _leaves(self, settings: BatchSettings, group: AnswerGroup) -> None:
@@ -297,22 +297,23 @@ class KernelSession:
         was_cut = len(self._backlog) > 0
         self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=was_cut)
         cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
+        answers = []
         for request, result in group.answers:
-            self._answer(request, result.header | cost, result.body)
+            answers.append((request, _frame_of(request, result.header | cost, result.body)))
             cost = {}
+        self._send_all(answers)
 
-    def _answer(
-        self,
-        request: KernelRequest,
-        header: dict[str, Any],
-        body: bytes,
-        kind: KernelFrameKind = KernelFrameKind.RESULT,
-    ) -> None:
-        """Send an answer, or a part of one, if the gateway that asked is still there."""
-        if self._connection is None or request.connection != self._num_connections:
+    def _answer(self, request: KernelRequest, header: dict[str, Any], body: bytes, kind: KernelFrameKind) -> None:
+        """Send an answer, or a part of one."""
+        self._send_all([(request, _frame_of(request, header, body, kind))])
+
+    def _send_all(self, answers: Iterable[tuple[KernelRequest, KernelFrame]]) -> None:
+        """Send answers, as far as the gateway that asked is still there."""
+        frames = [frame for request, frame in answers if request.connection == self._num_connections]
+        if self._connection is None or not frames:
             return
         try:
-            self._send(kind, {"id": request.id, **header}, body)
+            self._connection.send_all(frames)
             self._settle()
         except GatewayLost:
             self._drop()  # the gateway knows, or is gone
@@ -348,3 +349,9 @@ class KernelSession:
         while self._connection is not None and (left_s := until - self._clock()) > 0:
             self._leave.wait(self._connection.fileno(), left_s)
             self._receive()
+
+
+def _frame_of(
+    request: KernelRequest, header: Mapping[str, Any], body: bytes, kind: KernelFrameKind = KernelFrameKind.RESULT
+) -> KernelFrame:
+    return KernelFrame(kind, {"id": request.id, **header}, body)

@@ -33,7 +33,8 @@ def read_tensors(request: KernelRequest, metadata: ModelMetadata) -> InferReques
     """
     if request.api == "grpc":
         return decode_grpc(request.body)
-    return resolve_raw(decode_request(request.body, request.num_json), metadata.to_json())
+    infer = decode_request(request.body, request.num_json)
+    return resolve_raw(infer, metadata.to_json()) if infer.is_raw else infer
 
 
 def write_tensors(request: KernelRequest, asked: InferRequest, model: DeployedModel, outputs: Arrays) -> KernelResult:

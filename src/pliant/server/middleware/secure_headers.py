@@ -56,7 +56,7 @@ _OVER_TLS: Final = {"Strict-Transport-Security": "max-age=31536000; includeSubDo
 
 
 def headers_of_answer(scheme: str | None, path: str = "") -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer, as ASGI and h11 take them."""
+    """Return the headers of an answer, as ASGI takes them."""
     return _headers(scheme in ("https", "wss"), path == _DOCS)
 
 

@@ -120,7 +120,8 @@ class Stage:
         """Let the application answer."""
         start = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
         for message in (start, {"type": "http.response.body", "body": b"ok"}):
-            sending = self.protocol.cycle.send(cast(Any, message))
+            assert self.protocol.exchange is not None
+            sending = self.protocol.exchange.send(message)
             with pytest.raises(StopIteration):
                 sending.send(None)
 
