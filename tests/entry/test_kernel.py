@@ -149,7 +149,10 @@ def test_kernel_that_ends_itself_is_seen_to(tmp_path: Path, asked: str, code: in
 @pytest.mark.parametrize(
     ("text", "last"),
     [
-        ("x = 1", "pliant: the model was not loaded: serve.py has no public class with `predict`; define one"),
+        (
+            "x = 1",
+            "pliant: the model was not loaded: serve.py has no public class with `predict` or `stream`; define one",
+        ),
         (ECHO + "    def load(self):\n        raise OSError('no weights')", "loaded: OSError: no weights"),
         (ECHO + "import sys\nsys.exit()", "the model was not loaded: it has ended the process with sys.exit(None)"),
         ("def broken(:", "the model was not loaded: SyntaxError: invalid syntax"),
