@@ -170,6 +170,8 @@ class Census:
             return "the server's log"
         if link.startswith(f"/dev/shm/pliant-{self.server.uid}/"):
             return "its folder of `/dev/shm`"
+        if link.startswith("/memfd:pliant-bodies"):
+            return "the memory of large bodies"
         if link == "anon_inode:[pidfd]":
             return "handles of processes"
         if link == f"{folder}/backup":
