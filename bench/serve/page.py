@@ -13,8 +13,8 @@ NOTES = """How each is run, with one process that computes and one thread in it:
 
 - **Pliant**: a real `pliant up`; one endpoint of a Python class with one kernel, settings as shipped but for the number
   of kernels. The gateway and the kernel are two processes. Every request carries a token, which is checked.
-- **plain uvicorn**: an ASGI function that sends the body back; once as `pip install uvicorn` has it (h11, asyncio; what
-  Pliant's gateway runs on), once with httptools and uvloop.
+- **plain uvicorn**: an ASGI function that sends the body back; once as `pip install uvicorn` has it (h11, asyncio),
+  once with httptools and uvloop.
 - **Ray Serve**: one replica of a class; as shipped, and once with `RAY_SERVE_THROUGHPUT_OPTIMIZED=1`,
   `RAY_SERVE_ENABLE_HA_PROXY=1` and `max_ongoing_requests=1000`. Its log of requests is off.
 - **MLServer**: its inference pool as shipped, with one worker. **LitServe**: one worker, as shipped.
