@@ -96,6 +96,7 @@ class PlayedPool:
     standstill: Standstill = field(default_factory=Standstill)
     now: float = 0.0
     num_jobs: int = 0
+    load_ticks: int = LOAD_TICKS
 
     def by_number(self, number: int) -> PlayedVersion:
         found = self.endpoint.version(number)
@@ -199,7 +200,7 @@ class PlayedPool:
                     self._let_go(rich, 1)
         for one in sorted(self.jobs.values(), key=lambda other: other.staying):
             while one.staying < one.wanted and self.held < self.slots:
-                one.loading.append(LOAD_TICKS)
+                one.loading.append(self.load_ticks)
         for job_id in [job_id for job_id, one in self.jobs.items() if not one.held and not one.wanted]:
             if job_id not in {one.job_id for one in running(self.endpoint)}:
                 del self.jobs[job_id]

@@ -41,6 +41,17 @@ def test_with_free_slots_kernels_grow_in_steps_and_never_are_fewer() -> None:
     assert (pool.endpoint.current, pool.by_number(2).ready) == (2, 6)
 
 
+def test_with_free_slots_kernels_never_are_fewer_though_models_load_slowly() -> None:
+    pool = serving(6, slots=100)
+    pool.load_ticks = 20
+    deploy(pool, 2, {2: 100})
+
+    seen = run_until_over(pool)
+
+    assert min(ready for ready, _, _ in seen) == 6
+    assert pool.endpoint.current == 2
+
+
 def test_in_a_full_pool_slots_go_from_one_version_to_the_other() -> None:
     pool = serving(6, slots=6)
     deploy(pool, 2, {2: 100})
@@ -115,6 +126,7 @@ def test_an_endpoint_stands_still_since_its_last_kernel_came_or_went() -> None:
     goals=st.lists(st.sampled_from([100, 100, 10, 50, 1]), min_size=1, max_size=3),
     gaps=st.lists(st.integers(0, 12), min_size=3, max_size=3),
     new_load=st.integers(0, 20),
+    load_ticks=st.sampled_from([2, 7]),
     data=st.data(),
 )
 @settings(max_examples=60, deadline=None)
@@ -126,10 +138,12 @@ def test_whatever_is_deployed_and_whenever_the_server_dies_requests_have_a_versi
     goals: list[int],
     gaps: list[int],
     new_load: int,
+    load_ticks: int,
     data: st.DataObject,
 ) -> None:
     base = max(kernel_min, min(need, kernel_max))
     pool = serving(need, slots=max(1, base) + spare + len(goals), kernel_min=kernel_min, kernel_max=kernel_max)
+    pool.load_ticks = load_ticks
     most = kernel_max + surge_of(kernel_max, 2) + 1  # both of a split may gain; and one was deployed just now
 
     def watch() -> None:

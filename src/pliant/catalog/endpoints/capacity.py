@@ -104,7 +104,9 @@ def make_room(endpoint: Endpoint, statuses: Statuses, still_s: float) -> dict[in
     steady = {number: one for number, one in gaining.items() if not one.num_failures}
     num = num_needed(endpoint, statuses)
     goal = goal_kernels(endpoint, max(num, endpoint.exchange.num_kernels if endpoint.exchange else 0))
-    missing = sum(max(0, max(one.wanted, goal[number]) - one.num_staying) for number, one in steady.items())
+    loads = any(one.num_ready < one.num_staying for one in gaining.values())  # then it is not slots that is missing yet
+    aims = {number: one.wanted if loads else max(one.wanted, goal[number]) for number, one in steady.items()}
+    missing = sum(max(0, aims[number] - one.num_staying) for number, one in steady.items())
     leave = any(len(one.kernels) > one.num_staying for one in losing.values())
     if leave or still_s < PATIENCE_S or not missing:
         is_waiting = any(one.num_staying < one.wanted for one in steady.values())
