@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,6 @@ from bench._report import Claim, finish, head, spread, table, verdicts
 from pliant.core.job import JobId, TaskId
 from pliant.core.serving import ServedEndpoint, ServedVersion
 from pliant.core.serving_profile import ServingProfile
-from pliant.serve.gateway import kernel_listener
 from pliant.serve.gateway.inference import InferenceRequest, KernelAnswer
 from pliant.serve.gateway.kernel_listener import KernelListener
 from pliant.serve.gateway.version_service import ServiceOwner, VersionService
@@ -45,10 +44,13 @@ class Rounds:
     gateway_ms: list[float] = field(default_factory=list)
 
 
-def echo(path: Path) -> None:
-    """Be the kernel until the gateway closes."""
+def echo(path: Path, hello: dict[str, str], *, by_memory: bool) -> None:
+    """Be a kernel that sends back what it gets, until the gateway closes."""
     connection = GatewayConnection(connect_gateway(path))
-    connection.introduce({"task": TASK, "token": "token"})
+    if by_memory:
+        connection.introduce(hello)
+    else:
+        connection.send(KernelFrameKind.HELLO, hello)
     with suppress(GatewayLost):
         while True:
             select.select([connection], [], [])
@@ -59,15 +61,16 @@ def echo(path: Path) -> None:
                 elif frame.kind is KernelFrameKind.REQUEST:
                     header = {"id": frame.header["id"], "status": 200}
                     connection.send(KernelFrameKind.RESULT, header, bytes(frame.body))
+    connection.close()
 
 
 @contextmanager
-def kernel(path: Path) -> Iterator[None]:
+def kernel(path: Path, *, by_memory: bool) -> Iterator[None]:
     """A kernel in a process of its own."""
     child = os.fork()
     if child == 0:
         try:
-            echo(path)
+            echo(path, {"task": TASK, "token": "token"}, by_memory=by_memory)
         finally:
             os._exit(0)
     try:
@@ -99,12 +102,15 @@ async def one_round(served: VersionService, number: int, body: bytes) -> tuple[f
     return took
 
 
-async def measure_way(path: Path, sock: socket.socket, rounds: dict[float, Rounds], num: int) -> None:
+async def measure_way(folder: Path, rounds: dict[float, Rounds], num: int, *, by_memory: bool) -> None:
     """Ask a new kernel."""
+    sock, path = socket.socket(socket.AF_UNIX), folder / "gateway"
+    sock.bind(str(path))
+    sock.listen()
     served = service()
     listener = KernelListener(lambda _task, _token: served, time.monotonic)
     listening = asyncio.create_task(listener.listen(sock))
-    with kernel(path):
+    with closing(sock), kernel(path, by_memory=by_memory):
         while not served.num_ready:
             await asyncio.sleep(0.001)
         for size, found in rounds.items():
@@ -121,17 +127,11 @@ async def measure_way(path: Path, sock: socket.socket, rounds: dict[float, Round
 
 def measure(num_turns: int, num: int) -> dict[bool, dict[float, Rounds]]:
     """Return the rounds by memory (True) and through the socket, by their size in MiB."""
-    usual = kernel_listener.MAX_SHARING
     rounds = {by_memory: {size: Rounds() for size in SIZES_MIB} for by_memory in (True, False)}
     for _ in range(num_turns):
         for by_memory, found in rounds.items():
-            with TemporaryDirectory(prefix="pliant-bench-") as folder, socket.socket(socket.AF_UNIX) as sock:
-                path = Path(folder) / "gateway"
-                sock.bind(str(path))
-                sock.listen()
-                kernel_listener.MAX_SHARING = usual if by_memory else 0  # type: ignore[misc]
-                asyncio.run(measure_way(path, sock, found, num))
-    kernel_listener.MAX_SHARING = usual  # type: ignore[misc]
+            with TemporaryDirectory(prefix="pliant-bench-") as folder:
+                asyncio.run(measure_way(Path(folder), found, num, by_memory=by_memory))
     return rounds
 
 

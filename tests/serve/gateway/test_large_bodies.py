@@ -3,21 +3,19 @@
 import asyncio
 import gc
 import os
-import select
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Thread
 
 import pytest
 from tests.serve.gateway.played import METADATA, FakeKernel, Played, endpoint, in_loop, played, version
 
-from pliant.serve.gateway import kernel_link, kernel_listener
+from bench.bodies import echo
+from pliant.serve.gateway import kernel_link
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind, encode_frame
 from pliant.serve.protocol.shared_bodies import SharedBodies, make_shared_bodies
-from pliant.serve.runner.connection import GatewayConnection, connect_gateway
-from pliant.serve.runner.errors import GatewayLost
 
 HALF = 8 << 20
 LARGE = 3 << 20
@@ -72,31 +70,15 @@ async def sharing(world: Played, task: str = TASK) -> SharingKernel:
 
 
 @asynccontextmanager
-async def running(path: str, task: str = TASK) -> AsyncIterator[None]:
+async def running(path: str, *, by_memory: bool) -> AsyncIterator[None]:
     """A kernel with the real end of the connection, in a thread: it answers with what it is asked until it is cut."""
-    connection = GatewayConnection(connect_gateway(Path(path)))
-
-    def serve() -> None:
-        connection.introduce({"task": task, "token": "token of job-9"})
-        with suppress(GatewayLost):
-            while True:
-                select.select([connection], [], [])
-                for frame in connection.receive():
-                    if frame.kind is KernelFrameKind.WELCOME:
-                        connection.share(is_taken=frame.header["shared"])
-                        connection.send(KernelFrameKind.READY, {"metadata": METADATA})
-                    elif frame.kind is KernelFrameKind.REQUEST:
-                        connection.send(
-                            KernelFrameKind.RESULT, {"id": frame.header["id"], "status": 200}, bytes(frame.body)
-                        )
-
-    thread = Thread(target=serve, name="kernel")
+    hello = {"task": TASK, "token": "token of job-9"}
+    thread = Thread(target=echo, args=(Path(path), hello), kwargs={"by_memory": by_memory}, name="kernel")
     thread.start()
     try:
         yield
     finally:
         await asyncio.to_thread(thread.join, 30)
-        connection.close()
 
 
 def open_files() -> int:
@@ -104,14 +86,12 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.parametrize("has_memory", [True, False])
-def test_large_and_small_bodies_come_back_as_they_were(has_memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not has_memory:
-        monkeypatch.setattr(kernel_listener, "MAX_SHARING", 0)
-
+@pytest.mark.parametrize("by_memory", [True, False])
+def test_large_and_small_bodies_come_back_as_they_were(by_memory: bool) -> None:
     @in_loop
     async def exchange() -> None:
-        async with played(endpoint(version(), batch_size=8, pipe_size=2)) as world, running(world.path):
+        served = endpoint(version(), batch_size=8, pipe_size=2)
+        async with played(served) as world, running(world.path, by_memory=by_memory):
             await world.until(lambda: world.gateway.ready())
             bodies = [os.urandom(num) for num in (1, LARGE, 600_000, 9, 20 << 20, LARGE, 130 << 20, 4)]
             world.apply(endpoint(version(), batch_size=8, pipe_size=2, max_body_bytes=200 << 20))
