@@ -136,8 +136,8 @@ def test_a_stream_waits_for_its_client_and_others_do_not_wait_for_it(size: int, 
     assert parts_left == [bytes(size)]
 
 
-def test_a_cancelled_stream_is_closed_at_its_next_part_and_not_answered() -> None:
-    closed = threading.Event()
+def endless(closed: threading.Event) -> Callable[[bytes], Iterator[bytes]]:
+    """Return a model whose answers never end by themselves; it says when one is closed."""
 
     def parts(_body: bytes) -> Iterator[bytes]:
         try:
@@ -146,7 +146,12 @@ def test_a_cancelled_stream_is_closed_at_its_next_part_and_not_answered() -> Non
         finally:
             closed.set()
 
-    with serving(streaming(parts)) as gateway:
+    return parts
+
+
+def test_a_cancelled_stream_is_closed_at_its_next_part_and_not_answered() -> None:
+    closed = threading.Event()
+    with serving(streaming(endless(closed))) as gateway:
         (number,) = gateway.ask("", parts=True)
         gateway.expect(Kind.PART)
         gateway.send(Kind.CANCEL, {"ids": [number]})
@@ -303,15 +308,7 @@ def test_a_kernel_that_has_to_go_ends_what_has_begun_and_hands_the_rest_back() -
 
 def test_streams_end_with_the_connection_that_they_came_by() -> None:
     closed = threading.Event()
-
-    def parts(_body: bytes) -> Iterator[bytes]:
-        try:
-            while True:
-                yield b"x"
-        finally:
-            closed.set()
-
-    with served(lambda session: session.serve(streaming(parts))) as kernel:
+    with served(lambda session: session.serve(streaming(endless(closed)))) as kernel:
         kernel.gateway.ready()
         kernel.gateway.ask("", parts=True)
         kernel.gateway.expect(Kind.PART)
