@@ -9,6 +9,7 @@ import runpy
 import signal
 import struct
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,11 @@ def forge(fields: dict[str, Any], text: str, number: str) -> None:
         number: of the request, as it is written, if it is not to be the right one.
     """
     connection = session()._connection
-    honest = connection.send
+    honest = connection.send_all
 
-    def send(_kind: object, header: dict[str, Any], _body: bytes = b"") -> None:
-        connection.send = honest
+    def send_all(frames: Sequence[Any]) -> None:
+        connection.send_all = honest
+        header = frames[0].header
         said = json.dumps({**header, "busy_s": float("nan"), **fields})
         if number:
             said = said.replace(f'"id": {header["id"]}', f'"id": {number}')
@@ -53,7 +55,9 @@ def forge(fields: dict[str, Any], text: str, number: str) -> None:
             struct.pack("!IBI", len(head) + len(text), RESULT, len(head)) + head + text.encode()
         )
 
-    connection.send = send
+        honest(frames[1:])
+
+    connection.send_all = send_all
 
 
 class Model:
