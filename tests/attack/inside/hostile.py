@@ -26,8 +26,8 @@ def session() -> Any:
 def play(script: str, facts: dict[str, Any], only: str) -> list[str]:
     """Run a script of this folder in this process, or one probe of it; return what it printed."""
     sys.modules.pop("probe", None)
-    own = session()
-    facts |= {"own_task": own._identity.task, "own_token": own._identity.token}
+    shown = session()._links._hello
+    facts |= {"own_task": shown["task"], "own_token": shown["token"]}
     sys.argv = [script, json.dumps(facts), *([only] if only else [])]
     sys.path.insert(0, str(HERE))
     with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -41,7 +41,7 @@ def forge(fields: dict[str, Any], text: str, number: str) -> None:
     Args:
         number: of the request, as it is written, if it is not to be the right one.
     """
-    connection = session()._connection
+    connection = session()._links.open[0].connection
     honest = connection.send_all
 
     def send_all(frames: Sequence[Any]) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,7 @@ def test_gateway_that_comes_back_finds_the_model_loaded_and_gets_no_old_answers(
 
     with (
         listening(tmp_path) as listener,
-        session_over(lambda: connect_gateway(listener.path)) as (session, leave),
+        session_over(partial(connect_gateway, listener.path)) as (session, leave),
     ):
         thread = threading.Thread(target=begin_and_serve, args=(session, Function(act)), daemon=True)
         thread.start()
@@ -292,11 +293,11 @@ def test_kernel_waits_for_a_gateway_that_is_not_there_yet(tmp_path: Path) -> Non
     attempts: list[int] = []
     third = threading.Event()
 
-    def connect() -> socket.socket:
-        attempts.append(1)
-        if len(attempts) == 3:
+    def connect(number: int) -> socket.socket:
+        attempts.append(number)
+        if attempts.count(0) == 3:
             third.set()
-        return connect_gateway(tmp_path / "gateway")
+        return connect_gateway(tmp_path / "gateway", number)
 
     with session_over(connect) as (session, leave):
         thread = threading.Thread(target=begin_and_serve, args=(session, Function(echo)), daemon=True)
@@ -314,7 +315,9 @@ def test_kernel_waits_for_a_gateway_that_is_not_there_yet(tmp_path: Path) -> Non
 
 
 def test_kernel_gives_up_when_no_gateway_takes_it() -> None:
-    def refuse() -> socket.socket:
+    def refuse(number: int) -> socket.socket:
+        if number:
+            raise FileNotFoundError("there is one gateway")
         raise ConnectionRefusedError("nobody listens")
 
     with session_over(refuse, patience_s=0.05) as (session, _):

@@ -18,6 +18,7 @@ A frame is a head of 9 bytes, a header and a body. Example: request 7, with a bo
                                    ←    TAKEN {id, num}: the client has taken so many more of them
     DRAIN {}                       →    gives it nothing more; what it has, it answers or hands back
     RETURN {ids}                   →    requests that it will not answer: they go to the front of the queue
+    PROGRESS {}                    →    what it holds waits, and it computes for other gateways meanwhile
     COPIED {num}                   ⇄    bodies that lay in shared memory were copied out of it
 
 HELLO may bring a file, memory for large bodies (`shared_bodies`). A frame whose body lies there has none of its own,
@@ -26,6 +27,7 @@ and says where it is: `at`, and `bytes`.
 Every request that a kernel holds it answers with one RESULT (after any number of PARTs), or returns, or it dies.
 A kernel that is `MAX_PARTS_AHEAD` parts or `MAX_BYTES_AHEAD` bytes ahead of a client sends it no part until some are
 taken, so that a slow client makes neither side's memory grow; a gateway says TAKEN at half of either at the latest.
+A kernel has such a conversation with every gateway of its server; numbers of requests are each gateway's own.
 Knows no socket, no queue and no tensor.
 """
 
@@ -49,6 +51,8 @@ MAX_BYTES_AHEAD: Final = 1 << 20
 """Of parts that were sent and not taken; a single part may be longer."""
 MAX_HELLO_BYTES: Final = 4 << 10
 """Of the first frame, which anybody can send."""
+MAX_GATEWAYS: Final = 64
+"""Of one server; a kernel looks for no more."""
 
 
 class KernelFrameKind(IntEnum):
@@ -72,9 +76,12 @@ class KernelFrameKind(IntEnum):
     """The answer to PING, sent between batches."""
     COPIED = 8
     """`num`: so many bodies more were copied out of shared memory, in the order of their frames. Both sides say it."""
+    PROGRESS = 9
+    """It has computed for another gateway, and goes on: requests of this one have waited meanwhile. Sent by a kernel
+    that has several gateways, and only to one whose requests wait in it."""
     WELCOME = 16
     """`batch_size`, `pipe_size`, `latency_objective_s`, `execution_timeout_s`; comes again when they have changed.
-    `shared`: the gateway has taken the memory for large bodies."""
+    `shared`: the gateway has taken the memory for large bodies; `num_gateways`: so many a kernel connects to."""
     REQUEST = 17
     """`id`: a number, once per gateway; `api`: `v2`, `dlim`, `grpc`, `generate`; `json`: so many bytes of the body are
     JSON, if tensors follow them; `timeout_s`: what is left of the client's patience, if it has an end; `parts`: the

@@ -1,12 +1,19 @@
-"""The requests that a kernel has been given and has not begun, oldest first. Pure.
+"""The requests that a kernel has been given and has not begun: those of a gateway, oldest first. Pure.
 
-Law: every request that was added leaves once, by `take` or by `give_back`, or was cancelled: of those nobody is told
-any more, since the gateway has forgotten them, and would take it for an answer to nothing. Both take one element after
-the other, so a signal's handler may call `give_back` at any moment.
+Several gateways have a backlog each, and are taken from in turns (`BacklogTurns`). Example: a has 1 2 3, b has 7
+
+    a1 b7 a2 a3
+
+Law of turns: between two requests of one gateway, each of the others is taken from at most once, and at least once if
+something of it waits.
+
+Law of a backlog: every request that was added leaves once, by `take` or by `give_back`, or was cancelled: of those
+nobody is told any more, since the gateway has forgotten them, and would take it for an answer to nothing. Both take one
+element after the other, so a signal's handler may call `give_back` at any moment.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pliant.serve.runner.request import KernelRequest, KernelResult, failure
 
@@ -22,6 +29,11 @@ class Backlog:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def num_awaited(self) -> int:
+        """Requests that wait, but for those that were cancelled."""
+        return len(self._waiting) - len(self._cancelled)
 
     def add(self, request: KernelRequest) -> None:
         """Let a request wait."""
@@ -54,3 +66,19 @@ class Backlog:
             except IndexError:
                 self._cancelled.clear()
                 return ids
+
+
+class BacklogTurns:
+    """Whose turn it is."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def take(self, backlogs: Sequence[Backlog], now: float) -> tuple[KernelRequest, KernelResult | None] | None:
+        """Return what the next backlog that has something gives; None if nothing waits anywhere."""
+        num = len(backlogs)
+        for at in range(self._next, self._next + num):
+            if (taken := backlogs[at % num].take(now)) is not None:
+                self._next = (at + 1) % num
+                return taken
+        return None

@@ -1,10 +1,12 @@
 """A kernel's end of the socket to the gateway: whole frames out, whole frames in.
 
-Sending waits until all is written; receiving never waits. Knows no meaning of a frame.
+Sending waits until all is written, or as long as `bound_sending` says; receiving never waits. Knows no meaning of a
+frame.
 """
 
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,17 +22,27 @@ _JOINED_BYTES: Final = 64 << 10
 """Bodies up to this are put together with what else is sent."""
 
 
-def connect_gateway(path: Path) -> socket.socket:
-    """Return a connection to the gateway's socket; its path may be longer than the 107 bytes of an address.
+def connect_gateway(path: Path, number: int = 0) -> socket.socket:
+    """Return a connection to a gateway's socket; its path may be longer than the 107 bytes of an address.
+
+    Never waits: a gateway that takes no connections for so long that no more can queue up is not there.
+
+    Args:
+        path: of the socket of gateway 0.
+        number: which gateway: the socket of number 2 is called as that of number 0, and `-2` follows.
 
     Raises:
+        FileNotFoundError: there is no such socket.
         OSError: nobody listens there.
     """
+    name = f"{path.name}-{number}" if number else path.name
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            channel.connect(f"/proc/self/fd/{folder}/{path.name}")
+            channel.setblocking(False)
+            channel.connect(f"/proc/self/fd/{folder}/{name}")
+            channel.setblocking(True)
         except OSError:
             channel.close()
             raise
@@ -54,6 +66,11 @@ def _pieces(frames: Sequence[KernelFrame]) -> Iterator[bytes | bytearray | memor
         yield b"".join(joined)
 
 
+def _timeval(seconds: float) -> bytes:
+    whole = int(seconds)
+    return struct.pack("@ll", whole, round((seconds - whole) * 1e6))
+
+
 class GatewayConnection:
     """One connection; when it is lost, every call raises."""
 
@@ -74,6 +91,13 @@ class GatewayConnection:
         self._channel.close()
         self.share(is_taken=False)
         self._bodies.close()
+
+    def bound_sending(self, seconds: float | None) -> None:
+        """Take a gateway for lost that reads nothing for so long while something is sent to it; None: wait for it.
+
+        A send that is cut in two may wait twice.
+        """
+        self._channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(seconds or 0.0))
 
     def introduce(self, header: dict[str, Any]) -> None:
         """Send HELLO, and memory for large bodies with it, if there is any.
@@ -127,6 +151,8 @@ class GatewayConnection:
         try:
             for piece in _pieces([self._put(frame) for frame in frames]):
                 self._channel.sendall(piece)
+        except BlockingIOError as error:
+            raise GatewayLost("the gateway reads nothing, and holds others up") from error
         except OSError as error:
             raise GatewayLost(f"the connection to the gateway is gone: {error}") from error
         finally:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pliant.serve.protocol.frames import KernelFrame
+from pliant.serve.protocol.frames import MAX_GATEWAYS, KernelFrame
 from pliant.serve.runner.errors import GatewayLost
-from pliant.serve.runner.request import KernelRequest
+from pliant.serve.runner.request import KernelRequest, RequestLink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,15 +15,17 @@ class BatchSettings:
 
     batch_size: int = 1
     latency_objective_s: float = 0.5
+    num_gateways: int | None = None
+    """So many there are; None: it has not said."""
 
 
-def read_request(frame: KernelFrame, now: float, connection: int) -> KernelRequest:
+def read_request(frame: KernelFrame, now: float, link: RequestLink) -> KernelRequest:
     """Return the request that a frame is.
 
     Args:
         frame: a REQUEST.
         now: on the kernel's clock.
-        connection: that it came by.
+        link: that it came by.
 
     Raises:
         GatewayLost: it has no number, so that nobody could be answered.
@@ -40,7 +42,7 @@ def read_request(frame: KernelFrame, now: float, connection: int) -> KernelReque
         params=params if isinstance(params, dict) else {},
         takes_parts=header.get("parts") is True,
         deadline=now + timeout_s if isinstance(timeout_s, int | float) else None,
-        connection=connection,
+        link=link,
     )
 
 
@@ -51,6 +53,8 @@ def read_settings(header: Mapping[str, Any], before: BatchSettings) -> BatchSett
         before = replace(before, batch_size=size)
     if isinstance(objective_s, int | float) and objective_s > 0:
         before = replace(before, latency_objective_s=float(objective_s))
+    if isinstance(num := header.get("num_gateways"), int) and 1 <= num <= MAX_GATEWAYS:
+        before = replace(before, num_gateways=num)
     return before
 
 

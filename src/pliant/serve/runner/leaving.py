@@ -9,7 +9,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 
@@ -41,14 +41,21 @@ class LeaveSignal:
         with suppress(BlockingIOError):
             os.write(self._wake, b"x")
 
-    def wait(self, descriptor: int | None, timeout_s: float | None) -> None:
-        """Return when there is something to read there, or when it is set, or when the time is over."""
+    def wait(self, descriptors: Iterable[int], timeout_s: float | None, *, is_leaving: bool = False) -> list[int]:
+        """Return those where there is something to read, as soon as there is; none if it is set or the time is over.
+
+        Args:
+            descriptors: of what is waited for.
+            timeout_s: at most; None: for ever.
+            is_leaving: who waits knows that it is set, and waits on.
+        """
         poll = select.poll()
-        if not self.is_set:  # else the pipe is full for ever
+        if not is_leaving:  # else the pipe is full for ever
             poll.register(self._woken, select.POLLIN)
-        if descriptor is not None:
+        for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
-        poll.poll(None if timeout_s is None else max(0.0, timeout_s * 1000))
+        found = poll.poll(None if timeout_s is None else max(0.0, timeout_s * 1000))
+        return [descriptor for descriptor, _ in found if descriptor != self._woken]
 
     def close(self) -> None:
         """Give the pipe back."""

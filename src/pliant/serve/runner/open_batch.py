@@ -45,6 +45,7 @@ class OpenBatch:
         self._clock = clock
         self._began_at = clock()
         self._unanswered: dict[int, KernelRequest] = {}
+        """By what each is, not by its number: two gateways may have given the same one."""
         self._num_taken = 0
         self._is_closed = False
         self.has_answered = False
@@ -62,12 +63,12 @@ class OpenBatch:
             self._is_closed = True
             return None
         self._num_taken += 1
-        self._unanswered[request.id] = request
+        self._unanswered[id(request)] = request
         return request
 
     def answer(self, answers: Sequence[tuple[KernelRequest, KernelResult]]) -> None:
         """Send answers; requests that have theirs already are passed over."""
-        new = tuple(pair for pair in answers if self._unanswered.pop(pair[0].id, None) is not None)
+        new = tuple(pair for pair in answers if self._unanswered.pop(id(pair[0]), None) is not None)
         if not new:
             return
         self.has_answered = True
@@ -78,7 +79,7 @@ class OpenBatch:
 
     def stream(self, request: KernelRequest, parts: Iterator[KernelResult]) -> None:
         """Hand on a request that is answered in parts; nothing of the batch waits for it."""
-        if self._unanswered.pop(request.id, None) is not None:
+        if self._unanswered.pop(id(request), None) is not None:
             self._begin(request, parts)
 
     def fail_rest(self, status: int, message: str) -> int:

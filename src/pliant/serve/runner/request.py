@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from pliant.serve.protocol.frames import KernelFrame
 from pliant.serve.runner.metadata import ModelMetadata
 
 JSON_TYPE: Final = "application/json"
@@ -19,12 +20,24 @@ FLAT_API: Final = "generate"
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
 
 
+class RequestLink(Protocol):
+    """What a request came by; its answer goes by nothing else."""
+
+    def answer(self, frames: Sequence[KernelFrame]) -> None:
+        """Send frames about its requests; if it is lost by now, nobody waits for them."""
+        ...
+
+    def stream(self, request: "KernelRequest", parts: Iterator["KernelResult"]) -> None:
+        """Answer one of its requests in parts, in turns with others; if it is lost by now, close them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRequest:
     """One request, as it came."""
 
     id: int
-    """A number of the gateway's, once per connection."""
+    """A number of the gateway's, once per link: two gateways may have requests of the same number."""
     api: str
     """`v2`, `dlim`, `grpc` or `generate`: what the body is, and what the answer has to be."""
     body: bytes
@@ -35,8 +48,8 @@ class KernelRequest:
     """The client takes an answer in parts; otherwise there can be one answer alone."""
     deadline: float | None = None
     """On the kernel's clock; afterwards nobody waits for the answer."""
-    connection: int = 0
-    """Of the connections to gateways, the one that it came by; an answer goes by no other."""
+    link: RequestLink | None = field(default=None, repr=False, compare=False)
+    """None only where nobody waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

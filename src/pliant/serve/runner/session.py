@@ -1,45 +1,45 @@
-"""A kernel's conversation with the gateway (`KernelSession`): batches in, answers out, until it is told to go.
+"""A kernel's conversation with the gateways (`KernelSession`): batches in, answers out, until it is told to go.
 
-One thread does everything. It waits for the socket when there is nothing to do; while a model computes, it looks at the
-socket only when the model asks for one more request. Answers in parts go on in turns between batches (`streams`). The
-conversation is that of `serve.protocol.frames`.
+One thread does everything. It waits for the sockets when there is nothing to do; while a model computes, it looks at
+them only when the model asks for one more request. Answers in parts go on in turns between batches (`streams`). The
+conversation is that of `serve.protocol.frames`, with every gateway one (`link`).
 
     HELLO → the model is loaded meanwhile → WELCOME has come → READY → batches … → SIGTERM: DRAIN, RETURN → end
 
-A gateway that goes away takes its requests with it: what is computed for them is dropped. The kernel keeps its model,
-and introduces itself again as soon as a gateway is there. SIGTERM may come at any moment: DRAIN and RETURN are sent by
-the signal's handler then, so that others get the requests that have not been begun, however long the batch takes. What
-has begun is answered, also in parts.
+A batch has requests of all gateways, one of each in turn. A gateway that goes away takes its requests with it: what is
+computed for them is dropped. The kernel keeps its model, serves the others, and introduces itself again as soon as that
+gateway is there (`links`). SIGTERM may come at any moment: DRAIN and RETURN are sent by the signal's handler then, so
+that others get the requests that have not been begun, however long the batch takes. What has begun is answered, also in
+parts.
 
 Knows no tensor, and does not look into bodies.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from socket import socket
 from typing import Any, Final
 
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
-from pliant.serve.runner.backlog import Backlog
+from pliant.serve.runner.backlog import BacklogTurns
 from pliant.serve.runner.batch import BatchCap
 from pliant.serve.runner.connection import GatewayConnection
-from pliant.serve.runner.errors import GatewayLost, NoGateway, error_line
+from pliant.serve.runner.errors import error_line
 from pliant.serve.runner.failures import FailuresInRow
-from pliant.serve.runner.incoming import BatchSettings, read_ids, read_request, read_settings
+from pliant.serve.runner.incoming import BatchSettings
 from pliant.serve.runner.leaving import LeaveSignal
+from pliant.serve.runner.link import GatewayLink
+from pliant.serve.runner.links import GatewayLinks
 from pliant.serve.runner.open_batch import AnswerGroup, OpenBatch
-from pliant.serve.runner.request import KernelRequest, ServedModel
-from pliant.serve.runner.streams import PartStreams
+from pliant.serve.runner.request import KernelRequest, KernelResult, RequestLink, ServedModel
 
 PATIENCE_S: Final = 600.0
-"""So long a gateway may be away."""
+"""So long all gateways may be away."""
 FAREWELL_S: Final = 0.5
-"""So long a kernel that leaves takes back requests that were on their way, unless the gateway closes before."""
-_FIRST_PAUSE_S: Final = 0.02
-_LONGEST_PAUSE_S: Final = 1.0
+"""So long a kernel that leaves takes back requests that were on their way, unless the gateways close before."""
 _NO_OUTPUT: Final = "the kernel returned no output"
 
 
@@ -57,33 +57,28 @@ class KernelSession:
 
     Args:
         identity: what it shows.
-        connect: returns a new connection to the gateway, or raises OSError.
+        connect: returns a new connection to the gateway of a number, or raises OSError: FileNotFoundError if there is
+            no such gateway.
         leave: tells when it has to go.
         clock: seconds, never set back.
-        patience_s: so long a gateway may be away.
+        patience_s: so long all gateways may be away.
     """
 
     def __init__(
         self,
         identity: KernelIdentity,
-        connect: Callable[[], socket],
+        connect: Callable[[int], socket],
         leave: LeaveSignal,
         clock: Callable[[], float],
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._identity = identity
-        self._connect = connect
         self._leave = leave
         self._clock = clock
-        self._patience_s = patience_s
         self._began_at = clock()
-        self._connection: GatewayConnection | None = None
-        self._num_connections = 0
-        self._settings: BatchSettings | None = None
-        self._has_drained = False
-        self._backlog = Backlog()
         self._failures = FailuresInRow(clock)
-        self._streams = PartStreams(self._answer, self._failures, clock)
+        hello = {"task": identity.task, "token": identity.token}
+        self._links = GatewayLinks(hello, connect, self._link, leave, clock, patience_s)
+        self._turns = BacklogTurns()
         self._cap = BatchCap()
         self.has_served = False
         """A model was ready; what happens after that is no failure to load."""
@@ -94,11 +89,8 @@ class KernelSession:
         return self._leave.is_set
 
     def begin(self) -> None:
-        """Introduce the kernel, if a gateway is there, before its model is loaded."""
-        try:
-            self._introduce()
-        except (OSError, GatewayLost):
-            self._drop()  # `serve` tries again
+        """Introduce the kernel to the gateways that are there, before its model is loaded."""
+        self._links.begin()
 
     def serve(self, model: ServedModel) -> None:
         """Answer requests with this model until the kernel has to go; all that it has begun is answered then.
@@ -109,130 +101,48 @@ class KernelSession:
         """
         load_s = self._clock() - self._began_at
         self.has_served = True
-        self._leave.loaded(self._settle_if_idle)
-        while not self._leave.is_set:
-            try:
-                self._establish(model, load_s)
-                self._work(model)
-            except GatewayLost as lost:
-                self._drop()
-                if self.is_leaving:
-                    break  # it was told, and has closed before the kernel has
-                print(f"pliant: {lost}", file=sys.stderr)
-                self._leave.wait(None, _FIRST_PAUSE_S)  # a gateway that closes at once is not asked without a break
-        with suppress(GatewayLost):
-            self._farewell()
+        self._leave.loaded(self._links.settle_idle)
+        self._links.be_ready({"metadata": model.metadata.to_json(), "load_s": round(load_s, 6)})
+        self._work(model)
+        self._farewell()
         self.close()
 
     def close(self) -> None:
-        """Close the connection; also in a child of this process, which is no kernel."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the connections; also in a child of this process, which is no kernel."""
+        self._links.close()
 
-    # -- connections ----------------------------------------------------------------------------------------------
-
-    def _introduce(self) -> None:
-        connection = GatewayConnection(self._connect())
-        self._connection, self._settings, self._has_drained = connection, None, False
-        self._num_connections += 1
-        connection.introduce({"task": self._identity.task, "token": self._identity.token})
-
-    def _establish(self, model: ServedModel, load_s: float) -> None:
-        """Be connected, welcomed and ready, or told to go.
-
-        Raises:
-            NoGateway: that did not come about in time.
-        """
-        give_up_at, pause_s, why = self._clock() + self._patience_s, _FIRST_PAUSE_S, ""
-        while not self._leave.is_set:
-            try:
-                self._try_to_establish(model, load_s, give_up_at)
-            except (OSError, GatewayLost) as error:
-                self._drop()
-                why = error_line(error)
-            else:
-                break
-            if self._clock() >= give_up_at:
-                raise NoGateway(f"no gateway has taken this kernel for {self._patience_s:g} s; the last attempt: {why}")
-            self._leave.wait(None, pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-    def _try_to_establish(self, model: ServedModel, load_s: float, give_up_at: float) -> None:
-        if self._connection is None:
-            self._introduce()
-        self._await_welcome(give_up_at)
-        if not self._leave.is_set:
-            header = {"metadata": model.metadata.to_json(), "load_s": round(load_s, 6)}
-            self._send(KernelFrameKind.READY, header)
-
-    def _await_welcome(self, give_up_at: float) -> None:
-        while self._settings is None and not self._leave.is_set:
-            left_s = give_up_at - self._clock()
-            if left_s <= 0:
-                raise GatewayLost("the gateway does not answer")
-            self._leave.wait(self._open().fileno(), left_s)
-            self._receive()
-
-    def _drop(self) -> None:
-        """Forget the connection and all that came by it."""
-        self.close()
-        self._backlog.give_back()
-        self._streams.drop()
-
-    def _open(self) -> GatewayConnection:
-        if self._connection is None:
-            raise GatewayLost("the connection to the gateway is gone")
-        return self._connection
-
-    def _send(self, kind: KernelFrameKind, header: dict[str, Any], body: bytes = b"") -> None:
-        self._open().send(kind, header, body)
-
-    # -- what comes -----------------------------------------------------------------------------------------------
-
-    def _receive(self) -> None:
-        """Take in what has come by now."""
-        for frame in self._open().receive():
-            self._take_in(frame)
-        self._settle()
-
-    def _take_in(self, frame: KernelFrame) -> None:
-        header = frame.header
-        match frame.kind:
-            case KernelFrameKind.WELCOME:
-                self._settings = read_settings(header, self._settings or BatchSettings())
-                self._open().share(is_taken=header.get("shared") is True)
-            case KernelFrameKind.REQUEST:
-                self._backlog.add(read_request(frame, self._clock(), self._num_connections))
-            case KernelFrameKind.CANCEL:
-                self._backlog.cancel(read_ids(header))
-                self._streams.cancel(read_ids(header))
-            case KernelFrameKind.TAKEN:
-                self._streams.take_note(header.get("id"), header.get("num"))
-            case KernelFrameKind.PING:
-                self._send(KernelFrameKind.PONG, {})
-            case _:
-                raise GatewayLost(f"the gateway has sent {frame.kind.name}, which only kernels send")
+    def _link(
+        self, number: int, connection: GatewayConnection, on_welcome: Callable[[GatewayLink], None]
+    ) -> GatewayLink:
+        return GatewayLink(number, connection, self._leave, self._failures, self._clock, on_welcome)
 
     # -- batches --------------------------------------------------------------------------------------------------
 
     def _work(self, model: ServedModel) -> None:
         """Compute batches, and parts of streams, until the kernel has to go and no stream is left that has begun."""
-        while not self._leave.is_set or len(self._streams):
-            look_again_s = self._open().rest(self._clock())
-            if not len(self._backlog) and not self._streams.turn():
-                self._leave.wait(self._open().fileno(), look_again_s)
-            self._receive()
+        while not (is_leaving := self._leave.is_set) or any(len(link.streams) for link in self._links.open):
+            look_again_s = self._links.tick()
+            if self._is_idle():
+                for link in self._links.wait(look_again_s, is_leaving=is_leaving):
+                    link.receive()
+            else:
+                self._links.receive()
             if (request := self._next_waiting()) is not None:
                 self._compute(model, request)
+                self._links.say_progress()
             self._take_turn()
+
+    def _is_idle(self) -> bool:
+        return not any(len(link.backlog) or link.streams.turn() for link in self._links.open)
 
     def _take_turn(self) -> None:
         """Send one part of every stream that may go on, and hear what comes meanwhile."""
-        for number in self._streams.turn():
-            with self._leaving_if_broken():
-                self._streams.step(number)
-            self._receive()
+        for link in self._links.open:
+            for number in link.streams.turn():
+                with self._leaving_if_broken():
+                    link.streams.step(number)
+                self._links.receive()
+                self._links.say_progress()
 
     @contextmanager
     def _leaving_if_broken(self) -> Iterator[None]:
@@ -262,7 +172,7 @@ class KernelSession:
                 self._failures.forget()
 
     def _open_batch(self, model: ServedModel, first: KernelRequest) -> OpenBatch:
-        settings = self._settings or BatchSettings()
+        settings = self._settings()
         limit = min(settings.batch_size, model.metadata.max_batch_size or settings.batch_size)
         ahead = [first]
         return OpenBatch(
@@ -270,88 +180,76 @@ class KernelSession:
             lambda: ahead.pop() if ahead else self._next_now(),
             partial(self._leaves, settings),
             self._clock,
-            self._streams.add,
+            _stream,
         )
+
+    def _settings(self) -> BatchSettings:
+        """Return how the gateways want batches: all say the same, but for the moment in which it changes."""
+        said = (link.settings for link in self._links.open if link.settings is not None)
+        return next(said, BatchSettings())
 
     def _next_now(self) -> KernelRequest | None:
         """Return one more request for a batch, if one is there by now."""
-        if not len(self._backlog) and not self._leave.is_set:
-            try:
-                self._receive()
-            except GatewayLost:
-                return None  # `_work` finds out again
+        if not self._leave.is_set and not self._has_waiting():
+            self._links.receive()
         return self._next_waiting()
 
+    def _has_waiting(self) -> bool:
+        return any(len(link.backlog) for link in self._links.open)
+
     def _next_waiting(self) -> KernelRequest | None:
-        """Return the oldest request that somebody waits for."""
-        while not self._leave.is_set and (taken := self._backlog.take(self._clock())) is not None:
+        """Return the oldest request that somebody waits for, of the gateway whose turn it is."""
+        backlogs = [link.backlog for link in self._links.open]
+        while not self._leave.is_set and (taken := self._turns.take(backlogs, self._clock())) is not None:
             request, result = taken
             if result is None:
                 return request
-            self._answer(request, result.header, result.body, KernelFrameKind.RESULT)
+            _answer([(request, _result(request, result.header, result.body))])
         return None
 
     def _leaves(self, settings: BatchSettings, group: AnswerGroup) -> None:
         """Send the answers of a group; the first says what they cost."""
         num = len(group.answers)
-        was_cut = len(self._backlog) > 0
-        self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=was_cut)
+        self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=self._has_waiting())
         cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
         answers = []
         for request, result in group.answers:
-            answers.append((request, _frame_of(request, result.header | cost, result.body)))
+            answers.append((request, _result(request, result.header | cost, result.body)))
             cost = {}
-        self._send_all(answers)
-
-    def _answer(self, request: KernelRequest, header: dict[str, Any], body: bytes, kind: KernelFrameKind) -> None:
-        """Send an answer, or a part of one."""
-        self._send_all([(request, _frame_of(request, header, body, kind))])
-
-    def _send_all(self, answers: Iterable[tuple[KernelRequest, KernelFrame]]) -> None:
-        """Send answers, as far as the gateway that asked is still there."""
-        frames = [frame for request, frame in answers if request.connection == self._num_connections]
-        if self._connection is None or not frames:
-            return
-        try:
-            self._connection.send_all(frames)
-            self._settle()
-        except GatewayLost:
-            self._drop()  # the gateway knows, or is gone
+        _answer(answers)
 
     # -- leaving --------------------------------------------------------------------------------------------------
-
-    def _settle(self) -> None:
-        """If the kernel has to go: say so, once, and hand back what has not been begun."""
-        if not self._leave.is_set or self._connection is None:
-            return
-        if not self._has_drained:
-            self._has_drained = True
-            self._send(KernelFrameKind.DRAIN, {})
-        if ids := self._backlog.give_back() + self._streams.give_back():
-            self._send(KernelFrameKind.RETURN, {"ids": ids})
 
     def _hand_back(self) -> None:
         """Leave, though nobody has asked for it."""
         self._leave.ask()
-        with suppress(GatewayLost):
-            self._settle()
-
-    def _settle_if_idle(self) -> None:
-        """Do that from the signal's handler, unless it has come in the middle of a frame: the sender does it then."""
-        if self._connection is not None and not self._connection.is_sending:
-            with suppress(GatewayLost):
-                self._settle()
+        self._links.settle()
 
     def _farewell(self) -> None:
-        """Hand back requests that were on their way, until the gateway closes or the time is over."""
-        self._settle()
+        """Hand back requests that were on their way, until the gateways close or the time is over."""
+        self._links.settle()
         until = self._clock() + FAREWELL_S
-        while self._connection is not None and (left_s := until - self._clock()) > 0:
-            self._leave.wait(self._connection.fileno(), left_s)
-            self._receive()
+        while any(link.is_ready and link.is_open for link in self._links.open):
+            if (left_s := until - self._clock()) <= 0:
+                break
+            for link in self._links.wait(left_s, is_leaving=True):
+                link.receive()
 
 
-def _frame_of(
-    request: KernelRequest, header: Mapping[str, Any], body: bytes, kind: KernelFrameKind = KernelFrameKind.RESULT
-) -> KernelFrame:
-    return KernelFrame(kind, {"id": request.id, **header}, body)
+def _result(request: KernelRequest, header: Mapping[str, Any], body: bytes) -> KernelFrame:
+    return KernelFrame(KernelFrameKind.RESULT, {"id": request.id, **header}, body)
+
+
+def _answer(answers: list[tuple[KernelRequest, KernelFrame]]) -> None:
+    """Send answers to whoever has asked."""
+    links: dict[RequestLink | None, list[KernelFrame]] = {}
+    for request, frame in answers:
+        links.setdefault(request.link, []).append(frame)
+    for link, frames in links.items():
+        if link is not None:
+            link.answer(frames)
+
+
+def _stream(request: KernelRequest, parts: Iterator[KernelResult]) -> None:
+    if request.link is not None:
+        request.link.stream(request, parts)

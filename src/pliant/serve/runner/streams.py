@@ -1,4 +1,5 @@
-"""The answers in parts that a kernel has under way (`PartStreams`): in turns, and no faster than clients take them.
+"""The answers in parts that a kernel has under way for a gateway (`PartStreams`): in turns, and no faster than clients
+take them.
 
 A model gives an iterator of parts for each. A turn takes one part of each that may go on, so none waits for another one
 to end, and batches are computed between turns. Example: a and b are streams, and a request c comes
@@ -51,7 +52,7 @@ class _PartStream:
 
 
 class PartStreams:
-    """All streams that a kernel has under way.
+    """All streams that a kernel has under way for one gateway.
 
     Args:
         send: sends a frame about a request: its header without the number, its body, and its kind.
@@ -72,6 +73,11 @@ class PartStreams:
 
     def __len__(self) -> int:
         return len(self._streams)
+
+    @property
+    def has_awaited(self) -> bool:
+        """Of some the next part is owed to somebody who waits for it."""
+        return any(stream.may_go_on and not stream.is_cancelled for stream in list(self._streams.values()))
 
     def add(self, request: KernelRequest, parts: Iterator[KernelResult]) -> None:
         """Begin a stream with the next turn."""
@@ -105,7 +111,7 @@ class PartStreams:
 
     def turn(self) -> list[int]:
         """Return those that may go on, each of which has a `step` now."""
-        return [number for number, stream in self._streams.items() if stream.may_go_on]
+        return [number for number, stream in list(self._streams.items()) if stream.may_go_on]
 
     def step(self, number: int) -> None:
         """Take one part of a stream and send it, or end it; one that is not under way any more is no concern."""
