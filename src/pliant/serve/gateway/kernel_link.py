@@ -7,6 +7,7 @@ and nobody has asked for is passed over, up to a number.
 
 import asyncio
 import logging
+import math
 from typing import Any, Final, Protocol
 
 from pliant.core.job import TaskId
@@ -75,6 +76,8 @@ class KernelLink(asyncio.Protocol):
         """When anything came last."""
         self.busy_since: float | None = None
         """Since when it holds requests and has answered none; None while it holds none."""
+        self.progress_at = -math.inf
+        """When it said last that it works for other gateways, and what it holds of this one waits."""
         self.ping_at: float | None = None
         """When the PING was sent that it has not answered yet."""
         self.pinged: frozenset[int] = frozenset()
@@ -132,6 +135,24 @@ class KernelLink(asyncio.Protocol):
         if self.ping_at is None:
             self.ping_at, self.pinged = now, frozenset(self.room.abandoned)
             self.send(KernelFrameKind.PING, {})
+
+    def take_pong(self) -> frozenset[int]:
+        """Take a sign of life; return what was cancelled before it was asked for, and is held no more."""
+        if self.ping_at is None:
+            self.note_unasked("PONG")
+        self.ping_at = None
+        return self.pinged
+
+    def take_progress(self, now: float, *, is_expected: bool) -> None:
+        """Take note that it works for other gateways meanwhile, if there are others and something waits for that.
+
+        Raises:
+            BadKernelFrame: it is one of very many that nobody has asked for.
+        """
+        if self.busy_since is None or not is_expected:
+            self.note_unasked("PROGRESS")
+        else:
+            self.progress_at = now
 
     def rest(self, now: float) -> None:
         """Give memory back that large bodies have not needed for a while."""

@@ -4,6 +4,7 @@ Knows no HTTP. Belongs to one event loop.
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import takewhile
@@ -34,6 +35,8 @@ class ServiceOwner:
     notify: Callable[[KernelReady | KernelHung], None]
     urge: Callable[[], None]
     """Something waits, and no kernel is there."""
+    num_gateways: int = 1
+    """Of this server; every kernel works for all of them."""
 
 
 class VersionService:
@@ -186,6 +189,8 @@ class VersionService:
                 self._close(link, now)
             case KernelFrameKind.PONG:
                 self._take_pong(link, now)
+            case KernelFrameKind.PROGRESS:
+                link.take_progress(now, is_expected=self._owner.num_gateways > 1)
             case _:
                 raise BadKernelFrame(f"{frame.kind.name} is nothing that a kernel says after HELLO")
         self._pump(now)
@@ -213,14 +218,14 @@ class VersionService:
     def tick(self, now: float) -> None:
         """End what is overdue."""
         self._end_cold_starts(now)
-        most_s = self.endpoint.profile.stream_timeout_s
-        for request in self._streams.overdue(now, most_s):
+        profile = self.endpoint.profile
+        for request in self._streams.overdue(now, most_s := profile.stream_timeout_s):
             message = f"the answer was not whole after {most_s:g} s; its owner can raise stream_timeout_s"
             self.end(request, Refused(504, message))
         for link in list(self.links.values()):
             if waits_for_clients(link):
                 link.forgive(now)
-            if (why := find_hang(link, now, self.endpoint.profile.execution_timeout_s)) is not None:
+            if (why := find_hang(link, now, profile.execution_timeout_s, self._owner.num_gateways)) is not None:
                 self._end_hung(link, why)
             elif needs_ping(link, now):
                 link.ping(now)
@@ -278,10 +283,7 @@ class VersionService:
         self._owner.notify(KernelReady(task_id=link.task_id, metadata=self._said))
 
     def _take_pong(self, link: KernelLink, now: float) -> None:
-        if link.ping_at is None:
-            link.note_unasked("PONG")
-        asked, link.ping_at = link.pinged, None
-        self._dispatch.forget(link.room, asked)
+        self._dispatch.forget(link.room, link.take_pong())
         link.note_progress(now, is_answer=False)
         if link.room.abandoned:
             link.ping(now)
@@ -292,10 +294,10 @@ class VersionService:
             self._no_kernel_since = now
 
     def _welcome(self, link: KernelLink) -> None:
-        profile = self.endpoint.profile
-        self._dispatch.set_credits(link.room, profile.batch_size * profile.pipe_size)
-        said = {name: getattr(profile, name) for name in _SAID_TO_KERNELS} | {"shared": link.shares_memory}
-        link.send(KernelFrameKind.WELCOME, said)
+        profile, num = self.endpoint.profile, self._owner.num_gateways
+        self._dispatch.set_credits(link.room, profile.batch_size * math.ceil(profile.pipe_size / num))
+        said = {name: getattr(profile, name) for name in _SAID_TO_KERNELS}
+        link.send(KernelFrameKind.WELCOME, said | {"shared": link.shares_memory, "num_gateways": num})
 
     # inside
 
