@@ -107,10 +107,10 @@ class FakeGateway:
 
 
 class Listener:
-    """The socket that kernels connect to, as a gateway has it."""
+    """The socket that kernels connect to, as the gateway of a number has it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "gateway"
+    def __init__(self, folder: Path, number: int = 0) -> None:
+        self.path = folder / (f"gateway-{number}" if number else "gateway")
         self.path.unlink(missing_ok=True)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(str(self.path))
@@ -130,8 +130,8 @@ class Listener:
 
 
 @contextmanager
-def listening(folder: Path) -> Iterator[Listener]:
-    listener = Listener(folder)
+def listening(folder: Path, number: int = 0) -> Iterator[Listener]:
+    listener = Listener(folder, number)
     try:
         yield listener
     finally:

@@ -5,10 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from tests.serve.runner.fake_gateway import FakeGateway, in_thread
+from tests.serve.runner.fake_gateway import FakeGateway, Listener, in_thread
 
+from pliant.serve.runner.connection import connect_gateway
 from pliant.serve.runner.leaving import LeaveSignal
 from pliant.serve.runner.metadata import ModelMetadata
 from pliant.serve.runner.request import BatchOfRequests, KernelRequest, KernelResult
@@ -77,12 +80,12 @@ class Batch:
 
 @contextmanager
 def session_over(
-    connect: Callable[[int], socket.socket], patience_s: float = 30.0
+    connect: Callable[[int], socket.socket], patience_s: float = 30.0, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[tuple[KernelSession, LeaveSignal]]:
     leave = LeaveSignal()
     try:
         yield (
-            KernelSession(KernelIdentity(task="job-1.1", token="secret"), connect, leave, time.monotonic, patience_s),
+            KernelSession(KernelIdentity(task="job-1.1", token="secret"), connect, leave, clock, patience_s),
             leave,
         )
     finally:
@@ -128,5 +131,55 @@ def serving(model: Any, **settings: Any) -> Iterator[FakeGateway]:
     with served(lambda session: session.serve(model), **settings) as found:
         found.gateway.ready()
         yield found.gateway
+    if found.error is not None:
+        raise found.error
+
+
+@dataclass(slots=True)
+class SeveralGateways:
+    """What a test has of a kernel that several gateways are there for."""
+
+    folder: Path
+    leave: LeaveSignal
+    listeners: list[Listener]
+    error: BaseException | None = None
+
+    def ready(self) -> list[FakeGateway]:
+        """Accept the kernel at each, and let it be ready there; return the gateways."""
+        gateways = [listener.accept() for listener in self.listeners]
+        for gateway in gateways:
+            gateway.ready()
+        return gateways
+
+    def open(self, number: int) -> Listener:
+        """Have one more gateway."""
+        self.listeners.append(Listener(self.folder, number))
+        return self.listeners[-1]
+
+
+@contextmanager
+def served_to(
+    num: int, folder: Path, model: Any, clock: Callable[[], float] = time.monotonic
+) -> Iterator[SeveralGateways]:
+    """Serve a model to several gateways; at the end the kernel is told to go, and its conversation must end well."""
+    with session_over(partial(connect_gateway, folder / "gateway"), clock=clock) as (session, leave):
+        found = SeveralGateways(folder, leave, [Listener(folder, number) for number in range(num)])
+
+        def act() -> None:
+            try:
+                session.begin()
+                session.serve(model)
+            except BaseException as error:  # noqa: BLE001 (the test looks at it)
+                found.error = error
+            finally:
+                session.close()
+
+        with in_thread(act):
+            try:
+                yield found
+            finally:
+                leave.ask()
+                for listener in found.listeners:
+                    listener.close()
     if found.error is not None:
         raise found.error

@@ -1,8 +1,8 @@
 """Whether a kernel still lives: it answers what it holds, or PING if it holds nothing. Pure.
 
 A kernel of several gateways computes for one while it is silent to the others. It says PROGRESS between batches to
-those whose requests wait, and answers PING then. Its code is people's, and may make it say so for ever:
-what PROGRESS grants has an end.
+those whose requests wait, and answers PING then. Its code is people's, and may make it say so for ever: what PROGRESS
+grants has an end.
 """
 
 from typing import Final

@@ -22,10 +22,12 @@ from socket import socket
 from typing import Any, Final
 
 from pliant.serve.protocol.frames import MAX_GATEWAYS
+from pliant.serve.runner.backlog import BacklogTurns
 from pliant.serve.runner.connection import GatewayConnection
 from pliant.serve.runner.errors import GatewayLost, NoGateway, error_line
 from pliant.serve.runner.leaving import LeaveSignal
 from pliant.serve.runner.link import GatewayLink
+from pliant.serve.runner.request import KernelRequest, KernelResult
 
 HELD_UP_S: Final = 5.0
 """So long a gateway that reads nothing may hold others up."""
@@ -72,6 +74,7 @@ class GatewayLinks:
         self._alone_since: float | None = None
         """Since when no gateway has welcomed this kernel; None while one has, or the model is loaded."""
         self._why = ""
+        self._turns = BacklogTurns()
 
     def begin(self) -> None:
         """Connect to those that are there."""
@@ -117,9 +120,29 @@ class GatewayLinks:
         for link in self.open if len(self.open) == 1 else self.wait(0.0, is_leaving=True):
             link.receive()
 
-    def say_progress(self) -> None:
-        """Tell gateways whose requests wait that the kernel works, if there are several."""
-        if len(self.open) > 1:
+    @property
+    def are_several(self) -> bool:
+        """One may have to wait for another."""
+        return len(self.open) > 1
+
+    @property
+    def has_waiting(self) -> bool:
+        """There are requests that have not been begun."""
+        for link in self.open:  # noqa: SIM110 (asked for every request; this is the quickest)
+            if len(link.backlog):
+                return True
+        return False
+
+    def take(self) -> tuple[KernelRequest, KernelResult | None] | None:
+        """Return the oldest request of the gateway whose turn it is, as `Backlog.take` does."""
+        if len(self.open) == 1:
+            return self.open[0].backlog.take(self._clock())
+        return self._turns.take([link.backlog for link in self.open], self._clock())
+
+    def catch_up(self) -> None:
+        """Take in what has come by now; if there are several gateways, tell those whose requests wait that it works."""
+        self.receive()
+        if self.are_several:
             for link in self.open:
                 link.say_progress()
 
@@ -201,7 +224,7 @@ class GatewayLinks:
     def _bound_sending(self) -> None:
         for link in self.open:
             if link.is_open:
-                link.connection.bound_sending(HELD_UP_S if len(self.open) > 1 else None)
+                link.connection.bound_sending(HELD_UP_S if self.are_several else None)
 
     def _give_up_if_alone(self, now: float) -> None:
         if self._alone_since is not None and now - self._alone_since >= self._patience_s:

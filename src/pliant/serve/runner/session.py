@@ -24,7 +24,6 @@ from socket import socket
 from typing import Any, Final
 
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind
-from pliant.serve.runner.backlog import BacklogTurns
 from pliant.serve.runner.batch import BatchCap
 from pliant.serve.runner.connection import GatewayConnection
 from pliant.serve.runner.errors import error_line
@@ -78,7 +77,6 @@ class KernelSession:
         self._failures = FailuresInRow(clock)
         hello = {"task": identity.task, "token": identity.token}
         self._links = GatewayLinks(hello, connect, self._link, leave, clock, patience_s)
-        self._turns = BacklogTurns()
         self._cap = BatchCap()
         self.has_served = False
         """A model was ready; what happens after that is no failure to load."""
@@ -129,11 +127,12 @@ class KernelSession:
                 self._links.receive()
             if (request := self._next_waiting()) is not None:
                 self._compute(model, request)
-                self._links.say_progress()
+                if self._links.are_several:
+                    self._links.catch_up()
             self._take_turn()
 
     def _is_idle(self) -> bool:
-        return not any(len(link.backlog) or link.streams.turn() for link in self._links.open)
+        return not self._links.has_waiting and not any(link.streams.turn() for link in self._links.open)
 
     def _take_turn(self) -> None:
         """Send one part of every stream that may go on, and hear what comes meanwhile."""
@@ -141,8 +140,7 @@ class KernelSession:
             for number in link.streams.turn():
                 with self._leaving_if_broken():
                     link.streams.step(number)
-                self._links.receive()
-                self._links.say_progress()
+                self._links.catch_up()
 
     @contextmanager
     def _leaving_if_broken(self) -> Iterator[None]:
@@ -190,17 +188,13 @@ class KernelSession:
 
     def _next_now(self) -> KernelRequest | None:
         """Return one more request for a batch, if one is there by now."""
-        if not self._leave.is_set and not self._has_waiting():
+        if not self._leave.is_set and not self._links.has_waiting:
             self._links.receive()
         return self._next_waiting()
 
-    def _has_waiting(self) -> bool:
-        return any(len(link.backlog) for link in self._links.open)
-
     def _next_waiting(self) -> KernelRequest | None:
         """Return the oldest request that somebody waits for, of the gateway whose turn it is."""
-        backlogs = [link.backlog for link in self._links.open]
-        while not self._leave.is_set and (taken := self._turns.take(backlogs, self._clock())) is not None:
+        while not self._leave.is_set and (taken := self._links.take()) is not None:
             request, result = taken
             if result is None:
                 return request
@@ -210,7 +204,7 @@ class KernelSession:
     def _leaves(self, settings: BatchSettings, group: AnswerGroup) -> None:
         """Send the answers of a group; the first says what they cost."""
         num = len(group.answers)
-        self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=self._has_waiting())
+        self._cap.observe(num, group.seconds, objective_s=settings.latency_objective_s, was_cut=self._links.has_waiting)
         cost: dict[str, Any] = {"busy_s": round(group.seconds, 6), "batch": num}
         answers = []
         for request, result in group.answers:
