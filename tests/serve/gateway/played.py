@@ -244,7 +244,10 @@ class Played:
 
 @contextlib.asynccontextmanager
 async def played(
-    *endpoints: ServedEndpoint, admission: Admission | None = None, memory: LinkMemory | None = None
+    *endpoints: ServedEndpoint,
+    admission: Admission | None = None,
+    memory: LinkMemory | None = None,
+    num_gateways: int = 1,
 ) -> AsyncIterator[Played]:
     """A gateway that serves these."""
     now, notes, urged = [1000.0], list[KernelReady | KernelHung](), list[int]()

@@ -88,10 +88,12 @@ class FakeGateway:
         return ids
 
     def answers(self, *ids: int) -> list[Heard]:
-        """Return the answers to these requests, in this order; they may come in any."""
+        """Return the answers to these requests, in this order; they may come in any, and PROGRESS before them."""
         found: dict[int, Heard] = {}
         while set(found) < set(ids):
-            frame = self.expect(KernelFrameKind.RESULT)
+            if (frame := self.receive()).kind is KernelFrameKind.PROGRESS:
+                continue
+            assert frame.kind is KernelFrameKind.RESULT, frame
             number = frame.header["id"]
             assert number in ids, f"an answer to {number}, which was answered before"
             assert number not in found, f"a second answer to {number}"

@@ -18,6 +18,16 @@ Kind = KernelFrameKind
 WAIT_S = 30.0
 
 
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Steps:
     """A model that computes a batch whenever a test lets it, and writes down what was in it."""
 
@@ -245,7 +255,7 @@ def parts_of(gateway: FakeGateway, num: int) -> list[bytes]:
 
 
 def test_streams_of_two_gateways_with_one_number_do_not_mix(tmp_path: Path) -> None:
-    with served_to(2, tmp_path, counting()) as kernel:
+    with served_to(2, tmp_path, counting(), Clock()) as kernel:
         first, second = kernel.ready()
         assert first.ask("a", parts=True) == second.ask("b", parts=True) == [1]
 
@@ -287,16 +297,6 @@ def test_a_request_of_one_gateway_is_not_cancelled_by_another(tmp_path: Path) ->
 
 
 # -- PROGRESS ---------------------------------------------------------------------------------------------------------
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_gateway_whose_requests_wait_for_a_batch_of_another_hears_that_the_kernel_works(tmp_path: Path) -> None:
