@@ -8,18 +8,18 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import grpc
 
 from pliant.core.errors import Unauthorized, Unavailable
 from pliant.core.job import TaskId
-from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
-from pliant.entry.gateway import main
+from pliant.core.serving import KernelReady, Serve, VersionLoad
+from pliant.entry.gateway.launch import main
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.grpc.server import GrpcHandler
 from pliant.serve.gateway.model_repository import EndpointSwitch
+from pliant.serve.gateway.version_service import ServiceOwner
 
 TASK = TaskId("job-1.1")
 
@@ -49,14 +49,13 @@ class SmallGateway:
         *,
         callers: CallerBook,
         switch: EndpointSwitch,
-        clock: Callable[[], float],
-        notify: Callable[[KernelReady | KernelHung], None],
-        urge: Callable[[], None],
+        owner: ServiceOwner,
     ) -> None:
         self._callers = callers
         self._switch = switch
-        self._notify = notify
-        self._urge = urge
+        self._notify = owner.notify
+        self._urge = owner.urge
+        self._number = owner.share.number
         self._calls = _Calls(self)
         self._names: list[str] = []
         self._kernel = asyncio.Event()

@@ -65,7 +65,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "client/methods.py": ("alone",),
         "entry/agent.py": ("agent",),
         "entry/alone.py": ("alone",),
-        "entry/gateway.py": ("gateway",),
+        "entry/gateway/launch.py": ("gateway",),
         "entry/importer.py": ("importer",),
         "entry/inspector.py": ("inspector",),
         "entry/kernel.py": ("kernel", "interpreter"),

@@ -4,7 +4,7 @@
     clients ── gRPC ──▶ GrpcApi ─┴▶ VersionService (queue, one per version) ──▶ KernelLink ── UNIX socket ──▶ kernels
 
 What there is to serve comes from outside (`apply`), and so do tokens' owners, time and the listening sockets; what
-others should know goes out (`loads`, `ready`, and what was given as `notify` and `urge`). Knows no server.
+others should know goes out (`loads`, `ready`, and what the owner hears). Knows no server.
 One ticker looks after all deadlines. Belongs to one event loop.
 """
 
@@ -13,13 +13,13 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pliant.core.job import TaskId
-from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
+from pliant.core.serving import Serve, VersionLoad
 from pliant.serve.gateway.access import EndpointAccess
-from pliant.serve.gateway.admission import Admission
+from pliant.serve.gateway.admission import MAX_BYTES, Admission
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.endpoint_table import EndpointTable
 from pliant.serve.gateway.grpc.api import GrpcApi
@@ -29,7 +29,7 @@ from pliant.serve.gateway.http_api import HttpApi
 from pliant.serve.gateway.http_parts import Send
 from pliant.serve.gateway.inferences import Inferences
 from pliant.serve.gateway.kernel_listener import KernelListener
-from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.gateway.link_memory import MAX_LINK_BYTES, LinkMemory
 from pliant.serve.gateway.model_repository import EndpointSwitch, ModelRepository
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.request_body import BodyReader, Receive
@@ -47,11 +47,9 @@ class Gateway:
     Args:
         callers: knows whose tokens are.
         switch: starts and stops endpoints for those who may.
-        clock: seconds that only grow.
-        notify: hears of kernels that are ready, and of those that hang.
-        urge: is called when a request waits, and no kernel is there.
-        admission: how much is taken in at once.
-        memory: how much the connections of kernels may hold.
+        owner: gives time, and hears what others should know.
+        admission: how much is taken in at once; None: what all processes may, divided among them.
+        memory: how much the connections of kernels may hold; None: the same.
     """
 
     def __init__(
@@ -59,17 +57,17 @@ class Gateway:
         *,
         callers: CallerBook,
         switch: EndpointSwitch,
-        clock: Callable[[], float],
-        notify: Callable[[KernelReady | KernelHung], None],
-        urge: Callable[[], None],
+        owner: ServiceOwner,
         admission: Admission | None = None,
         memory: LinkMemory | None = None,
     ) -> None:
+        clock, num_processes = owner.clock, owner.share.of
         self._clock = clock
-        self._table = EndpointTable(ServiceOwner(clock=clock, notify=notify, urge=urge))
+        self._table = EndpointTable(owner)
+        memory = memory or LinkMemory(MAX_LINK_BYTES // num_processes)
         self._kernels = KernelListener(self._table.find_job, clock, memory)
         self._access = EndpointAccess(self._table, callers)
-        self._admission = admission or Admission()
+        self._admission = admission or Admission(max_bytes=MAX_BYTES // num_processes)
         self._inferences = Inferences(clock)
         self._bodies = BodyReader(clock)
         self._repository = ModelRepository(self._table, self._access, switch, clock)

@@ -51,7 +51,7 @@ from pliant.core.serving import (
 log = logging.getLogger(__name__)
 
 GATEWAY_NAME: Final = "local"
-"""There is one gateway per server."""
+"""Of the gateway of a server, or of the first of its processes; see `gateway_name`."""
 LOAD_S: Final = 0.25
 URGED_S: Final = 0.02
 ORPHAN_S: Final = 600.0
@@ -70,6 +70,15 @@ _MAX_WAITING: Final = 2 * _MAX_READY
 """Messages that the server has not taken yet; then those that later ones replace are left out."""
 _MAX_LOADS: Final = 500
 """Versions in one report: far less than the server takes in one frame."""
+
+
+def gateway_name(number: int) -> str:
+    """Return what one of several processes is called.
+
+    >>> gateway_name(0), gateway_name(2)
+    ('local', 'local-2')
+    """
+    return f"{GATEWAY_NAME}-{number}" if number else GATEWAY_NAME
 
 
 class Served(Protocol):
@@ -99,6 +108,7 @@ class LinkSettings:
     pid: int
     http_url: str
     grpc_address: str = ""
+    name: str = GATEWAY_NAME
     orphan_s: float = ORPHAN_S
     """Without a server for so long, it gives up."""
     answer_s: float = ANSWER_S
@@ -217,10 +227,10 @@ class ServerLink:
         try:
             url = self._address.url()
             proof = LinkProof(
-                task_id=GATEWAY_NAME, challenge=self._address.challenge(), nonce=secrets.token_hex(NUM_BYTES)
+                task_id=self._settings.name, challenge=self._address.challenge(), nonce=secrets.token_hex(NUM_BYTES)
             )
             async with connect(
-                f"{websocket_url(url)}{GATEWAY_PATH}?gateway={quote(GATEWAY_NAME)}",
+                f"{websocket_url(url)}{GATEWAY_PATH}?gateway={quote(self._settings.name)}",
                 additional_headers={"Authorization": proof.authorization(self._settings.key)},
                 max_size=MAX_FRAME_BYTES,
                 open_timeout=_OPEN_S,

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pliant.core.job import TaskId
 from pliant.core.serving import KernelHung, KernelReady, ServedEndpoint, ServedVersion, VersionLoad
 from pliant.serve.gateway.dispatch import Dispatch, DispatchState, KernelRoom
+from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
 from pliant.serve.gateway.inference import InferenceRequest
 from pliant.serve.gateway.kernel_answer import answer_for_lost, read_answer, read_batch, read_ids, read_number
 from pliant.serve.gateway.kernel_health import find_hang, needs_ping, waits_for_clients
@@ -34,6 +35,8 @@ class ServiceOwner:
     notify: Callable[[KernelReady | KernelHung], None]
     urge: Callable[[], None]
     """Something waits, and no kernel is there."""
+    share: GatewayShare = ALONE
+    """Which of several gateway processes this is."""
 
 
 class VersionService:
@@ -51,7 +54,9 @@ class VersionService:
         self.meter = LoadMeter(owner.clock())
         self.links: dict[TaskId, KernelLink] = {}
         self._owner = owner
-        self._dispatch: Dispatch[InferenceRequest] = Dispatch(endpoint.profile.max_queue)
+        self._dispatch: Dispatch[InferenceRequest] = Dispatch(
+            endpoint.profile.max_queue, owner.share.waiting_for(version.job_id)
+        )
         self._by_room: dict[KernelRoom, KernelLink] = {}
         self._streams = RunningStreams()
         self._said: dict[str, Any] = {}
@@ -310,6 +315,7 @@ class VersionService:
             if request.deadline is not None:
                 header["timeout_s"] = max(0.0, request.deadline - now)
             link.send(KernelFrameKind.REQUEST, header, request.body)
+        self._dispatch.count_waiting()
         self.meter.level(now, self._dispatch.num_queued + self._dispatch.num_held)
 
     def _settle(self, request: InferenceRequest, outcome: Refused | ClientGone, now: float) -> None:
