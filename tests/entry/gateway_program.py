@@ -1,11 +1,12 @@
 """A gateway that says who asks, in place of one that has models: what the process around it does is what is tested.
 
 `GET /who` says whose the token is; `GET /slow` waits until a kernel connects, and so does the end of a drain;
-`GET /waiting` says how many wait so.
+`GET /waiting` says how many wait so; `GET /number` and `GET /pid` say which process answers.
 """
 
 import asyncio
 import json
+import os
 import socket
 import sys
 from typing import Any
@@ -30,7 +31,12 @@ class _Calls:
 
     def service(self, handler_call_details: Any) -> Any:
         name = handler_call_details.method.removeprefix("/small.Gateway/")
+        if name == "Number":
+            return grpc.unary_unary_rpc_method_handler(self._number)
         return grpc.unary_unary_rpc_method_handler(self._slow if name == "Slow" else self._who)
+
+    async def _number(self, _message: bytes, _context: Any) -> bytes:
+        return json.dumps(self._gateway.number).encode()
 
     async def _slow(self, message: bytes, context: Any) -> bytes:
         await self._gateway.wait()
@@ -55,7 +61,7 @@ class SmallGateway:
         self._switch = switch
         self._notify = owner.notify
         self._urge = owner.urge
-        self._number = owner.share.number
+        self.number = owner.share.number
         self._calls = _Calls(self)
         self._names: list[str] = []
         self._kernel = asyncio.Event()
@@ -89,8 +95,8 @@ class SmallGateway:
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/slow":
             await self.wait()
-        is_waiting = scope["path"] == "/waiting"
-        status, said = (200, self._num_waiting) if is_waiting else await self.answer(dict(scope["headers"]))
+        told = {"/waiting": self._num_waiting, "/number": self.number, "/pid": os.getpid()}.get(scope["path"])
+        status, said = (200, told) if told is not None else await self.answer(dict(scope["headers"]))
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(said).encode()})
 

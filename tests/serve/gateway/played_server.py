@@ -43,6 +43,8 @@ class PlayedServer:
     ) -> None:
         self.said: list[FromGateway] = []
         self.authorizations: list[str] = []
+        self.names: list[str] = []
+        """Of the gateways that have connected."""
         self.num_connections = 0
         self.asked: list[str] = []
         self.answers = dict(answers or {})
@@ -128,6 +130,7 @@ class PlayedServer:
         if self._key == KEY and not is_right:
             return connection.respond(401, "no")
         self._proofs[connection] = opening.of("open", self._key)
+        self.names.append(name)
         return None
 
     def _prove(self, connection: ServerConnection, request: Request, response: Response) -> Response:

@@ -54,6 +54,8 @@ class GatewayGroup:
         self._serve = serve
         self._clear = clear
         self._is_ending = False
+        self._was_told = False
+        """To end, by a signal; one that comes when they end already is no second one, which would hurry them."""
 
     def run(self) -> int:
         """Keep them until they are told to end; return the exit code."""
@@ -115,7 +117,9 @@ class GatewayGroup:
             found = signal.sigwaitinfo(_SIGNALS)
         if found is not None and found.si_signo in (signal.SIGTERM, signal.SIGINT):
             log.info("all processes are to end: %s", signal.Signals(found.si_signo).name)
-            self._end()
+            if not self._is_ending or self._was_told:
+                self._end()
+            self._was_told = True
 
     def _end(self) -> None:
         """Tell all to finish; those that are told again end at once."""

@@ -95,7 +95,9 @@ class RequestLimiter:
         """
         self.limits = limits
         if limits.max_rate is not None:
+            self._use.lock()
             self._use.due = min(self._use.due, self._clock() + _bucket_s(limits.max_rate))
+            self._use.unlock()
 
     def check(self) -> None:
         """Refuse a request if there are too many.

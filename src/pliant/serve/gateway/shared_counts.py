@@ -84,15 +84,15 @@ class SharedCounts:
         """Tell whether a row belongs to a key."""
         return self._memory[row : row + _KEY] == key
 
+    def find(self, key: bytes) -> int | None:
+        """Return the row of a key; None if it has none."""
+        return next((row for row in _rows_of(key) if self.has(row, key)), None)
+
     def claim(self, key: bytes) -> int | None:
         """Return the row of a key, which has one from now on; None if none is free. Call it under the lock."""
-        first = _set_of(key) * _ROWS_PER_SET * _ROW
-        free: int | None = None
-        for row in range(first, first + _ROWS_PER_SET * _ROW, _ROW):
-            if self.has(row, key):
-                return row
-            if free is None and self._is_free(row):
-                free = row
+        if (row := self.find(key)) is not None:
+            return row
+        free = next((row for row in _rows_of(key) if self._is_free(row)), None)
         if free is not None:
             self._memory[free : free + _KEY] = key
             self.move(free, 0.0)
@@ -209,19 +209,30 @@ class SharedCount:
         if not num:
             return
         row = self._own_row()
-        if row is None and num > 0:
-            self.lock()
-            row = self._row
-            self.unlock()
-        if row is None:
-            self._lonely += max(0, num)
-        else:
+        if row is not None and self._counts.own(row):
             self._counts.add(row, num)
+        elif num > 0:
+            self._begin(num)
+
+    def _begin(self, num: int) -> None:
+        """Count something where this process has counted nothing: under the lock, or the row might change hands."""
+        self.lock()
+        if self._row is None:
+            self._lonely += num
+        else:
+            self._counts.add(self._row, num)
+        self.unlock()
 
     def _own_row(self) -> int | None:
-        if self._row is not None and not self._counts.has(self._row, self._key):
-            self._row = None
+        if self._row is None or not self._counts.has(self._row, self._key):
+            self._row = self._counts.find(self._key)
         return self._row
+
+
+def _rows_of(key: bytes) -> range:
+    """Return where the rows are that a key may have."""
+    first = _set_of(key) * _ROWS_PER_SET * _ROW
+    return range(first, first + _ROWS_PER_SET * _ROW, _ROW)
 
 
 def _set_of(key: bytes) -> int:
