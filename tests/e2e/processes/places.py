@@ -41,6 +41,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
         "cluster/zygote/zygote.py _fork": ("elastic", "fixed", "kernel", "sidecar"),
+        "entry/gateway/group.py _start": ("gateway",),
         "entry/server/lead.py _run": ("server",),
         "entry/server/rooms/gateway.py _start": ("gateway",),
         "ibm/rest/translate/generator.py command": ("plugin",),
