@@ -63,8 +63,8 @@ class Listener:
 
     def __init__(self) -> None:
         self.said: list[object] = []
-        self.names: list[str] = []
-        """Who said each."""
+        self.heard: list[tuple[str, object]] = []
+        """The same with the name of who said it."""
         self.go_on = threading.Event()
 
     def gateway_ready(self, name: str, hello: GatewayHello) -> None:
@@ -87,7 +87,7 @@ class Listener:
         self._note(name, "gone")
 
     def _note(self, name: str, message: object) -> None:
-        self.names.append(name)
+        self.heard.append((name, message))
         self.said.append(message)
 
 
@@ -187,18 +187,15 @@ def test_everything_is_handed_over_with_the_name_of_the_gateway_that_said_it(
     )
     first = stack.enter_context(open_link(served))
     say(first, HELLO)
-    eventually(lambda: HELLO in listener.said)
-    listener.said.clear()
-    listener.names.clear()
     with open_link(served, "local-1") as link:
         say(link, HELLO, ready, hung, CountedLoads(versions=(counted,)))
-        eventually(lambda: len(listener.said) == 4)
-        say(first, load("job-1"))
-        eventually(lambda: len(listener.said) == 5)
-    eventually(lambda: "gone" in listener.said)
+        say(first, load("job-8"))
+        eventually(lambda: load("job-8") in listener.said)
+    eventually(lambda: ("local-1", "gone") in listener.heard)
 
-    assert listener.said == [HELLO, ready, hung, Load(versions=(counted,)), load("job-1"), "gone"]
-    assert listener.names == [*["local-1"] * 4, "local", "local-1"]
+    expected = [HELLO, ready, hung, Load(versions=(counted,)), "gone"]
+    assert [message for name, message in listener.heard if name == "local-1"] == expected
+    assert ("local", load("job-8")) in listener.heard
 
 
 @pytest.mark.parametrize(
@@ -239,16 +236,32 @@ def test_who_connects_learns_the_newest_of_what_is_to_be_served_and_then_every_c
 def test_the_newest_connection_of_a_gateway_takes_the_place_of_the_one_before(
     served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
 ) -> None:
-    first = stack.enter_context(open_link(served))
+    first = stack.enter_context(open_link(served, "twice"))
     say(first, HELLO)
-    listener.said.clear()
-    second = stack.enter_context(open_link(served))
+    second = stack.enter_context(open_link(served, "twice"))
     say(second, HELLO)
     assert end_of(first) == 4000
     say(second, load("job-1"))
-    eventually(lambda: load("job-1") in listener.said)
-    assert "gone" not in listener.said
+    eventually(lambda: ("twice", load("job-1")) in listener.heard)
+    assert ("twice", "gone") not in listener.heard
     assert len(served.gateways) == 1
+
+
+def test_the_end_of_a_gateway_is_no_news_any_more_when_it_is_back(
+    served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
+) -> None:
+    listener.go_on.clear()
+    with open_link(served, "again") as link:
+        say(link, HELLO, load("slow"))
+        eventually(lambda: ("again", HELLO) in listener.heard)
+    eventually(lambda: len(served.gateways) == 0)
+    link = stack.enter_context(open_link(served, "again"))
+    say(link, HELLO)
+    assert answer_to(link, TOKEN).name == "admin"
+    listener.go_on.set()
+    say(link, load("job-1"))
+    eventually(lambda: ("again", load("job-1")) in listener.heard)
+    assert ("again", "gone") not in listener.heard
 
 
 def test_a_token_is_answered_with_what_its_holder_may(served: Served, stack: ExitStack) -> None:

@@ -30,6 +30,7 @@ from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.gateway import Gateway
 from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.gateway.request_limiter import RequestLimiter
+from pliant.serve.gateway.siblings import Siblings
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind, KernelFrameReader, encode_frame
 
 P = ParamSpec("P")
@@ -244,7 +245,10 @@ class Played:
 
 @contextlib.asynccontextmanager
 async def played(
-    *endpoints: ServedEndpoint, admission: Admission | None = None, memory: LinkMemory | None = None
+    *endpoints: ServedEndpoint,
+    admission: Admission | None = None,
+    memory: LinkMemory | None = None,
+    siblings: Siblings | None = None,
 ) -> AsyncIterator[Played]:
     """A gateway that serves these."""
     now, notes, urged = [1000.0], list[KernelReady | KernelHung](), list[int]()
@@ -257,6 +261,7 @@ async def played(
         urge=lambda: urged.append(1),
         admission=admission,
         memory=memory,
+        siblings=siblings,
     )
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
         path = str(Path(folder) / "gateway")
