@@ -88,7 +88,8 @@ class GatewayLoads:
         version = self._versions.setdefault(load.job_id, _Version())
         report = _Report(load=load, pid=self._pids.get(name, 0), at=now)
         _put(version, name, report)
-        before, version.merged_at = version.merged_at, now
+        before = version.merged_at
+        version.merged_at = now if before is None or now < before - WINDOW_S else max(now, before)  # as `take` has it
         if len(version.reports) == 1 and version.ended is None:
             version.told = load.totals
             return load

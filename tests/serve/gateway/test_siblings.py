@@ -161,7 +161,7 @@ async def test_connections_are_bounded_and_those_that_say_nothing_end(
 ) -> None:
     monkeypatch.setattr(module, "_IDLE_S", 0.2)
     async with listening(tmp_path, 1, 2, {JOB: COUNTED}):
-        opened = [await asyncio.open_unix_connection(str(tmp_path / "sibling-1")) for _ in range(20)]
+        opened = [await asyncio.open_unix_connection(str(tmp_path / "sibling-1")) for _ in range(100)]
         async with asyncio.timeout(PATIENCE_S):
             for reader, writer in opened:
                 assert await reader.read() == b""

@@ -30,6 +30,8 @@ _IDLE_S: Final = 5.0
 """So long the next question of a connection may take to come."""
 _AT_ONCE: Final = 4
 """Connections to one sibling."""
+_MAX_OPEN: Final = 32
+"""Connections from each; those that have just ended count until that is noticed."""
 _FEW: Final = 64
 """Questions that are sent before their answers are read."""
 _MAX_QUESTIONS: Final = 1 << 16
@@ -73,7 +75,7 @@ class Siblings:
             assert task is not None
             asking.add(task)
             try:
-                if len(asking) <= _AT_ONCE * self._of:
+                if len(asking) <= _MAX_OPEN * self._of:
                     await _answer(reader, writer, totals)
             except (OSError, TimeoutError, ValueError) as error:  # it is gone, says nothing, or asks for nonsense
                 _log.debug("a gateway that asked for statistics is cut off: %s", error)
