@@ -14,11 +14,12 @@ from typing import Any
 import grpc
 
 from pliant.core.errors import Unauthorized, Unavailable
-from pliant.core.job import TaskId
+from pliant.core.job import JobId, TaskId
 from pliant.core.serving import KernelReady, Serve, VersionLoad
 from pliant.entry.gateway.launch import main
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.grpc.server import GrpcHandler
+from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch
 from pliant.serve.gateway.version_service import ServiceOwner
 
@@ -79,6 +80,9 @@ class SmallGateway:
 
     def loads(self) -> tuple[VersionLoad, ...]:
         return ()
+
+    def totals(self, job_id: JobId) -> VersionTotals | None:
+        return None
 
     def ready(self) -> tuple[TaskId, ...]:
         return (TASK,) if self._kernel.is_set() else ()

@@ -44,7 +44,7 @@ class PlayedServer:
         self.said: list[FromGateway] = []
         self.authorizations: list[str] = []
         self.names: list[str] = []
-        """Of the gateways that have connected."""
+        """That they prove."""
         self.num_connections = 0
         self.asked: list[str] = []
         self.answers = dict(answers or {})
@@ -125,6 +125,7 @@ class PlayedServer:
         self.authorizations.append(header)
         nonce, proof = read_authorization(header)
         path, _, name = request.path.partition("?gateway=")
+        self.names.append(name)
         opening = LinkProof(task_id=name, challenge=self._challenge, nonce=nonce)
         is_right = opening.proves("task", self._key, proof) and path == GATEWAY_PATH
         if self._key == KEY and not is_right:

@@ -35,6 +35,7 @@ from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
 from pliant.serve.gateway.grpc.server import GrpcPlace
 from pliant.serve.gateway.kernel_socket import remove_kernel_sockets
 from pliant.serve.gateway.shared_counts import SharedCounts, SharedTable
+from pliant.serve.gateway.siblings import Siblings
 
 log = logging.getLogger("pliant.gateway")
 
@@ -84,7 +85,8 @@ def _be_one_of(
     """Be one process of a group; return the exit code."""
     _log_to(arguments.state / log_name(number))
     counts = SharedCounts(table, number, time.monotonic)
-    share = GatewayShare(number=number, of=arguments.num_processes, counts=counts)
+    num = arguments.num_processes
+    share = GatewayShare(number=number, of=num, counts=counts, siblings=Siblings(arguments.state, number, num))
     own = replace(places, speaks_grpc=number == 0 or places.grpc.is_shared)
     try:
         return asyncio.run(GatewayProgram(arguments, own, share, make).run())

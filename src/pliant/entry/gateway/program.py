@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import uvicorn
 
 from pliant.api.server_address import ServerAddress
+from pliant.core.job import JobId
 from pliant.entry.gateway.arguments import GatewayArguments
 from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.entry.server.http.sockets import CountingSocket
@@ -26,6 +27,7 @@ from pliant.serve.gateway.gateway_share import GatewayShare
 from pliant.serve.gateway.grpc.server import GrpcHandler, GrpcPlace, GrpcServer
 from pliant.serve.gateway.kernel_socket import open_kernel_socket
 from pliant.serve.gateway.known_callers import KnownCallers
+from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch
 from pliant.serve.gateway.server_link import LinkSettings, Served, ServerLink, gateway_name
 from pliant.serve.gateway.version_service import ServiceOwner
@@ -53,6 +55,8 @@ class GatewayRequests(Served, Protocol):
     async def serve_kernels(self, sock: socket.socket) -> None: ...
 
     async def app(self, scope: Any, receive: Receive, send: Send) -> None: ...
+
+    def totals(self, job_id: JobId) -> VersionTotals | None: ...
 
     async def drain(self, timeout_s: float) -> None: ...
 
@@ -137,6 +141,8 @@ class GatewayProgram:
                 asyncio.create_task(link.run(gateway, callers), name="link"),
                 asyncio.create_task(gateway.serve_kernels(kernels), name="kernels"),
             ]
+            if self._share.siblings is not None:
+                tasks.append(asyncio.create_task(self._share.siblings.listen(gateway.totals), name="siblings"))
             if calls is not None:
                 tasks.append(asyncio.create_task(calls.serve(gateway.grpc), name="grpc"))
             log.info("the gateway listens at %s, and speaks gRPC at %s", settings.http_url, settings.grpc_address)

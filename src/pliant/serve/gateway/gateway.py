@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pliant.core.job import TaskId
+from pliant.core.job import JobId, TaskId
 from pliant.core.serving import Serve, VersionLoad
 from pliant.serve.gateway.access import EndpointAccess
 from pliant.serve.gateway.admission import MAX_BYTES, Admission
@@ -30,10 +30,12 @@ from pliant.serve.gateway.http_parts import Send
 from pliant.serve.gateway.inferences import Inferences
 from pliant.serve.gateway.kernel_listener import KernelListener
 from pliant.serve.gateway.link_memory import MAX_LINK_BYTES, LinkMemory
+from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch, ModelRepository
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.request_body import BodyReader, Receive
-from pliant.serve.gateway.version_service import ServiceOwner
+from pliant.serve.gateway.statistics import ModelStatistics
+from pliant.serve.gateway.version_service import ServiceOwner, VersionService
 
 TICK_S: Final = 0.1
 _STOOD_STILL_S: Final = 2.0
@@ -61,17 +63,18 @@ class Gateway:
         admission: Admission | None = None,
         memory: LinkMemory | None = None,
     ) -> None:
-        clock, num_processes = owner.clock, owner.share.of
+        clock, self._num_processes = owner.clock, owner.share.of
         self._clock = clock
+        self._jobs: dict[JobId, VersionService] = {}
         self._table = EndpointTable(owner)
-        memory = memory or LinkMemory(MAX_LINK_BYTES // num_processes)
+        memory = memory or LinkMemory(MAX_LINK_BYTES // self._num_processes)
         self._kernels = KernelListener(self._table.find_job, clock, memory)
         self._access = EndpointAccess(self._table, callers)
-        self._admission = admission or Admission(max_bytes=MAX_BYTES // num_processes)
+        self._admission = admission or Admission(max_bytes=MAX_BYTES // self._num_processes)
         self._inferences = Inferences(clock)
         self._bodies = BodyReader(clock)
         self._repository = ModelRepository(self._table, self._access, switch, clock)
-        unix_ms_of = (time.time() - clock()) * 1000
+        statistics = ModelStatistics(owner.share.siblings, unix_ms_of=(time.time() - clock()) * 1000)
         self._http = HttpApi(
             table=self._table,
             access=self._access,
@@ -79,13 +82,13 @@ class Gateway:
             inferences=self._inferences,
             bodies=self._bodies,
             repository=self._repository,
-            unix_ms_of=unix_ms_of,
+            statistics=statistics,
         )
         self.grpc = GrpcApi(
             access=self._access,
             admission=self._admission,
             inferences=GrpcInferences(self._access, self._inferences),
-            questions=GrpcQuestions(self._access, unix_ms_of),
+            questions=GrpcQuestions(self._access, statistics),
             bodies=self._bodies,
             repository=self._repository,
             is_ready=lambda: self._table.is_known and not self._admission.is_draining,
@@ -95,12 +98,20 @@ class Gateway:
     def apply(self, serve: Serve) -> None:
         """Serve what there is now."""
         self._table.apply(serve)
+        self._jobs = {service.version.job_id: service for service in self._table.services()}
         self._kernels.review()
 
     def loads(self) -> tuple[VersionLoad, ...]:
         """Return what every version had to do since the last call."""
         now = self._clock()
+        if self._num_processes > 1:
+            return tuple(service.meter.count(now, service.load(now)) for service in self._table.services())
         return tuple(service.load(now) for service in self._table.services())
+
+    def totals(self, job_id: JobId) -> VersionTotals | None:
+        """Return what was counted of a version here, for other gateways; None if it is not served."""
+        service = self._jobs.get(job_id)
+        return None if service is None else service.meter.totals
 
     def ready(self) -> tuple[TaskId, ...]:
         """Return the kernels that take requests."""

@@ -6,6 +6,7 @@ from typing import Final
 from pliant.serve.gateway.dispatch import WaitingCount
 from pliant.serve.gateway.request_limiter import LimitUse, OwnUse
 from pliant.serve.gateway.shared_counts import SharedCounts
+from pliant.serve.gateway.siblings import Siblings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +17,8 @@ class GatewayShare:
     of: int = 1
     counts: SharedCounts | None = None
     """None: it is the only one."""
+    siblings: Siblings | None = None
+    """The others, who are asked what they have counted; None: there are none."""
 
     def use_of(self, kind: str, name: bytes) -> LimitUse:
         """Return what is used of the limits of an endpoint or of a token."""

@@ -34,6 +34,8 @@ from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof
 from pliant.core.serving import (
     Answer,
     Ask,
+    CountedLoad,
+    CountedLoads,
     Forget,
     FromGateway,
     GatewayHello,
@@ -70,6 +72,8 @@ _MAX_WAITING: Final = 2 * _MAX_READY
 """Messages that the server has not taken yet; then those that later ones replace are left out."""
 _MAX_LOADS: Final = 500
 """Versions in one report: far less than the server takes in one frame."""
+_MAX_COUNTED: Final = 64
+"""The same with their counts by size, should every bucket have some."""
 
 
 def gateway_name(number: int) -> str:
@@ -109,6 +113,7 @@ class LinkSettings:
     http_url: str
     grpc_address: str = ""
     name: str = GATEWAY_NAME
+    """What the server knows it by; each gateway of a server has one of its own."""
     orphan_s: float = ORPHAN_S
     """Without a server for so long, it gives up."""
     answer_s: float = ANSWER_S
@@ -376,6 +381,11 @@ class ServerLink:
             self._retired = True
 
 
-def _reports(loads: tuple[VersionLoad, ...]) -> list[Load]:
+def _reports(loads: tuple[VersionLoad, ...]) -> list[Load] | list[CountedLoads]:
     """Return the load in reports that the server takes; one if there is nothing to say, as a sign of life."""
+    counted = tuple(load for load in loads if isinstance(load, CountedLoad))
+    if counted:
+        assert len(counted) == len(loads), "a gateway is one of several, or it is not"
+        starts = range(0, len(counted), _MAX_COUNTED)
+        return [CountedLoads(versions=counted[at : at + _MAX_COUNTED]) for at in starts]
     return [Load(versions=loads[at : at + _MAX_LOADS]) for at in range(0, len(loads) or 1, _MAX_LOADS)]
