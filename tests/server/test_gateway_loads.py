@@ -138,6 +138,18 @@ def test_what_a_process_has_counted_stays_in_the_totals_when_another_takes_its_p
     assert loads.merge("local-1", report(totals=totals(13)), 11.0).totals.succeeded == 124, "a link that breaks"
 
 
+def test_seconds_do_not_fall_by_a_last_digit_when_they_are_added_in_another_order() -> None:
+    loads, a, b, c = connected(*NAMES), 0.1, 0.1, 0.4
+    assert c + a + b < a + b + c, "sums of floats depend on their order"
+    for name, busy_s in zip(NAMES, (a, b, c), strict=True):
+        before = loads.merge(name, report(totals=LoadTotals(busy_s=busy_s)), 10.0)
+
+    loads.connect(NAMES[2], 77)
+    after = loads.merge(NAMES[2], report(totals=LoadTotals(busy_s=0.0)), 10.5)
+
+    assert after.totals.busy_s == before.totals.busy_s
+
+
 def test_the_only_gateway_begins_anew_when_it_restarts() -> None:
     loads = connected("local")
     loads.merge("local", report(totals=totals(100)), 10.0)

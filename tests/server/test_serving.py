@@ -1,5 +1,7 @@
 """What several gateways say of endpoints, as control and people get to know it."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.server.conftest import Served
 from tests.server.test_endpoints import deploy
@@ -30,17 +32,17 @@ def served_job(server: Served) -> JobId:
 def test_people_are_sent_to_the_first_gateway_that_is_connected_and_to_the_last_one_while_none_is(
     news: GatewayNews,
 ) -> None:
-    assert news.place is None
-    news.gateway_ready("local-1", hello(2, "second"))
-    assert news.place == hello(2, "second")
-    news.gateway_ready("local", hello(1))
-    news.gateway_ready("local-10", hello(3))
-    assert news.place == hello(1)
-    news.gateway_gone("local")
-    assert news.place == hello(2, "second")
-    for name in ("local-1", "local-10"):
-        news.gateway_gone(name)
-    assert news.place == hello(3)
+    def place_after(change: Callable[[], None]) -> GatewayHello | None:
+        change()
+        return news.place
+
+    assert place_after(lambda: None) is None
+    assert place_after(lambda: news.gateway_ready("local-1", hello(2, "second"))) == hello(2, "second")
+    assert place_after(lambda: news.gateway_ready("local", hello(1))) == hello(1)
+    assert place_after(lambda: news.gateway_ready("local-2", hello(3))) == hello(1)
+    assert place_after(lambda: news.gateway_gone("local")) == hello(2, "second")
+    assert place_after(lambda: news.gateway_gone("local-1")) == hello(3)
+    assert place_after(lambda: news.gateway_gone("local-2")) == hello(3)
 
 
 def test_what_several_gateways_report_is_shown_as_one(server: Served, news: GatewayNews) -> None:

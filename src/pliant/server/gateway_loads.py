@@ -49,7 +49,7 @@ class _Version:
     """By the name of the gateway."""
     ended: LoadTotals | None = None
     """What processes have counted in whose place others are; None: there are no such ones."""
-    told: LoadTotals = field(default_factory=LoadTotals)
+    newest: LoadTotals = field(default_factory=LoadTotals)
     """The newest totals that were made."""
     merged_at: float | None = None
 
@@ -91,14 +91,14 @@ class GatewayLoads:
         before = version.merged_at
         version.merged_at = now if before is None or now < before - WINDOW_S else max(now, before)  # as `take` has it
         if len(version.reports) == 1 and version.ended is None:
-            version.told = load.totals
+            version.newest = load.totals
             return load
         others = ((other, one) for other, one in version.reports.items() if other != name)
         here = [load, *(one.load for other, one in others if self._counts(other, one, now))]
         every = [one.load.totals for one in version.reports.values()]
-        version.told = _totals(every if version.ended is None else [version.ended, *every], version.told)
+        version.newest = _totals(every if version.ended is None else [version.ended, *every], version.newest)
         seconds = load.seconds if before is None or now <= before else now - before
-        return _over_all(_recent_part(load, seconds), here, seconds, version.told)
+        return _over_all(_recent_part(load, seconds), here, seconds, version.newest)
 
     def _counts(self, name: str, report: _Report, now: float) -> bool:
         """Tell whether what a gateway said last still holds."""
