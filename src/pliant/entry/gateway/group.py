@@ -54,7 +54,7 @@ class GatewayGroup:
         self._serve = serve
         self._clear = clear
         self._is_ending = False
-        self._was_told = False
+        self._was_asked = False
         """To end, by a signal; one that comes when they end already is no second one, which would hurry them."""
 
     def run(self) -> int:
@@ -117,9 +117,9 @@ class GatewayGroup:
             found = signal.sigwaitinfo(_SIGNALS)
         if found is not None and found.si_signo in (signal.SIGTERM, signal.SIGINT):
             log.info("all processes are to end: %s", signal.Signals(found.si_signo).name)
-            if not self._is_ending or self._was_told:
+            if not self._is_ending or self._was_asked:
                 self._end()
-            self._was_told = True
+            self._was_asked = True
 
     def _end(self) -> None:
         """Tell all to finish; those that are told again end at once."""
