@@ -119,8 +119,10 @@ class Dispatch(Generic[R]):
     def queue(self, request: R) -> bool:
         """Let a new request wait; tell whether there was room in the queue."""
         assert request.state is DispatchState.NEW
-        num_elsewhere = 0 if self._count is None else self._count.num_elsewhere
-        if len(self._queue) + num_elsewhere >= self.max_queue:
+        num_waiting = len(self._queue)
+        if self._count is not None and not self._open:  # else it does not wait, however many do elsewhere
+            num_waiting += self._count.num_elsewhere
+        if num_waiting >= self.max_queue:
             return False
         self._wait(request)
         self._queue[request.number] = request
