@@ -1,25 +1,27 @@
 """A gateway that says who asks, in place of one that has models: what the process around it does is what is tested.
 
 `GET /who` says whose the token is; `GET /slow` waits until a kernel connects, and so does the end of a drain;
-`GET /waiting` says how many wait so.
+`GET /waiting` says how many wait so; `GET /number` and `GET /pid` say which process answers.
 """
 
 import asyncio
 import json
+import os
 import socket
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import grpc
 
 from pliant.core.errors import Unauthorized, Unavailable
-from pliant.core.job import TaskId
-from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
-from pliant.entry.gateway import main
+from pliant.core.job import JobId, TaskId
+from pliant.core.serving import KernelReady, Serve, VersionLoad
+from pliant.entry.gateway.launch import main
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.grpc.server import GrpcHandler
+from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch
+from pliant.serve.gateway.version_service import ServiceOwner
 
 TASK = TaskId("job-1.1")
 
@@ -30,7 +32,12 @@ class _Calls:
 
     def service(self, handler_call_details: Any) -> Any:
         name = handler_call_details.method.removeprefix("/small.Gateway/")
+        if name == "Number":
+            return grpc.unary_unary_rpc_method_handler(self._number)
         return grpc.unary_unary_rpc_method_handler(self._slow if name == "Slow" else self._who)
+
+    async def _number(self, _message: bytes, _context: Any) -> bytes:
+        return json.dumps(self._gateway.number).encode()
 
     async def _slow(self, message: bytes, context: Any) -> bytes:
         await self._gateway.wait()
@@ -49,14 +56,13 @@ class SmallGateway:
         *,
         callers: CallerBook,
         switch: EndpointSwitch,
-        clock: Callable[[], float],
-        notify: Callable[[KernelReady | KernelHung], None],
-        urge: Callable[[], None],
+        owner: ServiceOwner,
     ) -> None:
         self._callers = callers
         self._switch = switch
-        self._notify = notify
-        self._urge = urge
+        self._notify = owner.notify
+        self._urge = owner.urge
+        self.number = owner.share.number
         self._calls = _Calls(self)
         self._names: list[str] = []
         self._kernel = asyncio.Event()
@@ -75,6 +81,9 @@ class SmallGateway:
     def loads(self) -> tuple[VersionLoad, ...]:
         return ()
 
+    def totals(self, job_id: JobId) -> VersionTotals | None:
+        return None
+
     def ready(self) -> tuple[TaskId, ...]:
         return (TASK,) if self._kernel.is_set() else ()
 
@@ -90,8 +99,8 @@ class SmallGateway:
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/slow":
             await self.wait()
-        is_waiting = scope["path"] == "/waiting"
-        status, said = (200, self._num_waiting) if is_waiting else await self.answer(dict(scope["headers"]))
+        told = {"/waiting": self._num_waiting, "/number": self.number, "/pid": os.getpid()}.get(scope["path"])
+        status, said = (200, told) if told is not None else await self.answer(dict(scope["headers"]))
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": json.dumps(said).encode()})
 

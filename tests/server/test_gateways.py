@@ -32,6 +32,8 @@ from pliant.core.people import TokenSettings
 from pliant.core.serving import (
     Answer,
     Ask,
+    CountedLoad,
+    CountedLoads,
     Forget,
     FromGateway,
     GatewayHello,
@@ -61,26 +63,32 @@ class Listener:
 
     def __init__(self) -> None:
         self.said: list[object] = []
+        self.heard: list[tuple[str, object]] = []
+        """The same with the name of who said it."""
         self.go_on = threading.Event()
 
-    def gateway_ready(self, hello: GatewayHello) -> None:
-        self.said.append(hello)
+    def gateway_ready(self, name: str, hello: GatewayHello) -> None:
+        self._note(name, hello)
 
-    def kernel_ready(self, message: KernelReady) -> None:
-        self.said.append(message)
+    def kernel_ready(self, name: str, message: KernelReady) -> None:
+        self._note(name, message)
 
-    def kernel_hung(self, message: KernelHung) -> None:
-        self.said.append(message)
+    def kernel_hung(self, name: str, message: KernelHung) -> None:
+        self._note(name, message)
 
-    def take_load(self, message: Load) -> None:
+    def take_load(self, name: str, message: Load) -> None:
         if message.versions and message.versions[0].job_id == "slow":
             assert self.go_on.wait(30)
         if message.versions and message.versions[0].job_id == "bad":
             raise KeyError("bad")
-        self.said.append(message)
+        self._note(name, message)
 
-    def gateway_gone(self) -> None:
-        self.said.append("gone")
+    def gateway_gone(self, name: str) -> None:
+        self._note(name, "gone")
+
+    def _note(self, name: str, message: object) -> None:
+        self.heard.append((name, message))
+        self.said.append(message)
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +152,11 @@ def load(job_id: str) -> Load:
     return Load(versions=(VersionLoad(job_id=JobId(job_id), seconds=0.25, completed=3),))
 
 
+def counted_loads(counts: dict[str, int]) -> str:
+    one = {"job_id": "job-1", "seconds": 0.25, "latency_counts": {}, "service_counts": counts}
+    return json.dumps({"kind": "counted_loads", "versions": [one]})
+
+
 def serving(name: str) -> Serve:
     return Serve(endpoints=(ServedEndpoint(name=name, owner="ada", profile=ServingProfile()),))
 
@@ -163,6 +176,26 @@ def test_what_a_gateway_says_is_handed_over_in_its_order_and_its_end_comes_last(
     eventually(lambda: "gone" in listener.said)
 
     assert listener.said == [HELLO, ready, load("job-1"), hung, "gone"], "one that cannot be taken stops nothing"
+
+
+def test_everything_is_handed_over_with_the_name_of_the_gateway_that_said_it(
+    served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
+) -> None:
+    ready, hung = KernelReady(task_id=TaskId("job-1.1")), KernelHung(task_id=TaskId("job-1.2"), why="is silent")
+    counted = CountedLoad(
+        job_id=JobId("job-1"), seconds=0.25, completed=3, latency_counts={7: 3}, service_counts={5: 2, 6: 1}
+    )
+    first = stack.enter_context(open_link(served))
+    say(first, HELLO)
+    with open_link(served, "local-1") as link:
+        say(link, HELLO, ready, hung, CountedLoads(versions=(counted,)))
+        say(first, load("job-8"))
+        eventually(lambda: load("job-8") in listener.said)
+    eventually(lambda: ("local-1", "gone") in listener.heard)
+
+    expected = [HELLO, ready, hung, Load(versions=(counted,)), "gone"]
+    assert [message for name, message in listener.heard if name == "local-1"] == expected
+    assert ("local", load("job-8")) in listener.heard
 
 
 @pytest.mark.parametrize(
@@ -203,16 +236,32 @@ def test_who_connects_learns_the_newest_of_what_is_to_be_served_and_then_every_c
 def test_the_newest_connection_of_a_gateway_takes_the_place_of_the_one_before(
     served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
 ) -> None:
-    first = stack.enter_context(open_link(served))
+    first = stack.enter_context(open_link(served, "twice"))
     say(first, HELLO)
-    listener.said.clear()
-    second = stack.enter_context(open_link(served))
+    second = stack.enter_context(open_link(served, "twice"))
     say(second, HELLO)
     assert end_of(first) == 4000
     say(second, load("job-1"))
-    eventually(lambda: load("job-1") in listener.said)
-    assert "gone" not in listener.said
+    eventually(lambda: ("twice", load("job-1")) in listener.heard)
+    assert ("twice", "gone") not in listener.heard
     assert len(served.gateways) == 1
+
+
+def test_the_end_of_a_gateway_is_no_news_any_more_when_it_is_back(
+    served: Served, listener: Listener, stack: ExitStack, eventually: Eventually
+) -> None:
+    listener.go_on.clear()
+    with open_link(served, "again") as link:
+        say(link, HELLO, load("slow"))
+        eventually(lambda: ("again", HELLO) in listener.heard)
+    eventually(lambda: len(served.gateways) == 0)
+    link = stack.enter_context(open_link(served, "again"))
+    say(link, HELLO)
+    assert answer_to(link, TOKEN).name == "admin"
+    listener.go_on.set()
+    say(link, load("job-1"))
+    eventually(lambda: ("again", load("job-1")) in listener.heard)
+    assert ("again", "gone") not in listener.heard
 
 
 def test_a_token_is_answered_with_what_its_holder_may(served: Served, stack: ExitStack) -> None:
@@ -313,6 +362,10 @@ def test_questions_are_answered_while_a_load_waits_to_be_taken(
         ["no JSON"],
         [encode_from_gateway(Ask(number=1, token=TOKEN))],
         [encode_from_gateway(HELLO), '{"kind":"load"}'],
+        [encode_from_gateway(HELLO), counted_loads({"-1": 3})],
+        [encode_from_gateway(HELLO), counted_loads({"100000": 3})],
+        [encode_from_gateway(HELLO), counted_loads({"7": -3})],
+        [encode_from_gateway(HELLO), counted_loads({"7": 10**400})],
         [encode_from_gateway(HELLO), "[" * 100_000],
         [encode_from_gateway(HELLO), " " * (MAX_FROM_GATEWAY_BYTES + 1)],
     ],

@@ -12,7 +12,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from pliant.api.faults import problems_of
 from pliant.core.errors import InvalidInput
-from pliant.core.serving import FromGateway, ToGateway
+from pliant.core.serving import CountedLoads, FromGateway, ToGateway
+from pliant.core.time_counts import are_counts
 
 GATEWAY_PATH: Final = "/v1/gateway"
 """Where the server accepts the link of a gateway; `?gateway=NAME`, proof of its key in the Authorization header."""
@@ -47,9 +48,12 @@ def decode_from_gateway(frame: str | bytes) -> FromGateway:
         InvalidInput: the frame is not such a message.
     """
     try:
-        return _FROM_GATEWAY.validate_json(frame)
+        message = _FROM_GATEWAY.validate_json(frame)
     except ValidationError as error:
         raise InvalidInput(*problems_of(error)) from error
+    if isinstance(message, CountedLoads):
+        _require_counts(message)
+    return message
 
 
 def decode_to_gateway(frame: str | bytes) -> ToGateway:
@@ -62,3 +66,11 @@ def decode_to_gateway(frame: str | bytes) -> ToGateway:
         return _TO_GATEWAY.validate_json(frame)
     except ValidationError as error:
         raise InvalidInput(*problems_of(error)) from error
+
+
+def _require_counts(message: CountedLoads) -> None:
+    for load in message.versions:
+        if not are_counts(load.latency_counts) or not are_counts(load.service_counts):
+            raise InvalidInput.at(
+                "versions", f"the counts of {load.job_id:.50} by size cannot be: send what was counted"
+            )

@@ -210,11 +210,29 @@ class VersionLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CountedLoad(VersionLoad):
+    """What a gateway that is one of several reports: quantiles of all of them are made from these counts."""
+
+    latency_counts: Mapping[int, int]
+    """What `latency_s` is made from: how many requests, by bucket of `pliant.core.time_counts`."""
+    service_counts: Mapping[int, int]
+    """What `service_p95_s` is made from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """How much there is to do; four times a second, and at once when something waits and no kernel is there."""
 
     versions: tuple[VersionLoad, ...]
     kind: Literal["load"] = "load"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedLoads:
+    """What a gateway that is one of several says in the place of `Load`."""
+
+    versions: tuple[CountedLoad, ...]
+    kind: Literal["counted_loads"] = "counted_loads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,4 +260,4 @@ class Switch:
     kind: Literal["switch"] = "switch"
 
 
-FromGateway = GatewayHello | KernelReady | KernelHung | Load | Ask | Switch
+FromGateway = GatewayHello | KernelReady | KernelHung | Load | CountedLoads | Ask | Switch

@@ -26,6 +26,7 @@ from pliant.core.ports import Clock
 from pliant.core.serving import (
     Answer,
     Ask,
+    CountedLoads,
     Forget,
     FromGateway,
     GatewayHello,
@@ -54,17 +55,17 @@ _REPLACED, _REFUSED, _GOING_AWAY = 4000, 1008, 1001
 
 
 class ServingListener(Protocol):
-    """Takes what gateways say; called in a thread, one call after the other."""
+    """Takes what gateways say, with the name of who says it; called in a thread, one call after the other."""
 
-    def gateway_ready(self, hello: GatewayHello) -> None: ...
+    def gateway_ready(self, name: str, hello: GatewayHello) -> None: ...
 
-    def kernel_ready(self, message: KernelReady) -> None: ...
+    def kernel_ready(self, name: str, message: KernelReady) -> None: ...
 
-    def kernel_hung(self, message: KernelHung) -> None: ...
+    def kernel_hung(self, name: str, message: KernelHung) -> None: ...
 
-    def take_load(self, message: Load) -> None: ...
+    def take_load(self, name: str, message: Load) -> None: ...
 
-    def gateway_gone(self) -> None: ...
+    def gateway_gone(self, name: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +134,7 @@ class GatewayHub:
         self._is_retired = False
         self._num_changes = 0
         """Of what tokens open."""
-        self._said: asyncio.Queue[FromGateway | None] = asyncio.Queue(_MAX_WAITING)
+        self._said: asyncio.Queue[tuple[str, FromGateway | None]] = asyncio.Queue(_MAX_WAITING)
         self._threads = ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="pliant-gateways")
 
     def __len__(self) -> int:
@@ -182,13 +183,18 @@ class GatewayHub:
         """Hand over for ever what gateways say; without a listener it is dropped."""
         loop = asyncio.get_running_loop()
         while True:
-            message = await self._said.get()
-            if listener is None:
+            name, message = await self._said.get()
+            if listener is None or (message is None and self._is_back(name)):
                 continue
             try:
-                await loop.run_in_executor(self._threads, partial(_hand_over, listener, message))
+                await loop.run_in_executor(self._threads, partial(_hand_over, listener, name, message))
             except Exception:  # the top of a loop: the next message may be understood
-                log.exception("a message of a gateway could not be taken: %s", _kind_of(message))
+                log.exception("a message of the gateway %s could not be taken: %s", name, _kind_of(message))
+
+    def _is_back(self, name: str) -> bool:
+        """Tell whether a gateway that was gone is there again; its hello may have come before the news of its end."""
+        connection = self._connections.get(name)
+        return connection is not None and connection.is_greeted
 
     async def serve(
         self,
@@ -224,7 +230,7 @@ class GatewayHub:
             if self._connections.get(name) is connection:
                 del self._connections[name]
                 if connection.is_greeted:
-                    await self._said.put(None)
+                    await self._said.put((name, None))
 
     def _answer(self, name: str, authorization: str) -> LinkAnswer:
         nonce, proof = read_authorization(authorization)
@@ -252,7 +258,7 @@ class GatewayHub:
                 elif isinstance(message, Switch):
                     _begin(questions, _answer_switch(connection, message, switch))
                 else:
-                    await self._said.put(message)
+                    await self._said.put((name, message))
                 message = _decode(await connection.websocket.receive_text())
         except WebSocketDisconnect:
             return
@@ -330,19 +336,21 @@ def _decode(frame: str) -> FromGateway:
     return decode_from_gateway(frame)
 
 
-def _hand_over(listener: ServingListener, message: FromGateway | None) -> None:
-    """Hand over a message; None stands for the end of a gateway."""
+def _hand_over(listener: ServingListener, name: str, message: FromGateway | None) -> None:
+    """Hand over a message of a gateway; None stands for its end."""
     match message:
         case None:
-            listener.gateway_gone()
+            listener.gateway_gone(name)
         case GatewayHello():
-            listener.gateway_ready(message)
+            listener.gateway_ready(name, message)
         case KernelReady():
-            listener.kernel_ready(message)
+            listener.kernel_ready(name, message)
         case KernelHung():
-            listener.kernel_hung(message)
+            listener.kernel_hung(name, message)
         case Load():
-            listener.take_load(message)
+            listener.take_load(name, message)
+        case CountedLoads():
+            listener.take_load(name, Load(versions=message.versions))
         case Ask() | Switch():
             raise AssertionError("questions are answered by the link itself")
 

@@ -1,12 +1,21 @@
 """What gateways say, taken to those whom it concerns: control hears of kernels and load, the keeper of what is ready.
 
-It keeps where the newest gateway listens. Called in a thread of the links, one message after the other.
+A server may have several gateways, which all serve the same. What they report of load is made one (`gateway_loads`);
+a kernel is ready as soon as one of them says so. It keeps where they listen. Called in a thread of the links, one
+message after the other.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from pliant.control.kinds.endpoint.kernels import KernelRequests
+from pliant.core.job import TaskId
 from pliant.core.serving import GatewayHello, KernelHung, KernelReady, Load
+from pliant.server.gateway_loads import GatewayLoads
+
+_MAX_HUNG: Final = 100
 
 
 class GatewayNews:
@@ -20,33 +29,56 @@ class GatewayNews:
     def __init__(self, kernels: KernelRequests, wake: Callable[[], None]) -> None:
         self._kernels = kernels
         self._wake = wake
-        self._hello: GatewayHello | None = None
+        self._hellos: dict[str, GatewayHello] = {}
+        """Of those that are connected."""
+        self._place: GatewayHello | None = None
+        self._loads = GatewayLoads()
+        self._hung: OrderedDict[TaskId, str] = OrderedDict()
+        """The newest kernels that do not answer, and which gateway said it first."""
 
     @property
     def place(self) -> GatewayHello | None:
-        """What the gateway said of itself, and where people reach it; None while there is none."""
-        return self._hello
+        """What a gateway said of itself, and where people reach it; None while there is none.
 
-    def gateway_ready(self, hello: GatewayHello) -> None:
+        Of several it is the first by name, since people reach all of them there. When none is connected, it is where
+        the newest listened: it connects again as soon as it can, and people ask it meanwhile.
+        """
+        return self._place
+
+    def gateway_ready(self, name: str, hello: GatewayHello) -> None:
         """Take note where a gateway listens, and which of its kernels are ready."""
-        self._hello = hello
+        self._loads.connect(name, hello.pid)
+        self._hellos[name] = hello
+        self._choose_place()
         for task_id in hello.ready:
             self._kernels.kernel_ready(KernelReady(task_id=task_id))
         self._wake()
 
-    def kernel_ready(self, message: KernelReady) -> None:
+    def kernel_ready(self, name: str, message: KernelReady) -> None:  # noqa: ARG002 (whoever says so)
         """Take note that a kernel takes requests."""
         self._kernels.kernel_ready(message)
         self._wake()
 
-    def kernel_hung(self, message: KernelHung) -> None:
-        """Have a kernel ended that does not answer."""
+    def kernel_hung(self, name: str, message: KernelHung) -> None:
+        """Have a kernel ended that does not answer; all gateways notice it, and one of them is enough."""
+        if self._hung.get(message.task_id, name) != name:
+            return
         self._kernels.kernel_hung(message)
+        self._hung[message.task_id] = name
+        if len(self._hung) > _MAX_HUNG:
+            self._hung.popitem(last=False)
 
-    def take_load(self, message: Load) -> None:
+    def take_load(self, name: str, message: Load) -> None:
         """Take in how much there is to do."""
-        self._kernels.take_load(message)
+        self._kernels.take_load(message, partial(self._loads.merge, name))
 
-    def gateway_gone(self) -> None:
-        """Keep where it listened: it connects again as soon as it can, and people ask it meanwhile."""
+    def gateway_gone(self, name: str) -> None:
+        """Count what waits there no longer."""
+        self._loads.disconnect(name)
+        self._hellos.pop(name, None)
+        self._choose_place()
         self._wake()
+
+    def _choose_place(self) -> None:
+        if self._hellos:
+            self._place = self._hellos[min(self._hellos)]

@@ -28,8 +28,10 @@ from pliant.core.serving_profile import ServingProfile
 from pliant.serve.gateway.admission import Admission
 from pliant.serve.gateway.callers import CallerRights
 from pliant.serve.gateway.gateway import Gateway
+from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
 from pliant.serve.gateway.link_memory import LinkMemory
 from pliant.serve.gateway.request_limiter import RequestLimiter
+from pliant.serve.gateway.version_service import ServiceOwner
 from pliant.serve.protocol.frames import KernelFrame, KernelFrameKind, KernelFrameReader, encode_frame
 
 P = ParamSpec("P")
@@ -247,7 +249,7 @@ async def played(
     *endpoints: ServedEndpoint,
     admission: Admission | None = None,
     memory: LinkMemory | None = None,
-    num_gateways: int = 1,
+    share: GatewayShare = ALONE,
 ) -> AsyncIterator[Played]:
     """A gateway that serves these."""
     now, notes, urged = [1000.0], list[KernelReady | KernelHung](), list[int]()
@@ -255,9 +257,7 @@ async def played(
     gateway = Gateway(
         callers=callers,
         switch=switches,
-        clock=lambda: now[0],
-        notify=notes.append,
-        urge=lambda: urged.append(1),
+        owner=ServiceOwner(clock=lambda: now[0], notify=notes.append, urge=lambda: urged.append(1), share=share),
         admission=admission,
         memory=memory,
     )

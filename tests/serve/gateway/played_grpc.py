@@ -11,6 +11,7 @@ from tests.serve.gateway.played import Played, played
 
 from pliant.core.serving import ServedEndpoint
 from pliant.serve.gateway.admission import Admission
+from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
 from pliant.serve.gateway.grpc.server import GrpcPlace, GrpcServer
 from pliant.serve.protocol.grpc import encode_message
 from pliant.serve.protocol.grpc.messages import decode_message
@@ -67,9 +68,11 @@ def infer_request(**fields: Any) -> bytes:
 
 
 @contextlib.asynccontextmanager
-async def spoken(*endpoints: ServedEndpoint, admission: Admission | None = None) -> AsyncIterator[Spoken]:
+async def spoken(
+    *endpoints: ServedEndpoint, admission: Admission | None = None, share: GatewayShare = ALONE
+) -> AsyncIterator[Spoken]:
     """A gateway that serves these, over gRPC too."""
-    async with played(*endpoints, admission=admission) as world:
+    async with played(*endpoints, admission=admission, share=share) as world:
         server = GrpcServer(GrpcPlace(host="127.0.0.1", port=0))
         world.spawn(server.serve(world.gateway.grpc))
         address = f"127.0.0.1:{server.port}"

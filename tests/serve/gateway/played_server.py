@@ -43,6 +43,8 @@ class PlayedServer:
     ) -> None:
         self.said: list[FromGateway] = []
         self.authorizations: list[str] = []
+        self.names: list[str] = []
+        """That they prove."""
         self.num_connections = 0
         self.asked: list[str] = []
         self.answers = dict(answers or {})
@@ -123,11 +125,13 @@ class PlayedServer:
         self.authorizations.append(header)
         nonce, proof = read_authorization(header)
         path, _, name = request.path.partition("?gateway=")
+        self.names.append(name)
         opening = LinkProof(task_id=name, challenge=self._challenge, nonce=nonce)
         is_right = opening.proves("task", self._key, proof) and path == GATEWAY_PATH
         if self._key == KEY and not is_right:
             return connection.respond(401, "no")
         self._proofs[connection] = opening.of("open", self._key)
+        self.names.append(name)
         return None
 
     def _prove(self, connection: ServerConnection, request: Request, response: Response) -> Response:

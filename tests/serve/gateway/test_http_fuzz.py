@@ -26,6 +26,7 @@ from pliant.entry.server.http.protocol import BoundedProtocol
 from pliant.serve.gateway.gateway import Gateway
 from pliant.serve.gateway.kernel_link import KernelLink
 from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.gateway.version_service import ServiceOwner
 from pliant.serve.protocol.frames import KernelFrameKind, KernelFrameReader, encode_frame
 
 INFER = b"/v2/models/digits/infer"
@@ -149,9 +150,8 @@ def play(loop: asyncio.AbstractEventLoop, pieces: list[bytes], methods: list[byt
 
 
 async def _play(pieces: list[bytes], methods: list[bytes]) -> Heard:
-    gateway = Gateway(
-        callers=Callers(), switch=Switches(), clock=lambda: 1000.0, notify=lambda _: None, urge=lambda: None
-    )
+    owner = ServiceOwner(clock=lambda: 1000.0, notify=lambda _: None, urge=lambda: None)
+    gateway = Gateway(callers=Callers(), switch=Switches(), owner=owner)
     gateway.apply(Serve(endpoints=(endpoint(version(), max_body_bytes=MAX_BODY, batch_size=64),)))
     kernel = _attach(gateway)
     counts = ConnectionCounts(HttpLimits())

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 from pliant.core.histogram import LATENCY_BOUNDS_S, BucketCounts, Histogram
 from pliant.core.job import JobId
 from pliant.core.serving import VersionLoad
+from pliant.core.time_counts import NUM_TIME_BUCKETS, add_counts, are_counts, quantiles_of, time_bucket
 from pliant.serve.gateway.latency import RecentTimes
-from pliant.serve.gateway.meter import LoadMeter, QueueLevel
+from pliant.serve.gateway.meter import LoadMeter, QueueLevel, TimeSum, VersionTotals, add_totals
 from pliant.serve.gateway.tensors_said import clean_metadata
 from pliant.serve.gateway.traffic import WeightedTurns
 
+SHARES = (0.5, 0.95, 0.99)
 _IDLE = QueueLevel(in_flight=0, queued=0, num_ready=1, oldest_wait_s=0.0)
 
 
@@ -109,6 +112,63 @@ def test_times_leave_when_they_are_too_old(steps: list[tuple[float, float]]) -> 
 
     assert recent.quantiles(now + 6, (0.5,)) == ()
     assert len(recent._seconds) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 2), st.floats(0, 1e6)), max_size=60))
+def test_counts_of_several_added_give_the_quantiles_of_one_that_has_seen_all(
+    steps: list[tuple[int, float, float]],
+) -> None:
+    several, one, now = [RecentTimes(5) for _ in range(3)], RecentTimes(5), 0.0
+    for number, gap, seconds in steps:
+        now += gap
+        several[number].add(now, seconds)
+        one.add(now, seconds)
+
+    counts = add_counts(recent.counts(now) for recent in several)
+
+    assert are_counts(counts)
+    assert counts == one.counts(now)
+    assert quantiles_of(counts.items(), sum(counts.values()), SHARES) == one.quantiles(now, SHARES)
+
+
+def test_a_report_of_one_of_several_is_the_same_with_counts_of_the_last_seconds() -> None:
+    meter = LoadMeter(0.0)
+    meter.answer(1.0, 200, 0.5, 0.1)
+    meter.answer(1.0, 200, 0.5, 0.2)
+    load = meter.report(2.0, JobId("job-1"), _IDLE)
+
+    counted = meter.count(2.0, load)
+
+    assert counted.latency_counts == {time_bucket(0.5): 2}
+    assert counted.service_counts == {time_bucket(0.1): 1, time_bucket(0.2): 1}
+    assert all(getattr(counted, one.name) == getattr(load, one.name) for one in fields(load))
+    assert meter.count(40.0, meter.report(40.0, JobId("job-1"), _IDLE)).latency_counts == {}
+
+
+@pytest.mark.parametrize("counts", [{-1: 1}, {NUM_TIME_BUCKETS: 1}, {0: -1}, {0: 10**400}])
+def test_counts_that_cannot_be_are_told(counts: dict[int, int]) -> None:
+    assert not are_counts(counts)
+    assert are_counts({0: 0, NUM_TIME_BUCKETS - 1: 5})
+
+
+def test_totals_of_several_are_added_and_the_latest_answer_counts() -> None:
+    first, second = LoadMeter(0.0), LoadMeter(0.0)
+    for meter, at in ((first, 3.0), (second, 2.0)):
+        meter.answer(at, 200, 0.5, 0.25)
+        meter.answer(at, 422, 0.5, 0.25)
+        meter.batch(2, 0.25)
+    second.batch(1, 0.125)
+
+    assert add_totals((first.totals, VersionTotals(), second.totals)) == VersionTotals(
+        success=TimeSum(2, 1.0),
+        fail=TimeSum(2, 1.0),
+        queue=TimeSum(4, 1.0),
+        service=TimeSum(4, 1.0),
+        batches={2: TimeSum(2, 0.5), 1: TimeSum(1, 0.125)},
+        last_at=3.0,
+    )
+    assert first.totals.batches == {2: TimeSum(1, 0.25)}, "what is added up stays as it is"
+    assert add_totals(()) == VersionTotals()
 
 
 @given(st.dictionaries(st.integers(1, 9), st.integers(0, 20), max_size=5))

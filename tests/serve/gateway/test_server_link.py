@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
 from pliant.core.serving import (
     Answer,
+    CountedLoad,
+    CountedLoads,
     Forget,
     GatewayHello,
     KernelHung,
@@ -30,6 +33,7 @@ from pliant.core.serving import (
     VersionLoad,
 )
 from pliant.core.serving_profile import ServingProfile
+from pliant.core.time_counts import NUM_TIME_BUCKETS
 from pliant.serve.gateway.server_link import LOAD_S, URGED_S, LinkSettings, ServerLink
 
 ADA = Answer(number=0, name="ada", may_infer=True, valid_s=30.0)
@@ -46,6 +50,7 @@ class Kernels:
         self.applied: list[Serve] = []
         self.tasks: tuple[TaskId, ...] = ()
         self.fails = False
+        self.reports: tuple[VersionLoad, ...] = LOADS
 
     def apply(self, serve: Serve) -> None:
         if self.fails:
@@ -53,7 +58,7 @@ class Kernels:
         self.applied.append(serve)
 
     def loads(self) -> tuple[VersionLoad, ...]:
-        return LOADS
+        return self.reports
 
     def ready(self) -> tuple[TaskId, ...]:
         return self.tasks
@@ -146,6 +151,26 @@ def test_a_gateway_says_how_things_stand_to_every_server_and_finds_the_next_one_
             hello = GatewayHello(pid=7, http_url="http://127.0.0.1:7312", ready=(TASK,))
             for name in ("first", "second"):
                 await meet(name, link, hello)
+
+    run(test)
+
+
+def test_one_of_several_gateways_proves_its_own_name_and_sends_counts_in_frames_that_are_taken(tmp_path: Path) -> None:
+    file, kernels = tmp_path / "server.json", Kernels()
+    every = dict.fromkeys(range(NUM_TIME_BUCKETS), 100_000)
+    kernels.reports = tuple(
+        CountedLoad(job_id=JobId(f"job-{number}"), seconds=0.25, latency_counts=every, service_counts=every)
+        for number in range(100)
+    )
+
+    async def test() -> None:
+        with played(file) as server:
+            async with linked(file, kernels, replace(settings(), name="local-2")):
+                await until(lambda: len(server.of(CountedLoads)) >= 2)
+                first, second = server.of(CountedLoads)[:2]
+                assert (*first.versions, *second.versions) == kernels.reports
+                assert server.names[-1] == "local-2"
+                assert server.of(Load) == []
 
     run(test)
 

@@ -10,6 +10,7 @@ from pliant.entry.server.notices import refuse_password
 _TABLE: Final[Table] = {
     "serve_port": ask("Where endpoints are asked; default: the next port; 0: any free one.", metavar="N", type=int),
     "serve_grpc_port": ask("The same over gRPC; default: the port after it; 0: any free one.", metavar="N", type=int),
+    "serve_processes": ask("So many answer requests to endpoints side by side; default: 1.", metavar="N", type=int),
     "uids": ask("System ids for people, one each, if root starts it; or off.", metavar="FIRST-LAST", type=str),
     "allow": ask("A folder that every script may read, or write to; repeatable.", metavar="PATH[:rw]", type=list[str]),
     "max_disk": ask(

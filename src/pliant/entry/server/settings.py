@@ -22,6 +22,7 @@ from pliant.entry.server.isolation import (
 )
 from pliant.entry.server.notices import NoticeRules, add_notices, notice_rules
 from pliant.entry.server.tls import TlsSettings
+from pliant.serve.gateway.shared_counts import MAX_GATEWAYS
 
 DEFAULT_PORT = 7311
 DEFAULT_HOST = "127.0.0.1"
@@ -47,6 +48,8 @@ class ServerSettings:
     """Where the gateway of endpoints listens; 0 takes any free one, and so does one that is taken."""
     serve_grpc_port: int = DEFAULT_PORT + 2
     """The same for gRPC."""
+    serve_processes: int = 1
+    """So many take requests to endpoints side by side."""
     tls: TlsSettings | None = None
     """None: plain HTTP, on a loopback address only."""
     num_slots: int | None = None
@@ -97,6 +100,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_range_problem("--port", given.port, 0, 65535),
         *(_range_problem("--serve-port", given.serve_port, 0, 65535) if given.serve_port is not None else ()),
         *_range_problem("--serve-grpc-port", given.serve_grpc_port or 0, 0, 65535),
+        *_range_problem("--serve-processes", given.serve_processes, 1, MAX_GATEWAYS),
         *_label_problems(given.label),
         *(_range_problem("--slots", given.slots, 1, 4096) if given.slots is not None else ()),
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
@@ -124,6 +128,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         port=given.port,
         serve_port=serve_port,
         serve_grpc_port=_next_port(serve_port) if given.serve_grpc_port is None else given.serve_grpc_port,
+        serve_processes=given.serve_processes,
         tls=_tls(given),
         num_slots=given.slots,
         labels=dict(label.split("=", 1) for label in given.label),
@@ -154,6 +159,8 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--serve-port", type=int, metavar="N", help=serve_help)
     grpc_help = "where it speaks gRPC; default: the port after that, or any free one"
     parser.add_argument("--serve-grpc-port", type=int, metavar="N", help=grpc_help)
+    processes_help = "so many processes answer requests to endpoints side by side (%(default)s)"
+    parser.add_argument("--serve-processes", type=int, default=1, metavar="N", help=processes_help)
     _add_tls(parser)
     parser.add_argument("--slots", type=int, help="share the CPU in so many slots; default: one per GPU or CPU")
     label_help = "what resource groups choose this machine by; may be repeated"

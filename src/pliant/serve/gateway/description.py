@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pliant import __version__
 from pliant.serve.gateway.endpoint_table import EndpointService
-from pliant.serve.gateway.meter import TimeSum
+from pliant.serve.gateway.meter import TimeSum, VersionTotals
 from pliant.serve.gateway.version_service import VersionService
 
 SERVER: Final = {
@@ -79,14 +79,14 @@ def describe_index(endpoint: EndpointService) -> list[dict[str, str]]:
     return entries or [{"name": name, "version": "", "state": "UNAVAILABLE", "reason": endpoint.endpoint.why_not}]
 
 
-def describe_stats(service: VersionService, unix_ms_of: float) -> dict[str, Any]:
+def describe_stats(service: VersionService, totals: VersionTotals, unix_ms_of: float) -> dict[str, Any]:
     """Return what a version has done since the gateway began.
 
     Args:
         service: the version.
+        totals: what was counted of it.
         unix_ms_of: milliseconds since 1970 at which the meter's clock showed 0.
     """
-    totals = service.meter.totals
     nothing = {"count": 0, "ns": 0}
     num_batches = sum(one.count for one in totals.batches.values())
     return {

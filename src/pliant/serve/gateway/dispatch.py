@@ -15,7 +15,7 @@ kernel holds more than its credits. Knows no clock, no socket and nothing that i
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 MAX_RETRIES: Final = 2
 """So often a request is given to another kernel after one has died with it."""
@@ -74,15 +74,31 @@ class DispatchedRequest:
 R = TypeVar("R", bound=DispatchedRequest)
 
 
+class WaitingCount(Protocol):
+    """How many requests wait for the same version, here and in other processes."""
+
+    @property
+    def num_elsewhere(self) -> int:
+        """Those that wait in the others."""
+        ...
+
+    def add(self, num: int) -> None:
+        """Count so many more, or fewer, that wait here."""
+        ...
+
+
 class Dispatch(Generic[R]):
     """The requests and kernels of one version.
 
     Args:
-        max_queue: requests that wait at once.
+        max_queue: requests that wait at once, in all processes together.
+        count: of all processes; None: there are no others.
     """
 
-    def __init__(self, max_queue: int) -> None:
+    def __init__(self, max_queue: int, count: WaitingCount | None = None) -> None:
         self.max_queue = max_queue
+        self._count = count
+        self._num_counted = 0
         self.num_ready = 0
         """Kernels that are given requests."""
         self.num_held = 0
@@ -103,11 +119,20 @@ class Dispatch(Generic[R]):
     def queue(self, request: R) -> bool:
         """Let a new request wait; tell whether there was room in the queue."""
         assert request.state is DispatchState.NEW
-        if len(self._queue) >= self.max_queue:
+        num_waiting = len(self._queue)
+        if self._count is not None and not self._open:  # else it does not wait, however many do elsewhere
+            num_waiting += self._count.num_elsewhere
+        if num_waiting >= self.max_queue:
             return False
         self._wait(request)
         self._queue[request.number] = request
         return True
+
+    def count_waiting(self) -> None:
+        """Let the other processes know how many wait here by now."""
+        if self._count is not None and self._num_counted != len(self._queue):
+            self._count.add(len(self._queue) - self._num_counted)
+            self._num_counted = len(self._queue)
 
     def adopt(self, requests: Iterable[R]) -> None:
         """Let requests wait here that waited at another version, even if the queue is longer than it may be then."""

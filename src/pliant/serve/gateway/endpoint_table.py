@@ -42,7 +42,8 @@ class EndpointService:
         self.versions: dict[int, VersionService] = {}
         self._owner = owner
         self._turns = WeightedTurns()
-        self.limiter = RequestLimiter(RequestLimits(), owner.clock, f"to {endpoint.name!r}")
+        use = owner.share.use_of("endpoint", endpoint.name.encode())
+        self.limiter = RequestLimiter(RequestLimits(), owner.clock, f"to {endpoint.name!r}", use)
         self.update(endpoint)
 
     def choose(self, number: int | None) -> VersionService:

@@ -4,7 +4,7 @@
     clients ── gRPC ──▶ GrpcApi ─┴▶ VersionService (queue, one per version) ──▶ KernelLink ── UNIX socket ──▶ kernels
 
 What there is to serve comes from outside (`apply`), and so do tokens' owners, time and the listening sockets; what
-others should know goes out (`loads`, `ready`, and what was given as `notify` and `urge`). Knows no server.
+others should know goes out (`loads`, `ready`, and what the owner hears). Knows no server.
 One ticker looks after all deadlines. Belongs to one event loop.
 """
 
@@ -13,13 +13,13 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from pliant.core.job import TaskId
-from pliant.core.serving import KernelHung, KernelReady, Serve, VersionLoad
+from pliant.core.job import JobId, TaskId
+from pliant.core.serving import Serve, VersionLoad
 from pliant.serve.gateway.access import EndpointAccess
-from pliant.serve.gateway.admission import Admission
+from pliant.serve.gateway.admission import MAX_BYTES, Admission
 from pliant.serve.gateway.callers import CallerBook
 from pliant.serve.gateway.endpoint_table import EndpointTable
 from pliant.serve.gateway.grpc.api import GrpcApi
@@ -29,11 +29,13 @@ from pliant.serve.gateway.http_api import HttpApi
 from pliant.serve.gateway.http_parts import Send
 from pliant.serve.gateway.inferences import Inferences
 from pliant.serve.gateway.kernel_listener import KernelListener
-from pliant.serve.gateway.link_memory import LinkMemory
+from pliant.serve.gateway.link_memory import MAX_LINK_BYTES, LinkMemory
+from pliant.serve.gateway.meter import VersionTotals
 from pliant.serve.gateway.model_repository import EndpointSwitch, ModelRepository
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.request_body import BodyReader, Receive
-from pliant.serve.gateway.version_service import ServiceOwner
+from pliant.serve.gateway.statistics import ModelStatistics
+from pliant.serve.gateway.version_service import ServiceOwner, VersionService
 
 TICK_S: Final = 0.1
 _STOOD_STILL_S: Final = 2.0
@@ -47,11 +49,9 @@ class Gateway:
     Args:
         callers: knows whose tokens are.
         switch: starts and stops endpoints for those who may.
-        clock: seconds that only grow.
-        notify: hears of kernels that are ready, and of those that hang.
-        urge: is called when a request waits, and no kernel is there.
-        admission: how much is taken in at once.
-        memory: how much the connections of kernels may hold.
+        owner: gives time, and hears what others should know.
+        admission: how much is taken in at once; None: what all processes may, divided among them.
+        memory: how much the connections of kernels may hold; None: the same.
     """
 
     def __init__(
@@ -59,21 +59,22 @@ class Gateway:
         *,
         callers: CallerBook,
         switch: EndpointSwitch,
-        clock: Callable[[], float],
-        notify: Callable[[KernelReady | KernelHung], None],
-        urge: Callable[[], None],
+        owner: ServiceOwner,
         admission: Admission | None = None,
         memory: LinkMemory | None = None,
     ) -> None:
+        clock, self._num_processes = owner.clock, owner.share.of
         self._clock = clock
-        self._table = EndpointTable(ServiceOwner(clock=clock, notify=notify, urge=urge))
+        self._jobs: dict[JobId, VersionService] = {}
+        self._table = EndpointTable(owner)
+        memory = memory or LinkMemory(MAX_LINK_BYTES // self._num_processes)
         self._kernels = KernelListener(self._table.find_job, clock, memory)
         self._access = EndpointAccess(self._table, callers)
-        self._admission = admission or Admission()
+        self._admission = admission or Admission(max_bytes=MAX_BYTES // self._num_processes)
         self._inferences = Inferences(clock)
         self._bodies = BodyReader(clock)
         self._repository = ModelRepository(self._table, self._access, switch, clock)
-        unix_ms_of = (time.time() - clock()) * 1000
+        statistics = ModelStatistics(owner.share.siblings, unix_ms_of=(time.time() - clock()) * 1000)
         self._http = HttpApi(
             table=self._table,
             access=self._access,
@@ -81,13 +82,13 @@ class Gateway:
             inferences=self._inferences,
             bodies=self._bodies,
             repository=self._repository,
-            unix_ms_of=unix_ms_of,
+            statistics=statistics,
         )
         self.grpc = GrpcApi(
             access=self._access,
             admission=self._admission,
             inferences=GrpcInferences(self._access, self._inferences),
-            questions=GrpcQuestions(self._access, unix_ms_of),
+            questions=GrpcQuestions(self._access, statistics),
             bodies=self._bodies,
             repository=self._repository,
             is_ready=lambda: self._table.is_known and not self._admission.is_draining,
@@ -97,12 +98,20 @@ class Gateway:
     def apply(self, serve: Serve) -> None:
         """Serve what there is now."""
         self._table.apply(serve)
+        self._jobs = {service.version.job_id: service for service in self._table.services()}
         self._kernels.review()
 
     def loads(self) -> tuple[VersionLoad, ...]:
         """Return what every version had to do since the last call."""
         now = self._clock()
+        if self._num_processes > 1:
+            return tuple(service.meter.count(now, service.load(now)) for service in self._table.services())
         return tuple(service.load(now) for service in self._table.services())
+
+    def totals(self, job_id: JobId) -> VersionTotals | None:
+        """Return what was counted of a version here, for other gateways; None if it is not served."""
+        service = self._jobs.get(job_id)
+        return None if service is None else service.meter.totals
 
     def ready(self) -> tuple[TaskId, ...]:
         """Return the kernels that take requests."""

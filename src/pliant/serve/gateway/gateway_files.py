@@ -9,5 +9,11 @@ RECORD: Final = "gateway.json"
 LOCK: Final = "lock"
 """Held with flock by the one that runs."""
 LOG: Final = "log"
+"""Of the gateway, or of the process that keeps several; see `log_name`."""
 SECOND: Final = 3
 """Exit code of one that another one is in the way of."""
+
+
+def log_name(number: int | None = None) -> str:
+    """Return the name of the log of one of several processes; without a number, of the one that keeps them."""
+    return LOG if number is None else f"{LOG}-{number}"

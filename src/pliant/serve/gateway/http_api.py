@@ -28,7 +28,6 @@ from pliant.serve.gateway.description import (
     describe_index,
     describe_model,
     describe_ready,
-    describe_stats,
 )
 from pliant.serve.gateway.endpoint_table import EndpointService, EndpointTable, unknown
 from pliant.serve.gateway.http_parts import PartWriter, Send, find_form
@@ -46,6 +45,7 @@ from pliant.serve.gateway.openapi import describe_routes
 from pliant.serve.gateway.refused import TRY_AGAIN_S, ClientGone, Refused, not_here
 from pliant.serve.gateway.request_body import BodyReader, Receive
 from pliant.serve.gateway.route import ASKING, Route, RouteKind, find_route
+from pliant.serve.gateway.statistics import ModelStatistics
 from pliant.serve.gateway.version_service import VersionService
 
 _JSON_LENGTH: Final = b"inference-header-content-length"
@@ -64,7 +64,7 @@ class HttpApi:
         inferences: the requests that are under way.
         bodies: reads bodies.
         repository: loads and unloads models.
-        unix_ms_of: milliseconds since 1970 when the gateway's clock showed 0.
+        statistics: what was counted of models.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class HttpApi:
         inferences: Inferences,
         bodies: BodyReader,
         repository: ModelRepository,
-        unix_ms_of: float,
+        statistics: ModelStatistics,
     ) -> None:
         self._table = table
         self._access = access
@@ -84,7 +84,7 @@ class HttpApi:
         self._inferences = inferences
         self._bodies = bodies
         self._repository = repository
-        self._unix_ms_of = unix_ms_of
+        self._statistics = statistics
 
     async def answer(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -128,9 +128,14 @@ class HttpApi:
                 return 200, [entry for one in self._access.visible(rights) for entry in describe_index(one)]
             case RouteKind.ALL_STATS:
                 services = [service for one in self._access.visible(rights) for service in one.versions.values()]
-                return 200, self._stats(services)
+                return 200, await self._statistics.describe(services)
         endpoint = self._access.find(route.model, rights)
-        return self._ask_model(route, endpoint, endpoint.show(route.version))
+        service = endpoint.show(route.version)
+        if route.kind is RouteKind.MODEL_STATS:
+            named = [] if service is None else [service]
+            services = list(endpoint.versions.values()) if route.version is None else named
+            return 200, await self._statistics.describe(services)
+        return self._ask_model(route, endpoint, service)
 
     def _ask_model(self, route: Route, endpoint: EndpointService, service: VersionService | None) -> tuple[int, object]:
         match route.kind:
@@ -139,14 +144,8 @@ class HttpApi:
                 return 200 if ready else 503, value
             case RouteKind.MODEL_CONFIG:
                 return 200, describe_config(endpoint, service)
-            case RouteKind.MODEL_STATS:
-                services = list(endpoint.versions.values()) if route.version is None else [service]
-                return 200, self._stats([one for one in services if one is not None])
             case _:
                 return 200, describe_model(endpoint, service)
-
-    def _stats(self, services: list[VersionService]) -> object:
-        return {"model_stats": [describe_stats(service, self._unix_ms_of) for service in services]}
 
     async def _infer(self, route: Route, headers: Headers, receive: Receive, send: Send) -> None:
         """Pass a request on to a kernel, and the answer back."""

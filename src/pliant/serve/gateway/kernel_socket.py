@@ -1,4 +1,4 @@
-"""Where a gateway takes kernels: a UNIX stream socket of a fixed name in the folder of `server.json`.
+"""Where a gateway takes kernels: a UNIX stream socket of a fixed name in the folder of `server.json`; one per process.
 
 Kernels are other users of the system, so everybody may connect; what counts is the token that they show. A path of a
 socket has 107 bytes at most, so the folder is named by a descriptor of it. Knows no frame.
@@ -10,14 +10,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from pliant.serve.gateway.shared_counts import MAX_GATEWAYS
+
 KERNEL_SOCKET: Final = "gateway"
 _BACKLOG: Final = 1024
 
 
-def open_kernel_socket(folder: Path) -> socket.socket:
+def kernel_socket_name(number: int) -> str:
+    """Return the name of the socket of one of the processes.
+
+    >>> kernel_socket_name(0), kernel_socket_name(2)
+    ('gateway', 'gateway-2')
+    """
+    return f"{KERNEL_SOCKET}-{number}" if number else KERNEL_SOCKET
+
+
+def open_kernel_socket(folder: Path, number: int = 0) -> socket.socket:
     """Listen in a folder, in place of whoever listened there before, who is dead.
 
-    Only one process of a folder may do so. The socket appears when it takes connections already.
+    Only one process may do so with its number. The socket appears when it takes connections already.
 
     Raises:
         OSError: the folder cannot be written.
@@ -25,14 +36,15 @@ def open_kernel_socket(folder: Path) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        new = f"/proc/self/fd/{place}/.{KERNEL_SOCKET}.new"
+        name = kernel_socket_name(number)
+        new = f"/proc/self/fd/{place}/.{name}.new"
         with suppress(FileNotFoundError):
             os.unlink(new)
         sock.bind(new)
         os.chmod(new, 0o666)
         sock.listen(_BACKLOG)
         sock.setblocking(False)
-        os.rename(new, f"/proc/self/fd/{place}/{KERNEL_SOCKET}")
+        os.rename(new, f"/proc/self/fd/{place}/{name}")
     except OSError:
         sock.close()
         raise
@@ -41,6 +53,7 @@ def open_kernel_socket(folder: Path) -> socket.socket:
     return sock
 
 
-def remove_kernel_socket(folder: Path) -> None:
-    """Remove the socket of this process, which is the only one of the folder."""
-    (folder / KERNEL_SOCKET).unlink(missing_ok=True)
+def remove_kernel_sockets(folder: Path) -> None:
+    """Remove the sockets of all processes, none of which runs."""
+    for number in range(MAX_GATEWAYS):
+        (folder / kernel_socket_name(number)).unlink(missing_ok=True)

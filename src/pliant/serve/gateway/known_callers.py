@@ -22,6 +22,7 @@ from typing import Final, Protocol
 from pliant.core.errors import Unauthorized, Unavailable
 from pliant.core.serving import Answer, RequestLimits
 from pliant.serve.gateway.callers import CallerRights
+from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
 from pliant.serve.gateway.request_limiter import RequestLimiter
 
 MAX_KEPT: Final = 10_000
@@ -74,10 +75,12 @@ class KnownCallers:
     Args:
         oracle: is asked.
         clock: seconds that only grow.
+        share: which of several processes this is; tokens' limits hold for all together.
     """
 
-    def __init__(self, oracle: TokenOracle, clock: Callable[[], float]) -> None:
+    def __init__(self, oracle: TokenOracle, clock: Callable[[], float], share: GatewayShare = ALONE) -> None:
         self._oracle = oracle
+        self._share = share
         self._clock = clock
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._worthless: OrderedDict[bytes, float] = OrderedDict()
@@ -175,7 +178,9 @@ class KnownCallers:
             return None
         known = self._known.get(digest)
         before = self._used.pop(digest, None) if known is None else known.rights.limiter
-        return before if before is not None and before.limits == limits else RequestLimiter(limits, self._clock)
+        if before is not None and before.limits == limits:
+            return before
+        return RequestLimiter(limits, self._clock, use=self._share.use_of("token", digest))
 
     def _keep(self, digest: bytes, known: _Known) -> None:
         """Keep something as the newest; the oldest goes if there are too many."""

@@ -1,18 +1,12 @@
-"""Quantiles of what happened in the last so many seconds, in bounded memory and time, to within 2.5 %.
+"""Quantiles of what happened in the last so many seconds, in bounded memory and time; see `pliant.core.time_counts`.
 
-Values are counted in buckets, each 5 % wider than the one before, from 10 µs to a day; every second has counts of its
-own, which leave the sum when they are too old.
+Every second has counts of its own, which leave the sum when they are too old.
 """
 
-import math
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
 
-_LEAST_S: Final = 1e-5
-_RATIO: Final = 1.05
-_LOG_RATIO: Final = math.log(_RATIO)
-_NUM_BUCKETS: Final = math.ceil(math.log(86_400 / _LEAST_S) / _LOG_RATIO) + 1
+from pliant.core.time_counts import NUM_TIME_BUCKETS, quantiles_of, time_bucket
 
 
 class RecentTimes:
@@ -24,7 +18,7 @@ class RecentTimes:
 
     def __init__(self, window_s: int = 30) -> None:
         self._window_s = window_s
-        self._total = [0] * _NUM_BUCKETS
+        self._total = [0] * NUM_TIME_BUCKETS
         self._num = 0
         self._seconds: deque[tuple[int, dict[int, int]]] = deque()
 
@@ -34,7 +28,7 @@ class RecentTimes:
         if not self._seconds or self._seconds[-1][0] != at:
             self._forget(at)
             self._seconds.append((at, {}))
-        bucket = 0 if seconds <= _LEAST_S else min(_NUM_BUCKETS - 1, int(math.log(seconds / _LEAST_S) / _LOG_RATIO))
+        bucket = time_bucket(seconds)
         counts = self._seconds[-1][1]
         counts[bucket] = counts.get(bucket, 0) + 1
         self._total[bucket] += 1
@@ -48,15 +42,12 @@ class RecentTimes:
             shares: ascending, such as 0.5 and 0.99.
         """
         self._forget(int(now))
-        if not self._num:
-            return ()
-        found: list[float] = []
-        passed, ranks = 0, [max(1, math.ceil(share * self._num)) for share in shares]
-        for bucket, num in enumerate(self._total):
-            passed += num
-            while len(found) < len(ranks) and passed >= ranks[len(found)]:
-                found.append(_LEAST_S * _RATIO ** (bucket + 0.5))
-        return tuple(found)
+        return quantiles_of(enumerate(self._total), self._num, shares)
+
+    def counts(self, now: float) -> dict[int, int]:
+        """Return how many times each bucket has counted, without those that have none."""
+        self._forget(int(now))
+        return {bucket: num for bucket, num in enumerate(self._total) if num}
 
     def _forget(self, at: int) -> None:
         while self._seconds and self._seconds[0][0] <= at - self._window_s:

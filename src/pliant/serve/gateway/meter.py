@@ -4,11 +4,12 @@ the `LoadTotals` of every report).
 Knows no clock: times are arguments.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 
 from pliant.core.histogram import BATCH_BOUNDS, LATENCY_BOUNDS_S, BucketCounts
 from pliant.core.job import JobId
-from pliant.core.serving import LoadTotals, VersionLoad
+from pliant.core.serving import CountedLoad, LoadTotals, VersionLoad
 from pliant.serve.gateway.latency import RecentTimes
 
 _SHARES = (0.5, 0.95, 0.99)
@@ -42,6 +43,20 @@ class VersionTotals:
     """Batches by their size, and what they computed."""
     last_at: float | None = None
     """When a request was answered last, by the meter's clock."""
+
+
+def add_totals(several: Iterable[VersionTotals]) -> VersionTotals:
+    """Return what several gateways have counted of one version, together; their clocks are the same."""
+    total = VersionTotals()
+    for one in several:
+        for name in ("success", "fail", "queue", "service"):
+            part: TimeSum = getattr(one, name)
+            getattr(total, name).add(part.seconds, part.count)
+        for size, batch in one.batches.items():
+            total.batches.setdefault(size, TimeSum()).add(batch.seconds, batch.count)
+        if one.last_at is not None:
+            total.last_at = one.last_at if total.last_at is None else max(total.last_at, one.last_at)
+    return total
 
 
 @dataclass(slots=True)
@@ -171,4 +186,17 @@ class LoadMeter:
             latency_s=dict(zip(("p50", "p95", "p99"), latency, strict=True)) if latency else {},
             service_p95_s=next(iter(self._service.quantiles(now, (0.95,))), 0.0),
             totals=self._sums.totals(),
+        )
+
+    def count(self, now: float, load: VersionLoad) -> CountedLoad:
+        """Return a report with the counts that its quantiles were made from, for whoever adds up several gateways.
+
+        Args:
+            now: as for `report`.
+            load: what `report` has just returned.
+        """
+        return CountedLoad(
+            **{one.name: getattr(load, one.name) for one in fields(load)},
+            latency_counts=self._latency.counts(now),
+            service_counts=self._service.counts(now),
         )

@@ -34,6 +34,8 @@ from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof
 from pliant.core.serving import (
     Answer,
     Ask,
+    CountedLoad,
+    CountedLoads,
     Forget,
     FromGateway,
     GatewayHello,
@@ -51,7 +53,7 @@ from pliant.core.serving import (
 log = logging.getLogger(__name__)
 
 GATEWAY_NAME: Final = "local"
-"""There is one gateway per server."""
+"""Of the gateway of a server, or of the first of its processes; see `gateway_name`."""
 LOAD_S: Final = 0.25
 URGED_S: Final = 0.02
 ORPHAN_S: Final = 600.0
@@ -70,6 +72,17 @@ _MAX_WAITING: Final = 2 * _MAX_READY
 """Messages that the server has not taken yet; then those that later ones replace are left out."""
 _MAX_LOADS: Final = 500
 """Versions in one report: far less than the server takes in one frame."""
+_MAX_COUNTED: Final = 64
+"""The same with their counts by size, should every bucket have some."""
+
+
+def gateway_name(number: int) -> str:
+    """Return what one of several processes is called.
+
+    >>> gateway_name(0), gateway_name(2)
+    ('local', 'local-2')
+    """
+    return f"{GATEWAY_NAME}-{number}" if number else GATEWAY_NAME
 
 
 class Served(Protocol):
@@ -99,6 +112,8 @@ class LinkSettings:
     pid: int
     http_url: str
     grpc_address: str = ""
+    name: str = GATEWAY_NAME
+    """What the server knows it by; each gateway of a server has one of its own."""
     orphan_s: float = ORPHAN_S
     """Without a server for so long, it gives up."""
     answer_s: float = ANSWER_S
@@ -217,10 +232,10 @@ class ServerLink:
         try:
             url = self._address.url()
             proof = LinkProof(
-                task_id=GATEWAY_NAME, challenge=self._address.challenge(), nonce=secrets.token_hex(NUM_BYTES)
+                task_id=self._settings.name, challenge=self._address.challenge(), nonce=secrets.token_hex(NUM_BYTES)
             )
             async with connect(
-                f"{websocket_url(url)}{GATEWAY_PATH}?gateway={quote(GATEWAY_NAME)}",
+                f"{websocket_url(url)}{GATEWAY_PATH}?gateway={quote(self._settings.name)}",
                 additional_headers={"Authorization": proof.authorization(self._settings.key)},
                 max_size=MAX_FRAME_BYTES,
                 open_timeout=_OPEN_S,
@@ -366,6 +381,11 @@ class ServerLink:
             self._retired = True
 
 
-def _reports(loads: tuple[VersionLoad, ...]) -> list[Load]:
+def _reports(loads: tuple[VersionLoad, ...]) -> list[Load] | list[CountedLoads]:
     """Return the load in reports that the server takes; one if there is nothing to say, as a sign of life."""
+    counted = tuple(load for load in loads if isinstance(load, CountedLoad))
+    if counted:
+        assert len(counted) == len(loads), "a gateway is one of several, or it is not"
+        starts = range(0, len(counted), _MAX_COUNTED)
+        return [CountedLoads(versions=counted[at : at + _MAX_COUNTED]) for at in starts]
     return [Load(versions=loads[at : at + _MAX_LOADS]) for at in range(0, len(loads) or 1, _MAX_LOADS)]

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pliant.core.job import TaskId
 from pliant.core.serving import KernelHung, KernelReady, ServedEndpoint, ServedVersion, VersionLoad
 from pliant.serve.gateway.dispatch import Dispatch, DispatchState, KernelRoom
+from pliant.serve.gateway.gateway_share import ALONE, GatewayShare
 from pliant.serve.gateway.inference import InferenceRequest
 from pliant.serve.gateway.kernel_answer import answer_for_lost, read_answer, read_batch, read_ids, read_number
 from pliant.serve.gateway.kernel_health import find_hang, needs_ping, waits_for_clients
@@ -35,8 +36,8 @@ class ServiceOwner:
     notify: Callable[[KernelReady | KernelHung], None]
     urge: Callable[[], None]
     """Something waits, and no kernel is there."""
-    num_gateways: int = 1
-    """Of this server; every kernel works for all of them."""
+    share: GatewayShare = ALONE
+    """Which of several gateway processes this is."""
 
 
 class VersionService:
@@ -54,7 +55,9 @@ class VersionService:
         self.meter = LoadMeter(owner.clock())
         self.links: dict[TaskId, KernelLink] = {}
         self._owner = owner
-        self._dispatch: Dispatch[InferenceRequest] = Dispatch(endpoint.profile.max_queue)
+        self._dispatch: Dispatch[InferenceRequest] = Dispatch(
+            endpoint.profile.max_queue, owner.share.waiting_for(version.job_id)
+        )
         self._by_room: dict[KernelRoom, KernelLink] = {}
         self._streams = RunningStreams()
         self._said: dict[str, Any] = {}
@@ -190,7 +193,7 @@ class VersionService:
             case KernelFrameKind.PONG:
                 self._take_pong(link, now)
             case KernelFrameKind.PROGRESS:
-                link.take_progress(now, is_expected=self._owner.num_gateways > 1)
+                link.take_progress(now, is_expected=self._owner.share.of > 1)
             case _:
                 raise BadKernelFrame(f"{frame.kind.name} is nothing that a kernel says after HELLO")
         self._pump(now)
@@ -225,7 +228,7 @@ class VersionService:
         for link in list(self.links.values()):
             if waits_for_clients(link):
                 link.forgive(now)
-            if (why := find_hang(link, now, profile.execution_timeout_s, self._owner.num_gateways)) is not None:
+            if (why := find_hang(link, now, profile.execution_timeout_s, self._owner.share.of)) is not None:
                 self._end_hung(link, why)
             elif needs_ping(link, now):
                 link.ping(now)
@@ -294,7 +297,7 @@ class VersionService:
             self._no_kernel_since = now
 
     def _welcome(self, link: KernelLink) -> None:
-        profile, num = self.endpoint.profile, self._owner.num_gateways
+        profile, num = self.endpoint.profile, self._owner.share.of
         self._dispatch.set_credits(link.room, profile.batch_size * math.ceil(profile.pipe_size / num))
         said = {name: getattr(profile, name) for name in _SAID_TO_KERNELS}
         link.send(KernelFrameKind.WELCOME, said | {"shared": link.shares_memory, "num_gateways": num})
@@ -312,6 +315,7 @@ class VersionService:
             if request.deadline is not None:
                 header["timeout_s"] = max(0.0, request.deadline - now)
             link.send(KernelFrameKind.REQUEST, header, request.body)
+        self._dispatch.count_waiting()
         self.meter.level(now, self._dispatch.num_queued + self._dispatch.num_held)
 
     def _settle(self, request: InferenceRequest, outcome: Refused | ClientGone, now: float) -> None:

@@ -51,7 +51,7 @@ MAX_BYTES_AHEAD: Final = 1 << 20
 """Of parts that were sent and not taken; a single part may be longer."""
 MAX_HELLO_BYTES: Final = 4 << 10
 """Of the first frame, which anybody can send."""
-MAX_GATEWAYS: Final = 64
+MAX_GATEWAYS: Final = 16
 """Of one server; a kernel looks for no more."""
 
 

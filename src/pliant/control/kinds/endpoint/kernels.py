@@ -5,7 +5,7 @@ it is started, adjusted, watched and ended. Callable from any thread; a message 
 ignored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pliant.control.jobs.draft import Draft
@@ -21,7 +21,7 @@ from pliant.core.endpoint import VersionStatus
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, QueueName, Task, TaskId
 from pliant.core.lifecycle import JobEvent, JobState, TaskEvent, TaskState
-from pliant.core.serving import KernelHung, KernelReady, Load
+from pliant.core.serving import KernelHung, KernelReady, Load, VersionLoad
 from pliant.core.serving_profile import KernelBounds, ServingProfile
 
 
@@ -102,14 +102,20 @@ class KernelRequests:
             kill(draft, live, task.id, f"{message.why}, was killed by Pliant")
             self._ledger.commit(draft)
 
-    def take_load(self, message: Load) -> None:
-        """Take in how much there is to do."""
+    def take_load(self, message: Load, merge: Callable[[VersionLoad, float], VersionLoad] | None = None) -> None:
+        """Take in how much there is to do.
+
+        Args:
+            message: what a gateway reports.
+            merge: makes its report that of all gateways, and is told the time at which it is taken in; None: it is
+                the only one.
+        """
         with self._ledger.lock:
             draft = self._ledger.draft()
             for load in message.versions:
                 live = draft.job(load.job_id)
                 if isinstance(live, EndpointJob) and live.competes:
-                    take_load(draft, live, load)
+                    take_load(draft, live, load if merge is None else merge(load, draft.now))
             self._ledger.commit(draft)
 
     def _find(self, job_id: JobId) -> EndpointJob | None:

@@ -6,6 +6,7 @@ that every connection passes, whatever became of its handshake.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import math
 import socket
@@ -25,16 +26,24 @@ class CountingSocket(socket.socket):
     """A listening socket; set `counts` before it listens."""
 
     counts: ConnectionCounts
+    takes_turns = False
+    """Other processes take connections from it as well: one at a time is taken, so that all come to their turn."""
+    _has_taken = False
     _logged_at = -math.inf
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Return the next connection.
 
         Raises:
+            BlockingIOError: there is none, or it is another process's turn.
             ConnectionAbortedError: there are too many; asyncio takes that as none at the moment.
             RuntimeError: no event loop runs here.
         """
+        if self._has_taken:
+            self._has_taken = False
+            raise BlockingIOError(errno.EAGAIN, "another process may take the next connection")
         plain, address = super().accept()
+        self._has_taken = self.takes_turns
         accepted = _AcceptedSocket(plain.family, plain.type, plain.proto, fileno=plain.detach())
         loop = asyncio.get_running_loop()
         counted = self.counts.admit(str(address[0]), accepted.fileno(), accepted.end_at_once, loop.time())
@@ -50,6 +59,7 @@ class CountingSocket(socket.socket):
         """Return another socket on the same address, whose connections count together with those of this one."""
         copy = super().dup()
         copy.counts = self.counts
+        copy.takes_turns = self.takes_turns
         return copy
 
     def _log_refusal(self, address: str, now: float) -> None:

@@ -63,6 +63,7 @@ def gateway_options(settings: ServerSettings, home: Home, listener: Listener) ->
         host=settings.host,
         port=settings.serve_port,
         grpc_port=settings.serve_grpc_port,
+        num_processes=settings.serve_processes,
         public_host=urlsplit(listener.public_url).hostname,
         certificate=None if tls is None else tls.certificate,
         key_file=None if tls is None else tls.key,

@@ -50,6 +50,8 @@ class GatewayOptions:
     """0 takes any free one."""
     grpc_port: int = 0
     """The same for gRPC."""
+    num_processes: int = 1
+    """That answer side by side; more than one are kept by another one, which is the process that is meant here."""
     public_host: str | None = None
     """How others name this machine."""
     certificate: Path | None = None
@@ -72,6 +74,7 @@ class GatewayOptions:
             "--host": self.host,
             "--port": self.port,
             "--grpc-port": self.grpc_port,
+            "--processes": self.num_processes,
             "--public-host": self.public_host,
             "--certificate": self.certificate,
             "--key": self.key_file,

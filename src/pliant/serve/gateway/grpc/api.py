@@ -134,7 +134,7 @@ class GrpcApi:
 
     async def _ask(self, call: str, context: GrpcContext) -> bytes:
         rights = await self._authenticate(context)
-        return self._questions.answer(call, await self._read(context, rights), rights)
+        return await self._questions.answer(call, await self._read(context, rights), rights)
 
     async def _change(self, call: str, context: GrpcContext) -> bytes:
         """Load or unload a model."""

@@ -1,6 +1,6 @@
 """The small calls: what a gateway says of itself and of models, as messages. The same facts as over HTTP."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from pliant.serve.gateway.access import EndpointAccess
@@ -11,10 +11,10 @@ from pliant.serve.gateway.description import (
     describe_index,
     describe_model,
     describe_ready,
-    describe_stats,
 )
 from pliant.serve.gateway.endpoint_table import EndpointService
 from pliant.serve.gateway.route import read_version
+from pliant.serve.gateway.statistics import ModelStatistics
 from pliant.serve.gateway.version_service import VersionService
 from pliant.serve.protocol.grpc import encode_message, read_plain
 
@@ -24,7 +24,7 @@ _TYPES: Final = (
 )
 """Of Triton's enumeration, in its order."""
 _IN_CONFIG: Final = ("name", "platform", "backend", "version_policy", "max_batch_size", "dynamic_batching")
-Answer = Callable[[dict[str, Any], CallerRights], Mapping[str, Any]]
+Answer = Callable[[dict[str, Any], CallerRights], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
 
 
 class GrpcQuestions:
@@ -32,12 +32,12 @@ class GrpcQuestions:
 
     Args:
         access: who may see which endpoints.
-        unix_ms_of: milliseconds since 1970 when the gateway's clock showed 0.
+        statistics: what was counted of models.
     """
 
-    def __init__(self, access: EndpointAccess, unix_ms_of: float) -> None:
+    def __init__(self, access: EndpointAccess, statistics: ModelStatistics) -> None:
         self._access = access
-        self._unix_ms_of = unix_ms_of
+        self._statistics = statistics
         self._answers: dict[str, Answer] = {
             "ServerMetadata": lambda *_: SERVER,
             "ModelReady": lambda asked, rights: {"ready": describe_ready(*self._find(asked, rights))[0]},
@@ -50,7 +50,7 @@ class GrpcQuestions:
     def __contains__(self, call: str) -> bool:
         return call in self._answers
 
-    def answer(self, call: str, message: bytes, rights: CallerRights) -> bytes:
+    async def answer(self, call: str, message: bytes, rights: CallerRights) -> bytes:
         """Return the answer to a call.
 
         Args:
@@ -63,20 +63,21 @@ class GrpcQuestions:
             Refused: it is about something that is not there.
         """
         asked = read_plain(f"{call}Request", message)
-        return encode_message(f"{call}Response", self._answers[call](asked, rights))
+        answer = self._answers[call](asked, rights)
+        return encode_message(f"{call}Response", await answer if isinstance(answer, Awaitable) else answer)
 
     def _find(self, asked: dict[str, Any], rights: CallerRights) -> tuple[EndpointService, VersionService | None]:
         endpoint = self._access.find(asked["name"], rights)
         return endpoint, endpoint.show(read_version(asked["version"]) if asked["version"] else None)
 
-    def _stats(self, asked: dict[str, Any], rights: CallerRights) -> Mapping[str, Any]:
+    async def _stats(self, asked: dict[str, Any], rights: CallerRights) -> Mapping[str, Any]:
         if not asked["name"]:
             services = [service for one in self._access.visible(rights) for service in one.versions.values()]
         else:
             endpoint, service = self._find(asked, rights)
             named = [] if service is None else [service]
             services = named if asked["version"] else list(endpoint.versions.values())
-        return {"model_stats": [describe_stats(service, self._unix_ms_of) for service in services]}
+        return await self._statistics.describe(services)
 
     def _index(self, asked: dict[str, Any], rights: CallerRights) -> Mapping[str, Any]:
         entries = [entry for one in self._access.visible(rights) for entry in describe_index(one)]

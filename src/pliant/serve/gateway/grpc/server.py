@@ -20,7 +20,6 @@ MAX_CALLS: Final = 5000
 """Under way at once, of all connections."""
 MAX_CONNECTIONS: Final = 2000
 _OPTIONS: Final = (
-    ("grpc.so_reuseport", 0),  # else a port that is taken would be shared with whoever has it
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", 1000),
@@ -48,6 +47,8 @@ class GrpcPlace:
     certificate: Path | None = None
     key_file: Path | None = None
     """Both, PEM, or none: no TLS."""
+    is_shared: bool = False
+    """Other processes of this gateway speak it at this port, too; else it is shared with nobody who has it."""
 
 
 class GrpcHandler(Protocol):
@@ -67,7 +68,9 @@ class GrpcServer:
     """
 
     def __init__(self, place: GrpcPlace) -> None:
-        self._server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=MAX_CALLS)
+        self._server = grpc.aio.server(
+            options=(*_OPTIONS, ("grpc.so_reuseport", int(place.is_shared))), maximum_concurrent_rpcs=MAX_CALLS
+        )
         self._newer: Any = None
         """A certificate that grpc has not asked for yet."""
         self.port = self._bind(place)

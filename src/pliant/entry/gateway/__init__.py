@@ -1,0 +1,1 @@
+"""The processes that answer requests for endpoints (see `launch`)."""

@@ -1,0 +1,70 @@
+"""What the process of a gateway is told at its start."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pliant.serve.gateway.gateway_files import KEY_VARIABLE
+from pliant.serve.gateway.server_link import ORPHAN_S
+from pliant.serve.gateway.shared_counts import MAX_GATEWAYS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayArguments:
+    """What the process is told at its start."""
+
+    server_file: Path
+    state: Path
+    host: str
+    port: int
+    """0 takes any free one."""
+    grpc_port: int = 0
+    """The same for gRPC."""
+    num_processes: int = 1
+    """That answer requests side by side."""
+    public_host: str | None = None
+    """How others name this machine; None: `host`."""
+    certificate: Path | None = None
+    key_file: Path | None = None
+    key: str = field(repr=False)
+    """What opens the link to the server."""
+    orphan_s: float = ORPHAN_S
+    given: tuple[str, ...] = ()
+    """All of this as it was written, for a server that wants another gateway than this one."""
+
+
+def read_arguments(argv: Sequence[str], key: str) -> GatewayArguments:
+    """Read the command line; ends the process with a usage message if it cannot be read."""
+    parser = argparse.ArgumentParser(prog="python -m pliant.entry.gateway", description="The gateway of endpoints.")
+    parser.add_argument("--server-file", type=Path, required=True, help="says where the server is")
+    parser.add_argument("--state", type=Path, required=True, help="folder of the gateway's own files")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="0 takes any free one (%(default)s)")
+    parser.add_argument("--grpc-port", type=int, default=0, help="of gRPC; 0 takes any free one (%(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="that answer side by side (%(default)s)")
+    parser.add_argument("--public-host", help="how others name this machine; default: the address")
+    parser.add_argument("--certificate", type=Path, help="serve HTTPS with it (PEM)")
+    parser.add_argument("--key", type=Path, help="the private key of the certificate (PEM)")
+    parser.add_argument("--orphan-s", type=float, default=ORPHAN_S, help="end when no server was there for so long")
+    given = parser.parse_args(argv)
+    if (given.certificate is None) != (given.key is None):
+        parser.error("--certificate and --key belong together; give both or none")
+    if not 1 <= given.processes <= MAX_GATEWAYS:
+        parser.error(f"--processes={given.processes}: from 1 to {MAX_GATEWAYS} can answer side by side")
+    if not key:
+        parser.error(f"the variable {KEY_VARIABLE} is missing; the server sets it when it starts the gateway")
+    return GatewayArguments(
+        server_file=given.server_file.absolute(),
+        state=given.state.absolute(),
+        host=given.host,
+        port=given.port,
+        grpc_port=given.grpc_port,
+        num_processes=given.processes,
+        public_host=given.public_host,
+        certificate=given.certificate,
+        key_file=given.key,
+        key=key,
+        orphan_s=given.orphan_s,
+        given=tuple(argv),
+    )
