@@ -17,9 +17,11 @@ from tests.serve.gateway.played import (
     version,
 )
 
+from pliant.core.job import TaskId
 from pliant.core.serving import KernelReady
 from pliant.serve.gateway import endpoint_table, kernel_link
 from pliant.serve.gateway.admission import Admission
+from pliant.serve.gateway.gateway_share import GatewayShare
 from pliant.serve.gateway.kernel_link import MAX_UNASKED
 from pliant.serve.gateway.kernel_listener import HELLO_WITHIN_S
 from pliant.serve.gateway.link_memory import LinkMemory
@@ -74,6 +76,12 @@ async def test_a_stranger_may_send_a_short_frame_and_no_more() -> None:
         await is_cut(stranger)
 
 
+def num_unasked(world: Played) -> int:
+    """Return how many frames of the first kernel nobody has asked for."""
+    (service,) = world.gateway._table
+    return service.versions[1].links[TaskId("job-9.0")]._num_unasked
+
+
 async def _answer_unknown(kernel: FakeKernel) -> None:
     kernel.send(KernelFrameKind.RESULT, b"x", id=77, status=200)
 
@@ -90,15 +98,21 @@ async def _ready(kernel: FakeKernel) -> None:
     kernel.send(KernelFrameKind.READY, metadata={"platform": "another"})
 
 
-@pytest.mark.parametrize("send", [_answer_unknown, _part_unknown, _pong, _ready])
+async def _progress(kernel: FakeKernel) -> None:
+    kernel.send(KernelFrameKind.PROGRESS)
+
+
+@pytest.mark.parametrize("num_gateways", [1, 2])
+@pytest.mark.parametrize("send", [_answer_unknown, _part_unknown, _pong, _ready, _progress])
 @in_loop
 async def test_what_nobody_has_asked_for_is_passed_over_a_thousand_times(
-    send: Callable[[FakeKernel], Awaitable[None]],
+    send: Callable[[FakeKernel], Awaitable[None]], num_gateways: int
 ) -> None:
-    async with played(endpoint(version())) as world:
+    async with played(endpoint(version()), share=GatewayShare(of=num_gateways)) as world:
         mad, other = await world.kernel("job-9.0"), await world.kernel("job-9.1")
         for _ in range(MAX_UNASKED):
             await send(mad)
+        await world.until(lambda: num_unasked(world) == MAX_UNASKED)
         posted = [world.post(b"a"), world.post(b"b")]
         other.answer(await other.request())
         mad.answer(await mad.request())
@@ -109,6 +123,20 @@ async def test_what_nobody_has_asked_for_is_passed_over_a_thousand_times(
 
         await is_cut(mad)
         await answers(world, other)
+
+
+@in_loop
+async def test_the_kernel_of_the_only_gateway_gets_no_time_for_others() -> None:
+    async with played(endpoint(version(), execution_timeout_s=10)) as world:
+        mad = await world.kernel()
+        posted = world.post()
+        await mad.request()
+        world.advance(9)
+        mad.send(KernelFrameKind.PROGRESS)
+        await world.until(lambda: num_unasked(world) == 1)
+        world.advance(2)
+
+        assert (await posted).status_code == 504
 
 
 @in_loop

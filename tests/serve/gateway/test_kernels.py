@@ -8,7 +8,11 @@ from tests.serve.gateway.played import METADATA, DirectCall, FakeKernel, Played,
 
 from pliant.core.job import TaskId
 from pliant.core.serving import KernelHung, KernelReady
+from pliant.serve.gateway.gateway_share import GatewayShare
+from pliant.serve.gateway.kernel_health import MOST_PROGRESS, PONG_WITHIN_S
 from pliant.serve.protocol.frames import KernelFrameKind
+
+ONE_OF_TWO = GatewayShare(of=2)
 
 
 @in_loop
@@ -394,3 +398,89 @@ async def test_a_second_link_of_a_kernel_replaces_the_first() -> None:
         assert (await posted).content == b"x"
         assert await first.next() is None
         assert world.gateway.ready() == ("job-9.0",)
+
+
+# -- one of several gateways ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pipe_size", "num"), [(1, 2), (2, 2), (3, 4), (4, 4)])
+@in_loop
+async def test_one_of_two_gateways_gives_a_kernel_its_part_of_what_it_may_hold(pipe_size: int, num: int) -> None:
+    async with played(endpoint(version(), batch_size=2, pipe_size=pipe_size), share=ONE_OF_TWO) as world:
+        kernel = await world.kernel()
+        for _ in range(9):
+            world.post()
+        await world.until(lambda: world.load() == (9 - num, num))
+        kernel.answer(await kernel.request())
+        await world.until(lambda: world.load() == (8 - num, num))
+
+
+@pytest.mark.parametrize("num", [1, 3])
+@in_loop
+async def test_a_kernel_hears_how_many_gateways_there_are(num: int) -> None:
+    async with played(endpoint(version(), pipe_size=2), share=GatewayShare(of=num)) as world:
+        kernel = await world.connect()
+        kernel.send(KernelFrameKind.HELLO, task="job-9.0", token="token of job-9")
+        welcome = await kernel.take(KernelFrameKind.WELCOME)
+
+        assert (welcome.header["num_gateways"], welcome.header["pipe_size"]) == (num, 2)
+
+
+async def has_said_progress(world: Played, kernel: FakeKernel) -> None:
+    """Have a kernel say that it works for others, and return when the gateway has taken note of that."""
+    (link,) = (link for service in world.gateway._table for link in service.versions[1].links.values())
+    kernel.send(KernelFrameKind.PROGRESS)
+    await world.until(lambda: link.progress_at == world.now[0])
+
+
+@in_loop
+async def test_a_kernel_that_works_for_other_gateways_is_given_time_again_and_again_but_not_for_ever() -> None:
+    async with played(endpoint(version(), execution_timeout_s=10), share=ONE_OF_TWO) as world:
+        kernel = await world.kernel()
+        posted = world.post()
+        await kernel.request()
+        for _ in range(2 * MOST_PROGRESS):
+            world.advance(9.9)
+            assert not posted.done()
+            await has_said_progress(world, kernel)
+        world.advance(9.9)
+
+        assert (await posted).status_code == 504
+        hung = world.notes[-1]
+        assert isinstance(hung, KernelHung)
+        assert hung.why == "has let requests wait for those of other gateways for more than 160 s"
+
+
+@in_loop
+async def test_a_kernel_that_works_for_other_gateways_and_falls_silent_is_given_up() -> None:
+    async with played(endpoint(version(), execution_timeout_s=10), share=ONE_OF_TWO) as world:
+        kernel = await world.kernel()
+        posted = world.post()
+        await kernel.request()
+        world.advance(9)
+        await has_said_progress(world, kernel)
+        world.advance(9)
+        assert not posted.done()
+        world.advance(2)
+
+        assert (await posted).status_code == 504
+        assert isinstance(world.notes[-1], KernelHung)
+
+
+@pytest.mark.parametrize(("num", "timeout_s", "most_s"), [(1, 60, PONG_WITHIN_S), (2, 60, 60), (2, 5, PONG_WITHIN_S)])
+@in_loop
+async def test_a_kernel_that_may_compute_for_another_gateway_has_as_long_for_a_sign_of_life_as_a_batch_may_take(
+    num: int, timeout_s: float, most_s: float
+) -> None:
+    served = endpoint(version(), execution_timeout_s=timeout_s)
+    async with played(served, share=GatewayShare(of=num)) as world:
+        kernel = await world.kernel()
+        world.advance(6)
+        await kernel.take(KernelFrameKind.PING)
+        world.advance(most_s - 0.5)
+        assert world.gateway.ready() != ()
+        world.advance(2)
+
+        hung = world.notes[-1]
+        assert isinstance(hung, KernelHung)
+        assert hung.why == f"holds no request, and has given no sign of life for {most_s:g} s"

@@ -55,9 +55,8 @@ class VersionService:
         self.meter = LoadMeter(owner.clock())
         self.links: dict[TaskId, KernelLink] = {}
         self._owner = owner
-        self._dispatch: Dispatch[InferenceRequest] = Dispatch(
-            endpoint.profile.max_queue, owner.share.waiting_for(version.job_id)
-        )
+        waiting = owner.share.waiting_for(version.job_id)
+        self._dispatch: Dispatch[InferenceRequest] = Dispatch(endpoint.profile.max_queue, waiting)
         self._by_room: dict[KernelRoom, KernelLink] = {}
         self._streams = RunningStreams()
         self._said: dict[str, Any] = {}
