@@ -233,6 +233,38 @@ def test_sigterm_in_a_batch_hands_back_at_once_what_was_not_begun(tmp_path: Path
     assert (code, returned, heard[0].body) == (0, [second], b"1")
 
 
+def test_sigterm_in_a_batch_hands_back_to_each_gateway_what_it_has_given(tmp_path: Path) -> None:
+    began, go_on = tmp_path / "began", tmp_path / "go-on"
+    os.mkfifo(began)
+    os.mkfifo(go_on)
+    text = f"""class Model:
+    max_batch_size = 1
+    def predict(self, batch):
+        open({str(began)!r}, "w").close()
+        open({str(go_on)!r}).close()
+        return batch
+"""
+    with listening(tmp_path, 1) as other_listener, kernel(tmp_path, text) as started:
+        gateway, other = started.listener.accept(), other_listener.accept()
+        gateway.ready()
+        other.ready()
+        first, *rest = gateway.ask("1", "2", "3")
+        began.read_bytes()
+        others = other.ask("4", "5")
+        os.kill(started.pid, signal.SIGTERM)
+        for one in (gateway, other):
+            one.expect(Kind.DRAIN)  # the batch is still computed
+        assert gateway.expect(Kind.RETURN).header["ids"] == rest
+        go_on.write_bytes(b"")
+        assert gateway.answers(first)[0].body == b"1"
+        assert other.expect(Kind.RETURN).header["ids"] == others
+        gateway.close()
+        other.close()
+        code, _, err = started.ended()
+
+    assert (code, err) == (0, "")
+
+
 def test_threads_that_a_model_leaves_behind_do_not_keep_its_process(tmp_path: Path) -> None:
     text = f"import threading\nthreading.Thread(target=threading.Event().wait).start()\n{ECHO}"
 
