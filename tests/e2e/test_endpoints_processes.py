@@ -68,7 +68,8 @@ class Served:
         text = httpx.get(
             f"http://127.0.0.1:{self._pool.port}/metrics", headers=self._headers, trust_env=False, timeout=30
         ).text
-        return next(int(float(line.split()[1])) for line in text.splitlines() if "gateways_connected " in line[:40])
+        lines = (line.split() for line in text.splitlines())
+        return next(int(float(line[1])) for line in lines if line[0] == "pliant_gateways_connected")
 
 
 def children_of(pid: int) -> list[int]:

@@ -17,7 +17,8 @@ from pliant.core.serving import RequestLimits
 from pliant.serve.gateway import shared_counts
 from pliant.serve.gateway.refused import Refused
 from pliant.serve.gateway.request_limiter import RequestLimiter, enter
-from pliant.serve.gateway.shared_counts import MAX_GATEWAYS, SharedCounts, SharedTable
+from pliant.serve.gateway.shared_counts import SharedCounts, SharedTable
+from pliant.serve.protocol.frames import MAX_GATEWAYS
 
 PATIENCE_S: Final = 30.0
 

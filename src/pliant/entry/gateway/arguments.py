@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pliant.serve.gateway.gateway_files import KEY_VARIABLE
 from pliant.serve.gateway.server_link import ORPHAN_S
-from pliant.serve.gateway.shared_counts import MAX_GATEWAYS
+from pliant.serve.protocol.frames import MAX_GATEWAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from pliant.entry.server.isolation import (
 )
 from pliant.entry.server.notices import NoticeRules, add_notices, notice_rules
 from pliant.entry.server.tls import TlsSettings
-from pliant.serve.gateway.shared_counts import MAX_GATEWAYS
+from pliant.serve.protocol.frames import MAX_GATEWAYS
 
 DEFAULT_PORT = 7311
 DEFAULT_HOST = "127.0.0.1"

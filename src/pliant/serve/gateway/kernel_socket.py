@@ -10,19 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from pliant.serve.gateway.shared_counts import MAX_GATEWAYS
+from pliant.serve.protocol.frames import MAX_GATEWAYS
+from pliant.serve.protocol.socket_name import socket_name
 
 KERNEL_SOCKET: Final = "gateway"
 _BACKLOG: Final = 1024
 
 
 def kernel_socket_name(number: int) -> str:
-    """Return the name of the socket of one of the processes.
-
-    >>> kernel_socket_name(0), kernel_socket_name(2)
-    ('gateway', 'gateway-2')
-    """
-    return f"{KERNEL_SOCKET}-{number}" if number else KERNEL_SOCKET
+    """Return the name of the socket of one of the processes."""
+    return socket_name(KERNEL_SOCKET, number)
 
 
 def open_kernel_socket(folder: Path, number: int = 0) -> socket.socket:

@@ -24,7 +24,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-MAX_GATEWAYS: Final = 16
+from pliant.serve.protocol.frames import MAX_GATEWAYS
+
 _NUM_SETS: Final = 2048
 _ROWS_PER_SET: Final = 8
 _KEY: Final = 16

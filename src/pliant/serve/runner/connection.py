@@ -14,6 +14,7 @@ from typing import Any, Final
 from pliant.serve.protocol.frame_bodies import FrameBodies
 from pliant.serve.protocol.frames import BadKernelFrame, KernelFrame, KernelFrameKind, KernelFrameReader, encode_head
 from pliant.serve.protocol.shared_bodies import REST_S, SharedBodies, make_shared_bodies
+from pliant.serve.protocol.socket_name import socket_name
 from pliant.serve.runner.errors import GatewayLost
 
 _READ_BYTES: Final = 256 << 10
@@ -29,13 +30,13 @@ def connect_gateway(path: Path, number: int = 0) -> socket.socket:
 
     Args:
         path: of the socket of gateway 0.
-        number: which gateway: the socket of number 2 is called as that of number 0, and `-2` follows.
+        number: of the gateway.
 
     Raises:
         FileNotFoundError: there is no such socket.
         OSError: nobody listens there.
     """
-    name = f"{path.name}-{number}" if number else path.name
+    name = socket_name(path.name, number)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
