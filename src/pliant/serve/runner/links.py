@@ -94,6 +94,8 @@ class GatewayLinks:
             NoGateway: none has welcomed the kernel for `patience_s`.
         """
         now = self._clock()
+        if len(self.open) == 1 and self.open[0].is_open and not self._away and self._alone_since is None:
+            return self.open[0].connection.rest(now)  # what is said of all below, for nearly every kernel
         for link in self.open:
             if not link.is_open:
                 self._forget(link, now)
@@ -112,6 +114,8 @@ class GatewayLinks:
             timeout_s: at most; None: for ever.
             is_leaving: who waits knows that the kernel has to go, and waits on.
         """
+        if len(self.open) == 1 and (link := self.open[0]).is_open:
+            return [link] if self._leave.wait((link.fileno(),), timeout_s, is_leaving=is_leaving) else []
         links = {link.fileno(): link for link in self.open if link.is_open}
         return [links[one] for one in self._leave.wait(links, timeout_s, is_leaving=is_leaving)]
 
