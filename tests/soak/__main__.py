@@ -2,7 +2,7 @@
 
 Prints one line per move and a table at the end; ends with code 1 if anything was wrong, and keeps the folder then. The
 same seed makes the same moves; what they meet depends on the machine's speed as well. With `--serve` two endpoints are
-asked all the time beside the jobs, and what serves is hurt, too: every answer is known.
+asked all the time beside the jobs, and what serves is hurt, too: every answer is known. `--gateways 2` has two of them.
 """
 
 import argparse
@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="of the moves; drawn and printed if left out")
     parser.add_argument("--jobs", type=int, default=3, help="that train side by side (%(default)s)")
     parser.add_argument("--serve", action="store_true", help="endpoints beside the jobs, asked and hurt")
+    parser.add_argument("--gateways", type=int, default=1, metavar="N", help="processes that answer (%(default)s)")
     kinds = (*WEIGHTS, *SERVE_WEIGHTS)
     parser.add_argument("--without", action="append", default=[], choices=kinds, help="leave out this kind of move")
     given = parser.parse_args()
@@ -40,6 +41,7 @@ def main() -> int:
             seed=seed,
             num_jobs=given.jobs,
             serves=given.serve,
+            num_gateways=given.gateways,
             without=without,
             record=record,
             script=script,

@@ -47,6 +47,8 @@ class Soak:
     num_jobs: int
     serves: bool = False
     """Endpoints are asked beside the jobs."""
+    num_gateways: int = 1
+    """Processes that answer them."""
     without: frozenset[str] = frozenset()
     """Kinds of moves that are left out."""
     record: Record
@@ -68,7 +70,8 @@ class Soak:
     def __post_init__(self) -> None:
         server = self.folder / "server"
         server.mkdir()
-        self.pool = Pool(server / "home", slots=NUM_SLOTS)
+        options = ("--serve-processes", str(self.num_gateways)) if self.num_gateways > 1 else ()
+        self.pool = Pool(server / "home", slots=NUM_SLOTS, options=options)
         self.serving = Serving(
             folder=self.folder / "serve", pool=self.pool, client=lambda: self.client, record=self.record
         )
@@ -249,7 +252,8 @@ class Soak:
 
     def _measure_memory(self) -> None:
         for pid, role in self._watched.items():
-            self._memory.setdefault(role, []).append((time.monotonic(), census.resident_bytes(pid)))
+            who = f"{role} {pid}" if role == "gateway" and self.num_gateways > 1 else role
+            self._memory.setdefault(who, []).append((time.monotonic(), census.resident_bytes(pid)))
 
     def _see_no_growth(self) -> None:
         for role, samples in self._memory.items():

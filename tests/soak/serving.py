@@ -21,6 +21,7 @@ import httpx
 from tests.contracts.faults import Act, Fault, Place, add, claims
 from tests.e2e.pool import Pool
 from tests.plain_http import NO_TLS
+from tests.process_state import has_ended
 from tests.soak import census
 from tests.soak.asking import WAYS, Asking, Hurts
 from tests.soak.asking import Place as GatewayPlace
@@ -185,7 +186,10 @@ class Serving:
     # gateway and zygote
 
     def kill_gateway(self, move: Move) -> str:
+        """The gateway; of several the one that keeps them, which takes all along, or one."""
         before = self._gateway_pid()
+        if (several := self._gateway_processes()) and move.task % 3:
+            return self._kill_one(several[move.task % len(several)], len(several))
         with Hurts.lasting(self.hurts.gateway_gone):
             os.kill(before, signal.SIGKILL)
             self._until(lambda: self._gateway_pid() != before, "another gateway has started")
@@ -196,14 +200,28 @@ class Serving:
             self._until(lambda: self._answered_since(STEADY, at), "the next gateway answers")
         return f"another is there: {self._gateway_pid()}"
 
+    def _kill_one(self, pid: int, num: int) -> str:
+        """Kill one of several."""
+        with Hurts.lasting(self.hurts.gateway_gone):
+            os.kill(pid, signal.SIGKILL)
+            self._until(
+                lambda: pid not in (now := self._gateway_processes()) and len(now) == num, "another one has started"
+            )
+            at = time.monotonic()
+            self._until(lambda: self._answered_since(STEADY, at), "the others answer")
+        return f"one of {num}, {pid}"
+
     def stop_gateway(self, move: Move) -> str:
-        pid, seconds = self._gateway_pid(), 3 * move.seconds
+        """The gateway; of several, one."""
+        several = self._gateway_processes()
+        pid = several[move.task % len(several)] if several else self._gateway_pid()
+        seconds = 3 * move.seconds
         os.kill(pid, signal.SIGSTOP)
         time.sleep(seconds)
         os.kill(pid, signal.SIGCONT)
-        if self._gateway_pid() != pid:
+        if pid not in (self._gateway_pid(), *self._gateway_processes()):
             self.record.complain(f"the gateway {pid} was stopped, and another was started beside it")
-        return f"for {seconds:.1f} s"
+        return f"for {seconds:.1f} s" + f", one of {len(several)}" * bool(several)
 
     def kill_zygote(self, move: Move) -> str:
         pid = self._zygote_pid()
@@ -220,6 +238,14 @@ class Serving:
     def _gateway_pid(self) -> int:
         record = self._until(self._gateway_record, "the gateway has written where it is")
         return int(record["pid"])
+
+    def _gateway_processes(self) -> list[int]:
+        """Return those that answer, if there are several."""
+        keeper = self._gateway_pid()
+        with suppress(OSError):
+            children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+            return [int(child) for child in children if not has_ended(int(child))]
+        return []
 
     def _gateway_record(self) -> dict[str, object] | None:
         with suppress(OSError, ValueError):
