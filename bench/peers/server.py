@@ -31,11 +31,10 @@ def until(condition: Callable[[], bool], what: str, limit_s: float) -> None:
 class Server:
     """`pliant up` on a free port of the loopback interface, with its state in `folder`."""
 
-    def __init__(self, folder: Path, processes: Processes, *, slots: int) -> None:
+    def __init__(self, folder: Path, processes: Processes, *, slots: int, options: tuple[str, ...] = ()) -> None:
         self.home = folder / "home"
-        process = processes.start(
-            [sys.executable, "-m", "pliant.cli.app", "--home", self.home, "up", "--port", "0", "--slots", str(slots)]
-        )
+        up = ("up", "--port", "0", "--slots", str(slots), *options)
+        process = processes.start([sys.executable, "-m", "pliant.cli.app", "--home", self.home, *up])
         record = self.home / "server.json"
         until(lambda: record.exists() or process.poll() is not None, "the server listens", START_S)
         if process.poll() is not None:

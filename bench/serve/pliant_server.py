@@ -1,5 +1,6 @@
 """A Pliant server of a benchmark's own, with endpoints that models of the scripts are deployed to."""
 
+import json
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,10 +20,10 @@ LIMIT_S = 60.0
 class PliantServer:
     """`pliant up`, with its gateway and kernels, on the cores of the servers; its end is that of the context."""
 
-    def __init__(self, place: Place, *, slots: int = 4) -> None:
+    def __init__(self, place: Place, *, slots: int = 4, options: tuple[str, ...] = ()) -> None:
         self._place = place
         with place.as_server():
-            self._server = Server(place.folder, place.processes, slots=slots)
+            self._server = Server(place.folder, place.processes, slots=slots, options=options)
         self.token = (self._server.home / "token").read_text().strip()
 
     def __enter__(self) -> Self:
@@ -66,6 +67,12 @@ class PliantServer:
         """Return a small question to an endpoint over IBM's route."""
         path = f"/dlim/v1/inference/{view.name}"
         return Target(port=port_of(view.http_url), path=path, token=self.token, body=b'{"value": 1}')
+
+    def gateways(self) -> tuple[int, ...]:
+        """Return the processes that answer, and the one that keeps them if they are several."""
+        first = int(json.loads((self._server.home / "gateway" / "gateway.json").read_text())["pid"])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return (first, *map(int, children))
 
     def write_script(self, text: str) -> Path:
         """Return a file that holds a training script."""

@@ -1,12 +1,13 @@
 """Several processes of a gateway side by side, and the one that keeps them: real processes and sockets."""
 
+import errno
 import os
 import signal
 import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,27 @@ def test_grpc_is_spoken_by_all_at_one_port(world: World) -> None:
         return len(seen) == NUM
 
     wait_until(look, "all speak gRPC")
+
+
+@pytest.mark.skipif(not shares_grpc(), reason="only root can be another user")
+def test_another_user_cannot_take_part_in_the_port_of_grpc(world: World) -> None:
+    server = world.serve()
+    world.gateway(num_processes=NUM).ensure()
+    port = int(hellos(server)[0].grpc_address.rpartition(":")[2])
+    pid = os.fork()
+    if not pid:
+        code = 1
+        with suppress(BaseException):
+            os.setuid(65534)
+            with socket.socket() as thief:
+                for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+                    thief.setsockopt(socket.SOL_SOCKET, option, 1)
+                try:
+                    thief.bind(("127.0.0.1", port))
+                except OSError as error:
+                    code = 0 if error.errno == errno.EADDRINUSE else 2
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_a_port_of_grpc_that_is_taken_is_not_shared_with_whoever_has_it(world: World) -> None:

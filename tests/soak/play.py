@@ -33,7 +33,7 @@ PATIENCE_S = 60.0
 CLEAR_S = 40.0
 """All that belongs to a job is gone this long after its end: a worker that is stopped between its goodbye and its exit
 is killed after 15 leases, 30 s."""
-SERVER_SHARE = 0.6
+SERVER_SHARE = 0.4
 """This part of the time the server is killed too."""
 GROWS_NOT = ("server", "zygote", "gateway")
 

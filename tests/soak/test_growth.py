@@ -1,14 +1,15 @@
 """A leak is told from noise, and from what a process takes once."""
 
+import math
 import random
 
-from tests.soak.growth import MAX_RISE, MIN_SPAN_S, Sample, steady_rise
+from tests.soak.growth import MAX_RISE, MIN_SPAN_S, WARM_UP_S, Sample, steady_rise
 
 MB = 1e6
 
 
 def samples(
-    rise_per_hour: float, *, seconds: float = 300.0, steps: tuple[float, ...] = (), seed: int = 1
+    rise_per_hour: float, *, seconds: float = WARM_UP_S + 300.0, steps: tuple[float, ...] = (), seed: int = 1
 ) -> list[Sample]:
     """Return what is seen of 80 MB that rise so, with noise, and by 5 MB at each of these times."""
     dice = random.Random(seed)
@@ -27,12 +28,20 @@ def test_a_leak_is_seen_whatever_the_noise() -> None:
 
 def test_noise_and_what_is_taken_once_or_twice_are_no_leak() -> None:
     for seed in range(20):
-        for steps in ((), (150.0,), (10.0, 120.0, 220.0)):
+        for after in ((), (150.0,), (10.0, 120.0, 220.0)):
+            steps = tuple(WARM_UP_S + at for at in after)
             rise = steady_rise(samples(0.0, steps=steps, seed=seed))
             assert rise is not None
             assert rise < MAX_RISE / 2
 
 
+def test_what_a_process_takes_more_and_more_slowly_is_no_leak() -> None:
+    seen = [(float(at), 134 * MB + 7 * MB * (1 - math.exp(-at / 300))) for at in range(0, 1100, 2)]
+    rise = steady_rise(seen)
+    assert rise is not None
+    assert 0 < rise < MAX_RISE / 2
+
+
 def test_a_short_look_says_nothing() -> None:
     assert steady_rise([]) is None
-    assert steady_rise(samples(40 * MB, seconds=MIN_SPAN_S)) is None
+    assert steady_rise(samples(40 * MB, seconds=WARM_UP_S + MIN_SPAN_S)) is None

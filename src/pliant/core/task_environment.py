@@ -244,7 +244,7 @@ class ServingTask(Variables):
     folder: Annotated[str, Variable("REDHARE_MODEL_PATH")]
     """The folder of the model: `DLI_WORK_DIR`."""
     gateway: Annotated[str, Variable("PLIANT_GATEWAY")]
-    """The socket where the gateway takes kernels."""
+    """The socket where the gateway takes kernels; of several the first one's, and `-1`, `-2`, … follow its name."""
     token: Annotated[str, Variable("PLIANT_KERNEL_TOKEN")]
     """What it shows the gateway; taken away before the model is loaded."""
     kernel: Annotated[str, Variable("MSD_POD_NAME")] = ""
