@@ -6,10 +6,11 @@ writes, and a time that all may move. Example, of 3 processes, for a token that 
     key            due        0  1  2
     token 5f3a…    81.250     2  0  1       3 are under way: one more may begin, at whichever process it comes
 
-A row belongs to the first key that wants it, and is free again once all its numbers are 0 and its time has passed. A
-check and what follows from it happen under a lock of the system's, which a process that dies gives back. One that is
-stopped in the middle of those microseconds holds up nobody: after 2 ms the others go on without it, and may then let
-more pass than the limit says, one each. If no row is free for a key, every process counts for itself.
+A row belongs to the first key that wants it, and is free again once all its numbers are 0 and its time has passed; who
+takes it over, and who counts in it, look once more after they have written. A check and what follows from it happen
+under a lock of the system's, which a process that dies gives back. One that is stopped in the middle of those
+microseconds holds up nobody: after 2 ms the others go on without it, and may then let more pass than the limit says,
+one each. If no row is free for a key, every process counts for itself.
 
 The memory is anonymous, and the lock is a file without a name: nobody else can reach either. Knows no limits.
 """
@@ -20,7 +21,6 @@ import math
 import mmap
 import os
 import struct
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -72,7 +72,7 @@ class SharedCounts:
         self._clock = clock
         self._memory = table.memory
         self._locks = table.locks
-        self._held: Counter[int] = Counter()
+        self._held: dict[int, int] = {}
 
     def of(self, kind: str, name: bytes) -> "SharedCount":
         """Return what is counted under a name, in whichever process."""
@@ -93,11 +93,15 @@ class SharedCounts:
         """Return the row of a key, which has one from now on; None if none is free. Call it under the lock."""
         if (row := self.find(key)) is not None:
             return row
-        free = next((row for row in _rows_of(key) if self._is_free(row)), None)
-        if free is not None:
-            self._memory[free : free + _KEY] = key
-            self.move(free, 0.0)
-        return free
+        for row in _rows_of(key):
+            if self._is_free(row):
+                before = self._memory[row : row + _KEY]
+                self._memory[row : row + _KEY] = key
+                if not self.total(row):
+                    self.move(row, 0.0)
+                    return row
+                self._memory[row : row + _KEY] = before  # its key has begun to count at this very moment
+        return None
 
     def due(self, row: int) -> float:
         """Return the time of a row."""
@@ -124,11 +128,10 @@ class SharedCounts:
 
     # the lock
 
-    def lock(self, key: bytes) -> None:
-        """Keep the other processes from changing the row of a key, until `unlock`; may be called again before that."""
-        place = _set_of(key)
-        self._held[place] += 1
-        if self._held[place] > 1:
+    def lock(self, place: int) -> None:
+        """Keep the other processes from changing the rows of a set, until `unlock`; may be called again before that."""
+        self._held[place] = num = self._held.get(place, 0) + 1
+        if num > 1:
             return
         give_up_at, num_tries = math.inf, 0
         while self._clock() < give_up_at:
@@ -143,9 +146,8 @@ class SharedCounts:
             else:
                 return
 
-    def unlock(self, key: bytes) -> None:
+    def unlock(self, place: int) -> None:
         """End that."""
-        place = _set_of(key)
         self._held[place] -= 1
         if not self._held[place]:
             del self._held[place]
@@ -155,11 +157,12 @@ class SharedCounts:
 class SharedCount:
     """What all processes count under one key; a `pliant.serve.gateway.request_limiter.LimitUse`."""
 
-    __slots__ = ("_counts", "_key", "_lonely", "_lonely_due", "_row")
+    __slots__ = ("_counts", "_key", "_lonely", "_lonely_due", "_place", "_row")
 
     def __init__(self, counts: SharedCounts, key: bytes) -> None:
         self._counts = counts
         self._key = key
+        self._place = _set_of(key)
         self._row: int | None = None
         self._lonely = 0
         """What this process has counted for itself, since no row was free."""
@@ -167,13 +170,14 @@ class SharedCount:
 
     def lock(self) -> bool:
         """Keep other processes from changing it until `unlock`."""
-        self._counts.lock(self._key)
-        self._row = self._counts.claim(self._key)
+        self._counts.lock(self._place)
+        if self._own_row() is None:
+            self._row = self._counts.claim(self._key)
         return True
 
     def unlock(self) -> None:
         """End that."""
-        self._counts.unlock(self._key)
+        self._counts.unlock(self._place)
 
     @property
     def due(self) -> float:
@@ -210,13 +214,21 @@ class SharedCount:
         if not num:
             return
         row = self._own_row()
-        if row is not None and self._counts.own(row):
+        if num < 0 and row is not None:
             self._counts.add(row, num)
-        elif num > 0:
+        elif num > 0 and not (row is not None and self._is_counted(row, num)):
             self._begin(num)
 
+    def _is_counted(self, row: int, num: int) -> bool:
+        """Count so many more in a row, unless it changes hands at this very moment; tell whether they are counted."""
+        self._counts.add(row, num)
+        if self._counts.has(row, self._key):
+            return True
+        self._counts.add(row, -num)
+        return False
+
     def _begin(self, num: int) -> None:
-        """Count something where this process has counted nothing: under the lock, or the row might change hands."""
+        """Count something under a key that has no row yet."""
         self.lock()
         if self._row is None:
             self._lonely += num
