@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -132,26 +131,6 @@ def test_a_connection_waits_at_none_that_is_stopped(world: World) -> None:
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
-
-
-def test_connections_that_come_at_once_are_spread_over_all(world: World) -> None:
-    server = world.serve()
-    world.gateway(num_processes=NUM).ensure()
-    said = hellos(server)
-    all_answer(said[0].http_url)
-    host, port = httpx.URL(said[0].http_url).host, httpx.URL(said[0].http_url).port
-    pids = [one.pid for one in said]
-    for pid in pids:  # they find all connections at the same moment
-        stop(pid)
-    with ExitStack() as stack:
-        socks = [stack.enter_context(socket.create_connection((host, port), timeout=30)) for _ in range(60)]
-        for sock in socks:
-            sock.sendall(b"GET /number HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-        seen = Counter(sock.makefile("rb").read().partition(b"\r\n\r\n")[2] for sock in socks)
-    assert sum(seen.values()) == 60
-    assert max(seen.values()) < 60, seen
 
 
 def test_a_server_that_retires_lets_all_finish_what_they_have(world: World) -> None:

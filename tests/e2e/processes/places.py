@@ -66,7 +66,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "client/methods.py": ("alone",),
         "entry/agent.py": ("agent",),
         "entry/alone.py": ("alone",),
-        "entry/gateway/launch.py": ("gateway",),
+        "entry/gateway/__main__.py": ("gateway",),
         "entry/importer.py": ("importer",),
         "entry/inspector.py": ("inspector",),
         "entry/kernel.py": ("kernel", "interpreter"),
