@@ -148,6 +148,8 @@ def test_a_server_that_retires_lets_all_finish_what_they_have(world: World) -> N
     server.send(Retire())
     wait_until(lambda: sum(world.is_over(one.pid) for one in said) == NUM - 1, "those with nothing to do have ended")
     assert not world.is_over(keeper)
+    os.kill(keeper, signal.SIGTERM)  # as the server does then: it hurries nobody
+    wait_until(lambda: "all processes are to end" in world.log(), "the keeper has heard it")
     for number in range(NUM):
         try:
             world.connect_kernel(number)

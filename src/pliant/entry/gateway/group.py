@@ -5,7 +5,6 @@ itself, runs no event loop and has no thread. All die with it. A signal to end g
 ends when they have. One that ends well by itself, since its server wants no gateway any more, takes the others with it.
 """
 
-import ctypes
 import gc
 import logging
 import os
@@ -17,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from pliant.isolation.system_calls import end_with_parent
+
 log = logging.getLogger("pliant.gateway")
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
@@ -24,7 +25,6 @@ _PAUSE_FIRST_S: Final = 0.1
 _PAUSE_MOST_S: Final = 10.0
 _STABLE_S: Final = 60.0
 """One that has run for so long is started again at once."""
-_PR_SET_PDEATHSIG: Final = 1
 
 
 @dataclass(slots=True)
@@ -170,7 +170,6 @@ def _die_with(keeper: int) -> None:
     Raises:
         OSError: that is not possible here, or it is dead already.
     """
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL):
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    end_with_parent(signal.SIGKILL)
     if os.getppid() != keeper:
         raise OSError("the process that keeps this one is dead")

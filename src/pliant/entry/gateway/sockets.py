@@ -29,17 +29,10 @@ def bind_http(host: str, port: int, num_processes: int) -> CountingSocket:
     Raises:
         OSError: there is no such address here.
     """
-    sock = CountingSocket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock = CountingSocket(_family(host), socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; else each answer waits for an ACK
-        try:
-            sock.bind((host, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            sock.bind((host, 0))
-            log.warning("port %d of %s is taken; the gateway listens at port %d", port, host, sock.getsockname()[1])
+        _bind(sock, host, port, "the gateway listens")
         sock.counts = ConnectionCounts(limits_for(allow_open_files()))
         sock.takes_turns = num_processes > 1
     except OSError:
@@ -54,16 +47,9 @@ def reserve_grpc(host: str, port: int) -> socket.socket:
     Raises:
         OSError: there is no such address here.
     """
-    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock = socket.socket(_family(host), socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            sock.bind((host, 0))
-            log.warning("port %d of %s is taken; gRPC is spoken at port %d", port, host, sock.getsockname()[1])
+        _bind(sock, host, port, "gRPC is spoken")
         if shares_grpc():
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # after the bind: nobody had the port before
     except OSError:
@@ -75,3 +61,23 @@ def reserve_grpc(host: str, port: int) -> socket.socket:
 def shares_grpc() -> bool:
     """Tell whether several processes may speak gRPC at one port."""
     return os.geteuid() == 0
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _bind(sock: socket.socket, host: str, port: int, what: str) -> None:
+    """Take a port; any free one if it is taken, and say so.
+
+    Raises:
+        OSError: there is no such address here.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        sock.bind((host, 0))
+        log.warning("port %d of %s is taken; %s at port %d", port, host, what, sock.getsockname()[1])
