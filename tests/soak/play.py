@@ -8,6 +8,7 @@ jobs, the gateway counts, too, and no memory may grow steadily while they are as
 import random
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -226,7 +227,12 @@ class Soak:
         self._see_none(left, f"{job_id} has ended")
 
     def _warm_up(self) -> None:
-        """Let everything that a server opens once be open: one job after the other, and calls side by side."""
+        """Let everything that a server opens once be open: one job after the other, and calls side by side.
+
+        It opens connections to its database by how many ask at once; 15 were there after 32, and never more.
+        """
+        with ThreadPoolExecutor(32) as threads:
+            list(threads.map(lambda _: self._ask_on_its_own(), range(120)))
         for number in range(2):
             with self._endpoints():
                 trial = Trial.begin(self.pool, self.client, self.folder / f"warm-{number}", epochs=EPOCHS[0], pace=0.0)
@@ -235,6 +241,10 @@ class Soak:
                     kinds = [kind for kind in CALM if kind in MOVES and kind not in self.without]
                     self.serving.warm_up(lambda kind: next(moves(self.seed, kinds=(kind,))), kinds)
             self._see_gone(trial.job_id)
+
+    def _ask_on_its_own(self) -> None:
+        with self.pool.client() as client:
+            client.events(limit=1)
 
     def _see_nothing_left(self, before: census.Census) -> None:
         """The server and its zygote hold no more than before all these jobs."""
