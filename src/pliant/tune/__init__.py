@@ -1,0 +1,1 @@
+"""Searches for hyperparameters: what chooses values, and what keeps searches going."""

@@ -1,0 +1,1 @@
+"""The use cases of searches, and what keeps them going."""
