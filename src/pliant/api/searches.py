@@ -22,6 +22,7 @@ from pliant.api.view import fill
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import Input
 from pliant.core.job import JobSpec
+from pliant.core.notice import NoticeSettings
 from pliant.core.search import (
     ENDED,
     Decision,
@@ -51,6 +52,7 @@ _CHANGEABLE: Final = (
     "description",
     "shared_with",
 )
+_NOTICES: Final = tuple(one.name for one in settable(NoticeSettings))
 _FIXED: Final = tuple(one.name for one in settable(SearchSettings) if one.name not in _CHANGEABLE)
 
 
@@ -156,6 +158,9 @@ class SearchRequest(JobRequest, SearchSettings):
             yield Problem(field="name", message="a search needs a name; give one, such as 'digits'")
         elif message := _no_name(self.name):
             yield Problem(field="name", message=message)
+        for name in _NOTICES:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                yield Problem(field=name, message="a search sends no messages at its end; leave it out")
         if self.fixed and self.halving is not None:
             message = "a fixed job cannot pause at a rung; leave --fixed out, or use a pruner"
             yield Problem(field="halving", message=message)

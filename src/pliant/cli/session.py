@@ -7,6 +7,7 @@ from typing import Final
 import typer
 
 from pliant.api.endpoints import EndpointView
+from pliant.api.searches import SearchView
 from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
 from pliant.client.http import session
@@ -28,6 +29,7 @@ __all__ = [
     "is_local",
     "job_id_of",
     "open_client",
+    "search_of",
     "server_of",
 ]
 
@@ -105,6 +107,16 @@ def _job_of_endpoint(client: Client, name: str) -> str | None:
     numbers = (endpoint.current, endpoint.versions[-1].number if endpoint.versions else None)
     version = next((one for number in numbers for one in endpoint.versions if one.number == number), None)
     return None if version is None else version.job_id
+
+
+def search_of(client: Client, name: str) -> SearchView | None:
+    """Return the search of a name that may also be a job's; None if there is none, or it can only be a job's."""
+    if _ID.fullmatch(name):
+        return None
+    try:
+        return client.searches.get(name)
+    except (NotFound, Forbidden, InvalidInput, InternalError):  # the name may be none; an older server has no searches
+        return None
 
 
 def job_id_of(client: Client, text: str) -> str:

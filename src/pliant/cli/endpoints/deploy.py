@@ -16,7 +16,8 @@ from pliant.cli.fields import Given, takes
 from pliant.cli.options import JsonOption, whole_path
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, say
-from pliant.cli.session import job_id_of, open_client
+from pliant.cli.searches.best import require_best
+from pliant.cli.session import job_id_of, open_client, search_of
 from pliant.client import Client
 from pliant.core.endpoint import VersionState
 from pliant.core.errors import InvalidInput, NotFound
@@ -32,7 +33,9 @@ def deploy(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="WHAT", help="A trained job (job-3), a folder, a file or an archive.", show_default=False
+            metavar="WHAT",
+            help="A trained job (job-3), a search (its best trial), a folder, a file or an archive.",
+            show_default=False,
         ),
     ],
     name: Annotated[
@@ -93,6 +96,9 @@ def _asked(client: Client, what: str, file: str | None, given: Given) -> tuple[P
         raise InvalidInput.at("--requirements", "a job is deployed with its own environment; leave it out")
     if environment is not None:
         fields["environment"] = whole_path(environment) if environment.startswith(("~", ".", "/")) else environment
+    if (search := search_of(client, what)) is not None:
+        request = validate(DeployRequest, {**fields, "job": require_best(search).job_id})
+        return None, request, fit_name(search.name)
     try:
         job_id = job_id_of(client, what)
     except NotFound as error:

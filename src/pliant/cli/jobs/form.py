@@ -71,7 +71,7 @@ class Form:
     def __init__(self, command: str, page: str, keys: Iterator[Key]) -> None:
         """Say which command takes them, which page of the documents has all keys, and which these are."""
         self.command = command
-        self.head = f"# `pliant {command} FILE` submits this. docs/{page} has all keys.\n"
+        self.head = f"# `pliant {command} FILE` takes this. docs/{page} has all keys.\n"
         self.keys = MappingProxyType({key.name: key for key in keys})
         self.by_field = MappingProxyType({key.field: key for key in self.keys.values()})
         self.names = {key.field: key.name for key in self.keys.values()}
@@ -127,7 +127,8 @@ class JobFile:
             return Problem(field=str(self.path), message=respell(problem, self.form.names).message)
         if key is None or key.field not in fields:
             return respell(problem, self.form.spelled)
-        place = place_of(self.path, self.lines[key.field], key.name)
+        within = problem.field.removeprefix(top) if key.type == "parameters" else ""
+        place = place_of(self.path, self.lines[key.field], f"{key.name}{within}")
         return Problem(field=place, message=respell(problem, self.form.names).message)
 
 
@@ -229,6 +230,9 @@ def _is_default(form: Form, field: str, value: object) -> bool:
 
 def _written(key: Key, value: Any, file: Path) -> Any:
     """Return a value as it stands in a file: the code by its place seen from there, if it lies below."""
+    if key.type == "parameters":
+        pairs = (text.partition("=") for text in value)
+        return {name: json.loads(body) if body.startswith("{") else body for name, _, body in pairs}
     placed = _placed(key, value, Path.cwd())
     folder = file.expanduser().absolute().parent
     if key.field not in ("path", "requirements") or not Path(placed).is_relative_to(folder):

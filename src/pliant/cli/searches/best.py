@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.screen import print_json, say
 from pliant.cli.searches.tables import results_of, words_of
 from pliant.cli.session import open_client
-from pliant.client import Client
 from pliant.core.errors import Conflict
 from pliant.core.search import Trial
 
@@ -36,7 +36,7 @@ def best(
     pliant best digits --output model/
     """
     with open_client(context) as client:
-        trial = best_trial(client, name)
+        trial = require_best(client.searches.get(name))
         to = (output or Path(f"{name}-best")).expanduser().absolute()
         folder = client.result(trial.job_id, to)
     (folder / _PARAMETERS).write_text(json.dumps(trial.values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -50,20 +50,15 @@ def best(
     say(f"{folder} holds its results: {formatting.count_of(len(found), 'file')}, {size}")
 
 
-def best_trial(client: Client, name: str) -> Trial:
+def require_best(view: SearchView) -> Trial:
     """Return the best trial of a search.
 
     Raises:
-        NotFound: there is no such search.
         Conflict: none of its trials has completed, or it has several objectives, of which none is simply the best.
     """
-    view = client.searches.get(name)
     if len(view.settings.objectives) > 1:
-        ids = ", ".join(f"{one.number} ({one.job_id})" for one in client.searches.best(name))
-        message = (
-            f"{name} has {len(view.settings.objectives)} objectives, and of trials {ids or '(none yet)'} none beats"
-        )
-        raise Conflict(f"{message} all others; `pliant result JOB` fetches what one of them has left")
+        message = f"{view.name} has {len(view.settings.objectives)} objectives, and no trial of it is simply the best"
+        raise Conflict(f"{message}; `pliant searches best {view.name}` lists them by the first one, each with its job")
     if view.best is None:
-        raise Conflict(f"no trial of {name} has completed yet; `pliant searches show {name}` shows how it is")
+        raise Conflict(f"no trial of {view.name} has completed yet; `pliant searches show {view.name}` shows how it is")
     return view.best

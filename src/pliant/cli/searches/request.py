@@ -32,6 +32,8 @@ _OPTION_OF: Final[Mapping[str, str]] = {
 }
 """Fields within fields that have options of their own."""
 
+_OF_ONE_METRIC: Final = {"objectives.0.metric": "metric", "objectives.0.direction": "direction"}
+
 
 def read_request(typed: Given, own: Mapping[str, object]) -> SearchRequest:
     """Return what is asked for with what was typed.
@@ -52,7 +54,8 @@ def read_request(typed: Given, own: Mapping[str, object]) -> SearchRequest:
     try:
         return validate_job(SearchRequest, leave_out_none({**given, **own, **fields, **size_of(given)}))
     except InvalidInput as error:
-        raise InvalidInput(*(_at_option(problem) for problem in error.problems)) from error
+        options = {**_OPTION_OF, **(_OF_ONE_METRIC if "metric" in search else {})}
+        raise InvalidInput(*(_at_option(problem, options) for problem in error.problems)) from error
 
 
 def read_values(texts: Sequence[str], option: str = "--param") -> dict[str, Value]:
@@ -119,10 +122,8 @@ def _halving(search: Given, problems: list[Problem]) -> dict[str, Any] | None:
     if "halving" in search:
         rungs = _tried(read_halving, search["halving"], "halving", problems)
         return None if rungs is None else {**values_of(Halving, rungs), **given}
-    for name in (name for name in more if name in search):
-        problems.append(
-            Problem(field=name, message="it says how halving goes; give --halving as well, such as 1..27:3")
-        )
+    message = "it says how halving goes; give --halving as well, such as 1..27:3"
+    problems += [Problem(field=name, message=message) for name in more if name in search]
     return None
 
 
@@ -189,9 +190,9 @@ def _tried(read: Callable[[str], T], text: str, field: str, problems: list[Probl
     return None
 
 
-def _at_option(problem: Problem) -> Problem:
+def _at_option(problem: Problem, options: Mapping[str, str]) -> Problem:
     """Return a problem with the field whose option it is."""
-    for field, option in _OPTION_OF.items():
+    for field, option in options.items():
         if problem.field == field or problem.field.startswith(f"{field}."):
             return replace(problem, field=problem.field.replace(field, option, 1))
     return problem

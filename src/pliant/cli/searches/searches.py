@@ -129,7 +129,7 @@ def list_best(
 ) -> None:
     """List the best trials that have completed, the best first.
 
-    Of several objectives these are the trials that no other one beats in all. `pliant best` fetches the best one.
+    Of several objectives the first one counts. `pliant best` fetches the best one.
     """
     with open_client(context) as client:
         settings = client.searches.get(name).settings

@@ -140,7 +140,7 @@ class SearchClient(NounClient[SearchView]):
         return self._connection.get(_TRIAL, f"{self._path(name)}/trials/{number}")
 
     def best(self, name: str, *, limit: int = 10) -> tuple[Trial, ...]:
-        """Return the best trials that have completed, the best first; of several objectives those that none beats."""
+        """Return the best trials that have completed, the best first; of several objectives by the first."""
         return self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/best", {"limit": limit}).trials
 
     def decisions(self, name: str, *, after: int = 0) -> Iterator[Decision]:
