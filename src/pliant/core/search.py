@@ -252,6 +252,10 @@ class Search:
     """The number of its newest decision."""
     num_trials: int = 0
     """As many were chosen."""
+    exhausted: str = ""
+    """Why no further trial can be chosen, though no limit says so; empty: one can."""
+    enqueued: tuple[Values, ...] = ()
+    """What people want to be tried next; what is missing in each is chosen."""
     best: int | None = None
     """The number of the best trial that has completed; of several objectives None."""
     best_result: float | None = None
