@@ -69,22 +69,19 @@ def _decide(
     num_kept = len(arrived) // halving.factor
     if is_last and not any(trial.rung > rung for trial in arrived):
         num_kept = max(1, num_kept)
-    best = ranked[:num_kept]
+    places = {trial.number: place for place, trial in enumerate(ranked, start=1)}
     at = f"{halving.resource} {resource}"
+    goal = "its end" if rung + 1 == num_rungs else f"the rung after {at}"
     for trial in waiting:
+        own = places.get(trial.number)
         shown = f"{search.settings.objectives[0].metric} {value_at(trial, resource):g} at {at}"
-        if trial in best:
-            goal = "its end" if rung + 1 == num_rungs else f"the rung after {at}"
-            reason = f"{shown} is number {best.index(trial) + 1} of {len(arrived)}: it goes on to {goal}"
-            yield Promotion(trial=_promoted(trial, reason), reason=reason)
+        if own is not None and own <= num_kept:
+            reason = f"{shown} is number {own} of {len(arrived)}: it goes on to {goal}"
+            yield Promotion(trial=replace(trial, rung=trial.rung + 1, reason=reason), reason=reason)
         elif is_last:
-            place_of = f"number {ranked.index(trial) + 1}" if trial in ranked else "no number"
+            place_of = "no number" if own is None else f"number {own}"
             reason = f"{shown} is {place_of} of {len(arrived)}, and {num_kept} {'go' if num_kept != 1 else 'goes'} on"
             yield Pruning(trial=_pruned(trial, resource, reason), reason=reason)
-
-
-def _promoted(trial: Trial, reason: str) -> Trial:
-    return replace(trial, rung=trial.rung + 1, reason=reason)
 
 
 def _pruned(trial: Trial, resource: int, reason: str) -> Trial:

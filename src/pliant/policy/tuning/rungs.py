@@ -39,9 +39,10 @@ def size_of(settings: SearchSettings, bracket: int) -> int:
     assert halving is not None, "only halving has brackets"
     rungs, factor = all_rungs(halving), halving.factor
     learns = settings.sampler.name in _LEARNING or halving.brackets > 1 or settings.max_trials is None
-    first = halving.size or (factor ** len(rungs) if learns else settings.max_trials or 1)
+    first = halving.size or (pow(factor, len(rungs)) if learns else settings.max_trials or 1)
     skipped = len(rungs) - len(rungs_of(settings, bracket))
-    return max(1, ceil(first * (len(rungs) + 1) / (len(rungs) + 1 - skipped) / factor**skipped))
+    share = (len(rungs) + 1) / (len(rungs) + 1 - skipped) / float(factor) ** skipped
+    return max(1, ceil(first * share))
 
 
 def value_at(trial: Trial, resource: int) -> float | None:
@@ -78,9 +79,9 @@ def is_whole(search: Search, trials: Sequence[Trial]) -> bool:
         return True
     newest = [trial for trial in trials if trial.bracket == trials[-1].bracket]
     halving = search.settings.halving
-    if halving is not None and halving.order == "rungs":
-        if any(trial.rung > 0 or trial.state is TrialState.PRUNED for trial in newest):
-            return True
+    is_decided = any(trial.rung > 0 or trial.state is TrialState.PRUNED for trial in newest)
+    if is_decided and halving is not None and halving.order == "rungs":
+        return True
     return len(newest) >= size_of(search.settings, newest[0].bracket)
 
 

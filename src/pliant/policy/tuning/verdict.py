@@ -89,18 +89,8 @@ def _on_target(search: Search, trials: Sequence[Trial]) -> Trial | None:
     target, direction = search.settings.target, search.settings.objectives[0].direction
     assert target is not None, "asked only with a target"
     for trial in trials:
-        if trial.state is TrialState.COMPLETED and trial.results:
-            if trial.results[0] <= target if direction == "minimize" else trial.results[0] >= target:
-                return trial
+        if trial.state is not TrialState.COMPLETED or not trial.results:
+            continue
+        if trial.results[0] <= target if direction == "minimize" else trial.results[0] >= target:
+            return trial
     return None
-
-
-def to_resume(trials: Sequence[Trial], num_places: int, has_arrived: Sequence[bool]) -> tuple[Trial, ...]:
-    """Return which paused trials train again now: those that were promoted, the highest rung first."""
-    free = num_places - sum(trial.state is TrialState.RUNNING for trial in trials)
-    due = [
-        trial
-        for trial, waits in zip(trials, has_arrived, strict=True)
-        if trial.state is TrialState.PAUSED and not waits
-    ]
-    return tuple(sorted(due, key=lambda one: (-one.rung, one.number))[: max(0, free)])
