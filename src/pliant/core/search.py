@@ -5,9 +5,9 @@ from where they are to epoch 3, the others are pruned; the best of these goes on
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen
 
@@ -206,6 +206,10 @@ class Trial:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    def without_attributes(self) -> Self:
+        """Return the trial without what its sampler has noted for itself."""
+        return replace(self, attributes={})
 
 
 DecisionKind = Literal["ask", "pause", "promote", "prune", "complete", "fail", "stop", "resume", "end"]

@@ -68,6 +68,11 @@ class SearchBook:
         """Return the names of those that run."""
         return [search.name for search in self.all() if search.state is SearchState.RUNNING]
 
+    def unended(self) -> list[str]:
+        """Return the names of those that run, or were stopped and may be resumed."""
+        going = (SearchState.RUNNING, SearchState.STOPPED)
+        return [search.name for search in self.all() if search.state in going]
+
     def add(self, search: Search) -> None:
         """Keep a new search.
 

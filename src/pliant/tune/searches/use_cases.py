@@ -17,6 +17,7 @@ from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, Sea
 from pliant.core.search_rules import problems_of_settings
 from pliant.core.space import Values, problems_of_values
 from pliant.policy.tuning.advance import rest
+from pliant.policy.tuning.verdict import ran
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.ports import SearchPorts
@@ -105,6 +106,14 @@ class SearchRequests:
     def num_trials(self, name: str) -> Mapping[TrialState, int]:
         """Return how many trials are in each state."""
         return self._ports.searches.num_trials(name)
+
+    def find_trial(self, name: str, number: int) -> Trial | None:
+        """Return a trial, without asking who may see it; None if there is none."""
+        return self._ports.searches.trial(name, number)
+
+    def ran_s(self, search: Search) -> float:
+        """Return for how long a search has run by now."""
+        return ran(search, self._ports.now())
 
     def trial(self, caller: Principal, name: str, number: int) -> Trial:
         """Return a trial.
