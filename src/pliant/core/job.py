@@ -216,6 +216,8 @@ class Job:
     """Of `spec.after`, or what a person put in its place, what has not completed yet."""
     after_any: tuple[str, ...] = ()
     """Of `spec.after_any`, or what a person put in its place, what has not ended yet."""
+    hold: str = ""
+    """Why it takes no slots though it could, in words; empty: nothing holds it."""
     submitted_at: float
     """Seconds since the epoch (UTC), as every `_at`."""
     started_at: float | None = None

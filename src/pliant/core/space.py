@@ -38,7 +38,7 @@ Scalar = (
     | Annotated[str, Input(MaxLen(MAX_TEXT), ONE_LINE)]
     | None
 )
-Value = Scalar | tuple["Scalar | tuple[Scalar, ...]", ...]
+Value = Scalar | tuple[Scalar | tuple[Scalar, ...], ...]
 """What a parameter can be: a scalar of JSON, or a list of such; a script gets a list as JSON."""
 Bound = Annotated[float, Input(FINITE, NUMBER)]
 

@@ -1,0 +1,107 @@
+"""Searches in SQL: the contract on both databases, and what is special to them."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from tests.contracts.searches import SearchesContract, a_decision, a_search, a_trial, completed, write
+from tests.databases import new_sqlite
+
+from pliant.core.errors import Conflict, Deposed
+from pliant.core.search import SearchWrites, Trial, TrialState
+from pliant.core.search_store import Searches
+from pliant.store.engine import read_transaction
+from pliant.store.leadership import Leadership
+from pliant.store.sql import SqlStore
+
+
+@pytest.fixture
+def searches(store: SqlStore) -> Searches:
+    return store.searches
+
+
+class TestSqliteSearches(SearchesContract):
+    """SQLite keeps the contract."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[SqlStore]:
+        with closing(SqlStore(new_sqlite(tmp_path))) as store:
+            yield store
+
+
+class TestPostgresSearches(SearchesContract):
+    """PostgreSQL keeps the contract."""
+
+    @pytest.fixture
+    def store(self, postgres_url: str) -> Iterator[SqlStore]:
+        with closing(SqlStore(postgres_url)) as store:
+            yield store
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request: pytest.FixtureRequest) -> Iterator[SqlStore]:
+    kind = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
+    with closing(SqlStore(request.getfixturevalue(kind))) as store:
+        yield store
+
+
+def test_lists_of_a_sampler_are_tuples_when_they_are_read(searches: Searches) -> None:
+    searches.add(a_search())
+    write(searches, a_trial(attributes={"grid": [1, [True, {"x": [1.0]}]]}))
+    assert searches.trials("one") == (a_trial(attributes={"grid": (1, (True, {"x": (1.0,)}))}),)
+
+
+def test_text_loses_only_what_no_database_holds(searches: Searches) -> None:
+    searches.add(a_search())
+    reason = "a\x00b \ud800 größe \u2028 \N{SNOWMAN}"
+    write(searches, a_trial(reason=reason, attributes={"\x00": "\ud800"}))
+    trial = searches.trial("one", 0)
+    assert trial == a_trial(reason=reason.replace("\ud800", "?"), attributes={"\x00": "?"})
+
+
+def test_a_search_goes_on_in_another_process(store: SqlStore) -> None:
+    store.searches.add(a_search())
+    write(store.searches, completed(0, 0.5), state="1", decisions=[a_decision(1, 0)])
+    with closing(SqlStore(url_of(store))) as again:
+        write(again.searches, a_trial(1), decisions=[a_decision(2, 1)])
+    assert store.searches.trials("one") == (completed(0, 0.5), a_trial(1))
+    with pytest.raises(Conflict, match="read the search again"):
+        write(store.searches, a_trial(9), decisions=[a_decision(2)])
+    assert store.searches.trial("one", 9) is None
+
+
+def test_a_server_that_was_deposed_writes_nothing(postgres_url: str) -> None:
+    first, second = Leadership(postgres_url), Leadership(postgres_url)
+    with closing(first), closing(second):
+        assert first.take()
+        with closing(SqlStore(postgres_url, term=first.term)) as old:
+            old.searches.add(a_search())
+            first.close()
+            assert second.take()
+            for refused in (
+                lambda: old.searches.add(a_search("two")),
+                lambda: write(old.searches, a_trial(), decisions=[a_decision(1)]),
+                lambda: old.searches.remove("one"),
+            ):
+                with pytest.raises(Deposed):
+                    refused()
+            assert [search.name for search in old.searches.searches()] == ["one"]
+            assert old.searches.trials("one") == old.searches.decisions("one") == ()
+
+
+def test_states_and_ranks_are_found_by_an_index(tmp_path: Path) -> None:
+    with closing(SqlStore(new_sqlite(tmp_path))) as store, read_transaction(store._engine) as connection:
+        for condition, index in (
+            ("state = 'running' AND number > 3 ORDER BY number", "search_state_number"),
+            ("state = 'completed' AND result IS NOT NULL ORDER BY result DESC, number", "search_state_result"),
+            ("search = 'one' GROUP BY state", "search_state_number"),
+        ):
+            query = f"EXPLAIN QUERY PLAN SELECT state FROM trials WHERE search = 'one' AND {condition}"
+            plan = " ".join(row[-1] for row in connection.execute(text(query)))
+            assert f"ix_trials_{index}" in plan, plan
+
+
+def url_of(store: SqlStore) -> str:
+    return store._engine.url.render_as_string(hide_password=False)
