@@ -19,6 +19,8 @@ from pliant.core.input import FINITE, NUMBER, ONE_LINE, Input, Pattern
 MAX_PARAMETERS: Final = 100
 MAX_CHOICES: Final = 1000
 MAX_TEXT: Final = 1000
+PARAM_PREFIX: Final = "PLIANT_PARAM_"
+"""The variables begin with this that tell a task of a trial its values."""
 
 ParameterKind = Literal["float", "int", "choice", "fixed"]
 
@@ -77,7 +79,7 @@ Values = Mapping[str, Value]
 
 def variable_of(name: str) -> str:
     """Return the environment variable that tells a task of a trial one of its values."""
-    return f"PLIANT_PARAM_{name.upper().replace('-', '_').replace('.', '_')}"
+    return f"{PARAM_PREFIX}{name.upper().replace('-', '_').replace('.', '_')}"
 
 
 def text_of_value(value: Value) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pliant.core.space import Values
+from pliant.core.space import Values, text_of_value, variable_of
 
 PassAs = Literal["arguments", "environment", "config"]
 """How a script gets its values: as `--name=value`, as variables `PLIANT_PARAM_NAME`, as the file `config.json`."""
@@ -19,7 +19,8 @@ class TrialPart:
     """What the sampler chose."""
     pass_as: tuple[PassAs, ...] = ("arguments", "environment")
 
-    @property
-    def label(self) -> str:
-        """The trial for people: `lr-search #4`."""
-        return f"{self.search} #{self.number}"
+    def variables(self) -> dict[str, str]:
+        """Return the variables that tell the script its values; none if it gets them otherwise."""
+        if "environment" not in self.pass_as:
+            return {}
+        return {variable_of(name): text_of_value(value) for name, value in self.values.items()}
