@@ -56,12 +56,14 @@ class Upkeep:
         settings: ControlSettings,
         notify: Callable[[], None] = lambda: None,
         trainings: Callable[[], Collection[str]] = tuple,
+        trials: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """Take what it needs.
 
         Args:
             notify: called after events were stored.
             trainings: the jobs that are trainings of models, which keep all but their checkpoints.
+            trials: the jobs of searches that are not over, which keep all.
         """
         self._store = store
         self._records = records
@@ -70,6 +72,7 @@ class Upkeep:
         self._settings = settings
         self._notify = notify
         self._trainings = trainings
+        self._trials = trials
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
@@ -126,10 +129,10 @@ class Upkeep:
     def _holdings(self) -> Iterator[Holding]:
         points = self._records.num_points()
         needed = self._find_needed()
-        trainings = frozenset(self._trainings())
+        trainings, trials = frozenset(self._trainings()), frozenset(self._trials())
         for job in self._jobs(ENDED_STATES):
             folders = self._settings.folders(job.id)
-            if job.ended_at is None or any(folders.root in path.parents for path in needed):
+            if job.id in trials or job.ended_at is None or any(folders.root in path.parents for path in needed):
                 continue
             sizes = {
                 Material.LOGS: measure(folders.logs),
