@@ -142,6 +142,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         events,
         pool,
         queues,
+        searches,
         templates,
         models,
         endpoints,

@@ -7,8 +7,7 @@ from typing import Final
 
 from pliant.control.loop.tick import Control
 from pliant.core.access import VisibleJobs
-from pliant.core.errors import NotFound
-from pliant.core.job import Job, JobId, JobSpec, Metric
+from pliant.core.job import JobId, JobSpec, Metric
 from pliant.core.ports import Clock
 from pliant.core.search import Objective, Search
 from pliant.core.search_store import Searches
@@ -25,7 +24,6 @@ from pliant.tune.searches.use_cases import SearchRequests
 FOLDER: Final = "searches"
 """Where the archives of searches lie, in the state folder."""
 _HOUR_S: Final = 3600.0
-_PAGE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +108,14 @@ class ControlTrials:
 
     def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
         """Return what a job has come to."""
-        try:
-            job = self._control.queries.job(job_id)
-        except NotFound:
+        facts = self._control.trials.facts([job_id]).get(job_id)
+        if facts is None:
             return JobNews(state="deleted")
-        if not job.ended:
+        if facts.ended_at is None:
             points = self._points(job_id, [objectives[0].metric], after_step)
-            return JobNews(state=job.state, reason=job.reason, series=_by_name(points))
-        series = {**self._left_behind(job), **_by_name(self._points(job_id, (), -1))}
-        return JobNews(state=job.state, reason=job.reason, series=series, reported=tuple(series))
+            return JobNews(state=facts.state, reason=facts.reason, series=_by_name(points))
+        series = {**self._left_behind(job_id), **_by_name(self._points(job_id, (), -1))}
+        return JobNews(state=facts.state, reason=facts.reason, series=series, reported=tuple(series))
 
     def hold(self, job_id: JobId, why: str) -> None:
         """Let a job leave its slots with its state saved."""
@@ -149,12 +146,10 @@ class ControlTrials:
     def _points(self, job_id: JobId, names: Sequence[str], after_step: int) -> Iterator[Metric]:
         while page := self._control.trials.reports(job_id, names, after_step):
             yield from page
-            if len(page) < _PAGE:
-                return
             after_step = page[-1].step
 
-    def _left_behind(self, job: Job) -> Mapping[str, Sequence[SeriesPoint]]:
-        return read_results(self._control.settings.folders(job.id).result)
+    def _left_behind(self, job_id: JobId) -> Mapping[str, Sequence[SeriesPoint]]:
+        return read_results(self._control.settings.folders(job_id).result)
 
 
 def _by_name(points: Iterator[Metric]) -> Mapping[str, Sequence[SeriesPoint]]:

@@ -92,11 +92,13 @@ class Asker:
                 return None
             if found.search.settings.pruner is not None:
                 for trial in found.trials:
-                    if trial.state is TrialState.RUNNING and trial.reports:
-                        if trial.reports[-1][0] > self._judged.get(trial.number, -1):
-                            return _Question(number=trial.number, bracket=None)
+                    if trial.state is TrialState.RUNNING and self._is_unjudged(trial):
+                        return _Question(number=trial.number, bracket=None)
             bracket = bracket_to_ask(found.search, found.trials, num_places=num_places(found, self._ports))
             return None if bracket is None else _Question(number=found.search.num_trials, bracket=bracket)
+
+    def _is_unjudged(self, trial: Trial) -> bool:
+        return bool(trial.reports) and trial.reports[-1][0] > self._judged.get(trial.number, -1)
 
     def _ask_safely(self, question: _Question) -> None:
         """Ask, and note the answer; a search whose adviser fails has failed."""
@@ -136,11 +138,8 @@ class Asker:
             opening = Opening(name=search.name, settings=search.settings, trials=tuple(seen), state=state)
             self._adviser, self._told = self._ports.open_adviser(opening), [*seen]
             return self._adviser, ()
-        changed = [
-            trial
-            for trial in seen
-            if trial.number >= len(self._told) or (self._told[trial.number] is not trial and self._told[trial.number] != trial)
-        ]
+        told = len(self._told)
+        changed = [trial for trial in seen if trial.number >= told or self._told[trial.number] != trial]
         self._told = [*seen]
         return self._adviser, changed
 

@@ -12,10 +12,11 @@ What it was about to do when a server died, the next one's does: trials and jobs
 import logging
 import threading
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Final
 
 from pliant.core.access import VisibleJobs
-from pliant.core.errors import PliantError, Unavailable, UserError
+from pliant.core.errors import Conflict, PliantError, Unavailable, UserError
 from pliant.core.lifecycle import JobState
 from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import advance, bracket_to_ask
@@ -161,8 +162,8 @@ class SearchKeeper:
                 continue
             hold = is_stopped or trial.state is TrialState.PAUSED
             if hold and not one.held:
-                why = f"the search {name} is stopped" if is_stopped else trial.reason
-                self._ports.jobs.hold(one.job_id, why)
+                with suppress(Conflict):  # a fixed job cannot pause: it trains on to its end
+                    self._ports.jobs.hold(one.job_id, f"the search {name} is stopped" if is_stopped else trial.reason)
             elif one.held and not hold:
                 self._ports.jobs.release(one.job_id, trial.reason or f"the search {name} goes on")
 

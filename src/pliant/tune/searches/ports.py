@@ -48,10 +48,6 @@ class TrialJobs(Protocol):
         """
         ...
 
-    def exists(self, job_id: JobId) -> bool:
-        """Tell whether a job was queued, and not deleted since."""
-        ...
-
     def live(self) -> Sequence[LiveTrial]:
         """Return the jobs of all trials that have not ended."""
         ...
@@ -65,7 +61,11 @@ class TrialJobs(Protocol):
         ...
 
     def hold(self, job_id: JobId, why: str) -> None:
-        """Let a job leave its slots at its next step boundary, with its state saved; it takes none until `release`."""
+        """Let a job leave its slots at its next step boundary, with its state saved; it takes none until `release`.
+
+        Raises:
+            Conflict: it runs and cannot be paused.
+        """
         ...
 
     def release(self, job_id: JobId, why: str) -> None:
