@@ -78,6 +78,8 @@ def problems_in(findings: Sequence[Mapping[str, Any]], *, leave_out: Collection[
     """
     by_field: dict[str, dict[Problem, bool]] = {}
     for found in findings:
+        if found["type"] == "too_short" and any(_is_within(other["loc"], found["loc"]) for other in findings):
+            continue  # entries that are wrong do not count, which is no news
         place = _place([str(part) for part in found["loc"] if part not in leave_out])
         problem = Problem(field=".".join(place), message=sentence_of(found, place))
         by_field.setdefault(problem.field, {})[problem] = found["type"].endswith("_type")
@@ -87,6 +89,10 @@ def problems_in(findings: Sequence[Mapping[str, Any]], *, leave_out: Collection[
         for problem, is_type in of_field.items()
         if not is_type or all(of_field.values())
     )
+
+
+def _is_within(place: Sequence[Any], outer: Sequence[Any]) -> bool:
+    return len(place) > len(outer) and tuple(place[: len(outer)]) == tuple(outer)
 
 
 def _place(parts: list[str]) -> list[str]:

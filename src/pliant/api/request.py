@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
 from typing import Any, ClassVar, Final, Literal, Self, TypeVar, dataclass_transform
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, InitErrorDetails
 
 from pliant.api.derive import Settable, docs_of, settable, with_checks
+from pliant.core.errors import Problem
 
 B = TypeVar("B")
 
@@ -111,7 +112,7 @@ class Changes(Request):
 class Patch(Changes):
     """Base of bodies that change something that is kept: at least one field is given."""
 
-    described_by = "none"
+    described_by: ClassVar[Literal["doc", "none"] | None] = "none"
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -130,4 +131,19 @@ def refuse(body: B, faults: Iterable[str]) -> B:
     """
     if found := "; ".join(faults):
         raise ValueError(found)
+    return body
+
+
+def refuse_fields(body: B, problems: Iterable[Problem]) -> B:
+    """Return a body whose fields fit each other.
+
+    Raises:
+        ValidationError: they do not; with all of the problems, each at its field.
+    """
+    found = [
+        InitErrorDetails(type="value_error", loc=(one.field,), input=None, ctx={"error": ValueError(one.message)})
+        for one in problems
+    ]
+    if found:
+        raise ValidationError.from_exception_data(type(body).__name__, found)
     return body

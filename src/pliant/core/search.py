@@ -41,7 +41,7 @@ Resource = Literal["epoch", "step"]
 Order = Literal["rungs", "arrival"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Objective:
     """A metric that the search makes small or large."""
 
@@ -52,7 +52,7 @@ class Objective:
     """Which of a trial's values counts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sampler:
     """What chooses values."""
 
@@ -64,7 +64,7 @@ class Sampler:
     """Arguments of the sampler, as Optuna calls them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Pruner:
     """What ends a trial early that is worse than others were at the same point, without rungs."""
 
@@ -77,7 +77,7 @@ class Pruner:
 _Amount = Annotated[int, Input(Ge(1), Le(2**31 - 1))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Halving:
     """Rungs: trials pause at each, and only the best part of them goes on, from where it is."""
 

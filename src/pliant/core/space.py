@@ -8,7 +8,7 @@ Both ends are inclusive. The order matters: a sampler chooses in it, and a condi
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
 
@@ -46,7 +46,7 @@ Value = Scalar | tuple[Scalar | tuple[Scalar, ...], ...]
 Bound = Annotated[float, Input(FINITE, NUMBER)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SearchParameter:
     """What one parameter may be."""
 
@@ -77,13 +77,40 @@ Values = Mapping[str, Value]
 """What a trial was given, by the names of its parameters; those whose condition does not hold are not there."""
 
 
+def text_of_value(value: Value) -> str:
+    """Return a value as a script gets it: a text as it is, all else as JSON would have it."""
+    match value:
+        case str():
+            return value
+        case float():
+            return repr(value)
+        case _:
+            return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def arguments_of(values: Values) -> tuple[str, ...]:
+    """Return the arguments that tell a script its values, each in one with `=`: a value may begin with a minus."""
+    return tuple(f"--{name}={text_of_value(value)}" for name, value in values.items())
+
+
 def variable_of(name: str) -> str:
-    """Return the environment variable that tells a task of a trial one of its values."""
+    """Return the environment variable that tells a task one of its values."""
     return f"{PARAM_PREFIX}{name.upper().replace('-', '_').replace('.', '_')}"
 
 
-def text_of_value(value: Value) -> str:
-    """Return a value as a script gets it: lists, truth values and None as JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value) if value is None or isinstance(value, bool | tuple | list) else repr(value)
+def same_as(value: Value) -> Hashable:
+    """Return what is equal for values that are the same in JSON: 1 and 1.0 are, 1 and true are not."""
+    match value:
+        case bool():
+            return ("boolean", value)
+        case tuple() | list():
+            return ("list", *map(same_as, value))
+        case _:
+            return value
+
+
+def applies(parameter: SearchParameter, values: Values) -> bool:
+    """Tell whether a parameter is there beside the values of those before it."""
+    return all(
+        name in values and same_as(values[name]) in map(same_as, allowed) for name, allowed in parameter.when.items()
+    )

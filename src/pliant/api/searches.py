@@ -1,0 +1,280 @@
+"""The REST bodies and answers of searches: what is searched, what is changed, and how a search stands."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Self
+
+from annotated_types import Len, MaxLen
+from pydantic import (
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+
+from pliant.api.derive import settable, with_checks
+from pliant.api.faults import sentence_of
+from pliant.api.jobs import JobRequest
+from pliant.api.request import Patch, Request, refuse_fields
+from pliant.api.view import fill
+from pliant.core.errors import InvalidInput, Problem
+from pliant.core.input import Input
+from pliant.core.job import JobSpec
+from pliant.core.search import (
+    ENDED,
+    Decision,
+    Halving,
+    Objective,
+    Pruner,
+    Sampler,
+    Search,
+    SearchName,
+    SearchSettings,
+    SearchState,
+    Trial,
+    TrialState,
+)
+from pliant.core.search_rules import problems_of_settings
+from pliant.core.secret_names import hide_secrets
+from pliant.core.space import MAX_CHOICES, MAX_PARAMETERS, ParameterName, Scalar, SearchParameter, Value
+
+MAX_GIVEN_TRIALS: Final = 1000
+_NAME: Final[TypeAdapter[str]] = TypeAdapter(with_checks(SearchName))
+_CHANGEABLE: Final = (
+    "max_trials",
+    "parallel",
+    "max_time_s",
+    "max_slot_hours",
+    "target",
+    "description",
+    "shared_with",
+)
+_FIXED: Final = tuple(one.name for one in settable(SearchSettings) if one.name not in _CHANGEABLE)
+
+
+def _one_sentence(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Say of a list or an object that is no value what values are, instead of what each kind of them is not."""
+    try:
+        return read(value)
+    except ValidationError:
+        if value is None or isinstance(value, bool | int | float | str):
+            raise
+        raise ValueError("it is no value; give a text, a number, true, false, null, or a list of those") from None
+
+
+_Value = Annotated[Value, WrapValidator(_one_sentence)]
+_Scalar = Annotated[Scalar, WrapValidator(_one_sentence)]
+
+
+class SearchParameterRequest(Request, SearchParameter):
+    """What one parameter may be."""
+
+    choices: Annotated[tuple[_Value, ...], Input(MaxLen(MAX_CHOICES))] = ()
+    value: _Value = None
+
+    def noun(self) -> SearchParameter:
+        """Return the noun."""
+        return SearchParameter(**self.given())
+
+
+class ObjectiveRequest(Request, Objective):
+    """A metric that the search makes small or large."""
+
+    def noun(self) -> Objective:
+        """Return the noun."""
+        return Objective(**self.given())
+
+
+_Options = Annotated[Mapping[str, _Scalar], Input(MaxLen(50))]
+
+
+class SamplerRequest(Request, Sampler):
+    """What chooses values."""
+
+    options: _Options = Field(default_factory=dict)
+
+    def noun(self) -> Sampler:
+        """Return the noun."""
+        return Sampler(**self.given())
+
+
+class PrunerRequest(Request, Pruner):
+    """What ends a trial early that is worse than others were at the same point, without rungs."""
+
+    options: _Options = Field(default_factory=dict)
+
+    def noun(self) -> Pruner:
+        """Return the noun."""
+        return Pruner(**self.given())
+
+
+class HalvingRequest(Request, Halving):
+    """Rungs: trials pause at each, and only the best part of them goes on, from where it is."""
+
+    def noun(self) -> Halving:
+        """Return the noun."""
+        return Halving(**self.given())
+
+
+class SearchRequest(JobRequest, SearchSettings):
+    """What the trials of a search have in common, and what is searched; travels beside their packed code.
+
+    The name of the job is that of the search.
+    """
+
+    # a body takes bodies, which check what is given; `settings` makes the nouns
+    parameters: Annotated[Mapping[ParameterName, SearchParameterRequest], Input(Len(1, MAX_PARAMETERS))]
+    objectives: Annotated[tuple[ObjectiveRequest, ...], Input(Len(1, 10))]
+    sampler: SamplerRequest = Field(default_factory=SamplerRequest)
+    halving: HalvingRequest | None = None
+    pruner: PrunerRequest | None = None
+
+    def settings(self) -> SearchSettings:
+        """Return what is searched."""
+        given: dict[str, Any] = {one.name: getattr(self, one.name) for one in settable(SearchSettings)}
+        given |= {
+            "parameters": {name: one.noun() for name, one in self.parameters.items()},
+            "objectives": tuple(one.noun() for one in self.objectives),
+            "sampler": self.sampler.noun(),
+            "halving": None if self.halving is None else self.halving.noun(),
+            "pruner": None if self.pruner is None else self.pruner.noun(),
+        }
+        return SearchSettings(**given)
+
+    def spec(self) -> JobSpec:
+        """Return what the trials have in common."""
+        return JobRequest.model_construct(**{name: getattr(self, name) for name in JobRequest.model_fields}).spec()
+
+    @model_validator(mode="after")
+    def _can_be_searched(self) -> Self:
+        return refuse_fields(self, (*self._wrong_job(), *problems_of_settings(self.settings())))
+
+    def _wrong_job(self) -> Iterator[Problem]:
+        if self.name is None:
+            yield Problem(field="name", message="a search needs a name; give one, such as 'digits'")
+        elif message := _no_name(self.name):
+            yield Problem(field="name", message=message)
+        if self.fixed and self.halving is not None:
+            message = "a fixed job cannot pause at a rung; leave --fixed out, or use a pruner"
+            yield Problem(field="halving", message=message)
+
+
+class SearchPatch(Patch, of=SearchSettings, but=_FIXED):
+    """What of a search to change, also while it runs; what is left out stays. `null` takes a limit away."""
+
+    described_by = "doc"
+    can_be_none = frozenset({"max_trials", "parallel", "max_time_s", "max_slot_hours", "target"})
+
+
+class TrialsRequest(Request):
+    """Values that are to be tried, before others; what is left out of them is chosen."""
+
+    trials: Annotated[
+        tuple[Annotated[Mapping[ParameterName, _Value], Input(Len(1, MAX_PARAMETERS))], ...],
+        Input(Len(1, MAX_GIVEN_TRIALS)),
+    ]
+    """The values of each, by the names of its parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchView:
+    """A search."""
+
+    name: str
+    owner: str
+    settings: SearchSettings
+    job: JobSpec
+    """What all its trials have in common; values of variables that are called like secrets are hidden."""
+    state: SearchState
+    reason: str
+    """Why it is in its state."""
+    created_at: float
+    ended_at: float | None
+    """When it last came to rest; null while it runs."""
+    ran_s: float
+    """Seconds that it has run in all."""
+    num_trials: int
+    """As many were chosen."""
+    trials: Mapping[TrialState, int]
+    """How many trials are in each state; states that none is in are left out."""
+    best: Trial | None
+    """The best that has completed; null before there is one, and of several objectives."""
+    progress: float | None
+    """The part of `max_trials` that has ended, 0 to 1; null without such a limit."""
+    eta_s: float | None
+    """Seconds left at the present speed; null if nobody knows."""
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage:
+    """Searches in the order of their names; ask again with `after=next`."""
+
+    searches: tuple[SearchView, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPage:
+    """Trials; ask again with `after=next`."""
+
+    trials: tuple[Trial, ...]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionPage:
+    """What a search decided, in order; ask again with `after=last`."""
+
+    decisions: tuple[Decision, ...]
+    last: int
+
+
+def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial | None, now: float) -> SearchView:
+    """Return a search as it may be shown.
+
+    Args:
+        search: as it is kept.
+        trials: how many of its trials are in each state.
+        best: the best that has completed.
+        now: the time.
+    """
+    ran_s = search.ran_s + (0.0 if search.running_since is None else max(0.0, now - search.running_since))
+    limit, ended = search.settings.max_trials, sum(trials.get(state, 0) for state in ENDED)
+    left_s = None
+    if search.state is SearchState.RUNNING and limit is not None and ended:
+        left_s = ran_s * max(0, limit - ended) / ended
+    return fill(
+        SearchView,
+        search,
+        job=_without_secrets(search.job),
+        ran_s=ran_s,
+        trials=trials,
+        best=best,
+        progress=None if limit is None else min(1.0, ended / limit),
+        eta_s=left_s,
+    )
+
+
+def require_search_name(name: str) -> None:
+    """Refuse what no search can be called.
+
+    Raises:
+        InvalidInput: it is no name of one.
+    """
+    if message := _no_name(name):
+        raise InvalidInput.at("name", message)
+
+
+def _no_name(name: str) -> str:
+    try:
+        _NAME.validate_python(name)
+    except ValidationError as error:
+        return sentence_of(error.errors()[0])
+    return ""
+
+
+def _without_secrets(spec: JobSpec) -> JobSpec:
+    return replace(spec, env=hide_secrets(spec.env))

@@ -1,0 +1,67 @@
+"""What is wrong with a search as a whole: its objectives, its rungs, its limits."""
+
+from typing import Any
+
+import pytest
+
+from pliant.core.search import Halving, Objective, Pruner, Sampler, SearchSettings
+from pliant.core.search_rules import problems_of_settings
+from pliant.core.space import SearchParameter
+
+LOSS = Objective(metric="loss", direction="minimize")
+SIZE = Objective(metric="size", direction="minimize")
+
+
+def settings(**fields: Any) -> SearchSettings:
+    parameters = {"lr": SearchParameter(kind="float", low=0, high=1)}
+    given: dict[str, Any] = {"parameters": parameters, "objectives": (LOSS,), "max_trials": 20}
+    return SearchSettings(**{**given, **fields})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"halving": Halving(min=1, max=3)},
+        {"halving": Halving(min=1, max=27, brackets=4, size=9)},
+        {"max_trials": None, "sampler": Sampler(name="grid")},
+        {"max_trials": None, "target": 0.1},
+        {"max_trials": None, "max_time_s": 60.0},
+        {"objectives": (LOSS, SIZE)},
+        {"parallel": 500},
+    ],
+)
+def test_sound_searches_have_no_problem(fields: dict[str, Any]) -> None:
+    assert problems_of_settings(settings(**fields)) == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"objectives": (LOSS, SIZE, LOSS)}, "objectives.2.metric: 'loss' is an objective already; name every"),
+        ({"objectives": (LOSS, SIZE), "target": 1.0}, "target: of 2 objectives no trial is simply the best"),
+        ({"objectives": (LOSS, SIZE), "pruner": Pruner(name="median")}, "pruner: a pruner compares one objective"),
+        ({"pruner": Pruner(name="median"), "halving": Halving(max=9)}, "pruner: halving and a pruner both end"),
+        ({"halving": Halving(min=9, max=3)}, "halving.min: 9 is above max, 3; exchange them"),
+        (
+            {"halving": Halving(min=2, max=5)},
+            "halving.max: epochs 2 to 5 by the factor 3 prune nothing: no whole rung lies below the end; give 6 or",
+        ),
+        (
+            {"halving": Halving(min=1, max=27, brackets=5)},
+            "halving.brackets: epochs 1 to 27 by the factor 3 have no room for 5; give 4 or fewer",
+        ),
+        ({"halving": Halving(max=9, size=2)}, "halving.size: one in 3 goes on, and of 2 none would; give 3 or more"),
+        ({"halving": Halving(max=9, size=21)}, "halving.size: 21 is above max_trials, 20; lower the one"),
+        ({"max_trials": None}, "max_trials: nothing ends the search; give max_trials, max_time_s"),
+        ({"pass_as": ("config", "config")}, "pass_as.1: 'config' is named twice; name it once"),
+        (
+            {"parameters": {"lr": SearchParameter(kind="float", low=2, high=1)}},
+            "parameters.lr.low: 2 is above high, 1; exchange them",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(fields: dict[str, Any], expected: str) -> None:
+    (problem,) = problems_of_settings(settings(**fields))
+
+    assert f"{problem.field}: {problem.message}".startswith(expected)
