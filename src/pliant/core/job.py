@@ -14,6 +14,7 @@ from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState
 from pliant.core.serving_profile import EndpointPart
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.tag import GivenTags
+from pliant.core.trial_part import TrialPart
 
 JobId = NewType("JobId", str)
 TaskId = NewType("TaskId", str)
@@ -158,6 +159,8 @@ class JobSpec(JobSettings):
     """Which job of an array it is; None if it is of none."""
     endpoint: EndpointPart | None = None
     """What it serves; None: it trains."""
+    trial: TrialPart | None = None
+    """Which trial of a search it is; None if it is of none."""
 
     @property
     def slot_share(self) -> int:

@@ -16,6 +16,7 @@ from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import JobId, JobSpec
 from pliant.core.parameter import Text
 from pliant.core.space import Scalar, Space, Values
+from pliant.core.trial_part import PassAs
 
 MAX_TRIALS: Final = 100_000
 MAX_REPORTS: Final = 10_000
@@ -38,8 +39,6 @@ SamplerName = Literal["tpe", "random", "grid", "gp", "cmaes", "nsga2", "qmc"]
 PrunerName = Literal["median", "percentile", "wilcoxon", "patient", "threshold"]
 Resource = Literal["epoch", "step"]
 Order = Literal["rungs", "arrival"]
-PassAs = Literal["arguments", "environment", "config"]
-"""How a script gets its values: as `--name=value`, as variables `PLIANT_PARAM_NAME`, as the file `config.json`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,17 +161,6 @@ class TrialState(StrEnum):
 
 ENDED: Final = frozenset({TrialState.COMPLETED, TrialState.PRUNED, TrialState.FAILED, TrialState.STOPPED})
 """States in which nothing happens to a trial any more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPart:
-    """What the job of a trial knows of its search."""
-
-    search: str
-    number: int
-    values: Values
-    """What the sampler chose."""
-    pass_as: tuple[PassAs, ...] = ("arguments", "environment")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@
 Both ends are inclusive. The order matters: a sampler chooses in it, and a condition (`when`) names earlier parameters.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal
@@ -72,3 +73,15 @@ Space = Annotated[Mapping[ParameterName, SearchParameter], Input(Len(1, MAX_PARA
 """Parameters by name, in the order in which they are chosen."""
 Values = Mapping[str, Value]
 """What a trial was given, by the names of its parameters; those whose condition does not hold are not there."""
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable that tells a task of a trial one of its values."""
+    return f"PLIANT_PARAM_{name.upper().replace('-', '_').replace('.', '_')}"
+
+
+def text_of_value(value: Value) -> str:
+    """Return a value as a script gets it: lists, truth values and None as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if value is None or isinstance(value, bool | tuple | list) else repr(value)
