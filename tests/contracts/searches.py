@@ -126,8 +126,9 @@ _A_CHOICE = SearchParameter(kind="choice", choices=(1, True, 1.0, "1", None, (64
 
 def a_trial(number: int = 0, state: TrialState = TrialState.RUNNING, **changes: Any) -> Trial:
     """Return a trial of the search `one`."""
-    given = {"search": "one", "values": {"lr": 0.1}, "job_id": JobId(f"job-{number}"), "begun_at": 1.0} | changes
-    return Trial(number=number, state=state, **given)
+    job_id = JobId(f"job-{number}")
+    trial = Trial(search="one", number=number, values={"lr": 0.1}, state=state, job_id=job_id, begun_at=1.0)
+    return replace(trial, **changes)
 
 
 def completed(number: int, *results: float) -> Trial:
@@ -227,7 +228,7 @@ class SearchesContract:
         with pytest.raises(NotFound, match="there is no search 'one'"):
             write(searches, a_trial(), state="1", decisions=[a_decision(1)])
         assert searches.search("one") is None
-        assert searches.trials("one") == searches.decisions("one") == ()
+        assert (searches.trials("one"), searches.decisions("one")) == ((), ())
         with pytest.raises(NotFound):
             searches.remove("one")
 
@@ -289,7 +290,7 @@ class SearchesContract:
         searches.remove("one")
         assert searches.search("one") is None
         searches.add(a_search())
-        assert searches.trials("one") == searches.decisions("one") == ()
+        assert (searches.trials("one"), searches.decisions("one")) == ((), ())
         assert searches.sampler_state("one") == ""
         assert searches.trials("two") == (other,)
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic_core import from_json
 from sqlalchemy import RowMapping
 
 from pliant.core.job import JobId
@@ -33,7 +34,7 @@ def search_row(search: Search) -> Row:
 
 def search_of(row: RowMapping) -> Search:
     """Return the search that a row holds."""
-    search: Search = _adapter().validate_python(json.loads(row["body"]))
+    search: Search = _adapter().validate_python(from_json(row["body"]))
     return search
 
 
@@ -51,8 +52,16 @@ def trial_row(trial: Trial) -> Row:
 
 def trial_of(row: RowMapping) -> Trial:
     """Return the trial that a row holds."""
-    body = _tuples(json.loads(row["body"]))
-    return Trial(**{**body, "state": TrialState(body["state"]), "job_id": JobId(body["job_id"])})
+    body = from_json(row["body"])
+    columns = {
+        "values": _tuples(body["values"]),
+        "state": TrialState(body["state"]),
+        "job_id": JobId(body["job_id"]),
+        "reports": tuple(map(tuple, body["reports"])),
+        "results": _tuples(body["results"]),
+        "attributes": _tuples(body["attributes"]),
+    }
+    return Trial(**{**body, **columns})
 
 
 def decision_row(decision: Decision) -> Row:

@@ -3,10 +3,10 @@
 What a sampler continues from lies in the row of its search, and is read only when it is asked for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Engine, RowMapping, Select, delete, func, select, update
+from sqlalchemy import CompoundSelect, Connection, Engine, RowMapping, Select, delete, func, select, union_all, update
 
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.search import Decision, Search, SearchWrites, Trial, TrialState
@@ -75,10 +75,11 @@ class SqlSearches:
         self, name: str, *, after: int = -1, limit: int = 1000, states: Sequence[TrialState] = ()
     ) -> tuple[Trial, ...]:
         """Return trials in the order of their numbers, those in one of the states, or all."""
-        query = _TRIAL.where(TRIALS.c.search == name, TRIALS.c.number > after).order_by(TRIALS.c.number).limit(limit)
+        number = TRIALS.c.number
+        page = _TRIAL.where(TRIALS.c.search == name, number > after).order_by(number).limit(limit)
         if states:
-            query = query.where(TRIALS.c.state.in_([state.value for state in states]))
-        return self._read(query, trial_of)
+            page = page.where(number.in_(_numbers(name, after, limit, states)))
+        return self._read(page, trial_of)
 
     def best_trials(self, name: str, *, maximize: bool, limit: int = 10) -> tuple[Trial, ...]:
         """Return completed trials by their first result, the best first; ties by number, NaN not at all."""
@@ -123,6 +124,17 @@ class SqlSearches:
 
 def _first(found: Sequence[T]) -> T | None:
     return found[0] if found else None
+
+
+def _numbers(name: str, after: int, limit: int, states: Iterable[TrialState]) -> CompoundSelect[int]:
+    """Ask for the next numbers of trials in each of some states.
+
+    An index has the trials of each state in order; if they are asked for together, SQLite reads those in all states.
+    """
+    number = TRIALS.c.number
+    page = select(number).where(TRIALS.c.search == name, number > after).order_by(number).limit(limit)
+    pages = [page.where(TRIALS.c.state == state.value).subquery() for state in frozenset(states)]
+    return union_all(*(select(page.c.number) for page in pages))
 
 
 def _refuse_twin(connection: Connection, name: str) -> None:
