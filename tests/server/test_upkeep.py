@@ -137,7 +137,6 @@ def test_a_training_of_a_model_keeps_all_but_its_checkpoints(server: Served) -> 
     upkeep = Upkeep(
         store=server.store,
         records=server.store.records,
-        registry=server.store.registry,
         clock=server.clock,
         settings=server.control.settings,
         trainings=lambda: ["job-1"],
