@@ -18,7 +18,7 @@ from pliant.core.job import Job, JobId
 from pliant.core.job_filter import ENDED_STATES, UNENDED_STATES, JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import Clock, Store, Writes
-from pliant.core.registry import AuditEntry, Kept, Registry
+from pliant.core.registry import AuditEntry, Kept
 from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep
 from pliant.files.folder import write_whole
 from pliant.files.space import cause_of
@@ -51,7 +51,6 @@ class Upkeep:
         *,
         store: Store,
         records: Records,
-        registry: Registry,
         clock: Clock,
         settings: ControlSettings,
         notify: Callable[[], None] = lambda: None,
@@ -67,7 +66,7 @@ class Upkeep:
         """
         self._store = store
         self._records = records
-        self._registry = registry
+        self._registry = store.registry
         self._clock = clock
         self._settings = settings
         self._notify = notify

@@ -153,7 +153,6 @@ def _upkeep(
     return Upkeep(
         store=store,
         records=store.records,
-        registry=store.registry,
         clock=clock,
         settings=control.settings,
         notify=event_signal.notify,
