@@ -206,6 +206,8 @@ class SearchView:
     eta_s: float | None
     """Seconds left at the present speed; null if nobody knows."""
     revision: int
+    notes: tuple[str, ...] = ()
+    """Of a new search: what its owner should know, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

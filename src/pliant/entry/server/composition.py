@@ -138,7 +138,9 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         shut_down=lambda: shutdown.begin_once("a request"),
         trouble=cluster.trouble,
     )
-    return Composition(context=context, shutdown=shutdown, data=data, notices=notices.sender, serving=serving, tuning=tuning)
+    return Composition(
+        context=context, shutdown=shutdown, data=data, notices=notices.sender, serving=serving, tuning=tuning
+    )
 
 
 def _upkeep(

@@ -77,9 +77,7 @@ async def create(
 def searches(
     requests: InSearches,
     caller: Caller,
-    after: Annotated[
-        str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")
-    ] = "",
+    after: Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")] = "",
     limit: Limit = 100,
 ) -> SearchPage:
     """Return searches in the order of their names: one's own, and those that are shared with one."""
@@ -134,9 +132,7 @@ def trials(
 
 
 @routes.post("/searches/{name}/trials", Permission.JOBS_WRITE, "Add trials", 403, 404, 409, 503)
-def add_trials(
-    requests: InSearches, caller: Caller, name: Name, body: TrialsRequest, response: Response
-) -> SearchView:
+def add_trials(requests: InSearches, caller: Caller, name: Name, body: TrialsRequest, response: Response) -> SearchView:
     """Have these values tried next; what is missing in them is chosen. The search's limit grows by as many."""
     return _shown(requests, requests.add_trials(caller, name, body.trials), response)
 

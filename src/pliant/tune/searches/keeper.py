@@ -11,7 +11,7 @@ What it was about to do when a server died, the next one's does: trials and jobs
 
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -24,6 +24,7 @@ from pliant.policy.tuning.intake import JobNews
 from pliant.policy.tuning.rungs import has_arrived, rungs_of
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker, num_places
+from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.ports import LiveTrial, SearchPorts
 from pliant.tune.searches.trial_job import spec_of
@@ -36,13 +37,25 @@ _REST_S: Final = 0.02
 
 
 class SearchKeeper:
-    """Keeps all searches of a server going."""
+    """Keeps all searches of a server going.
 
-    def __init__(self, *, book: SearchBook, archives: SearchArchives, ports: SearchPorts) -> None:
+    Args:
+        run_asker: lets somebody ask for a search from now on.
+    """
+
+    def __init__(
+        self,
+        *,
+        book: SearchBook,
+        archives: SearchArchives,
+        ports: SearchPorts,
+        run_asker: Callable[[Asker], RunningAsker] = AskerThread,
+    ) -> None:
         self._book = book
         self._archives = archives
         self._ports = ports
-        self._askers: dict[str, Asker] = {}
+        self._run_asker = run_asker
+        self._askers: dict[str, RunningAsker] = {}
         self._queued: set[tuple[str, int]] = set()
         """Trials whose jobs are known to have been queued."""
         self._read: dict[tuple[str, int], int] = {}
@@ -169,11 +182,7 @@ class SearchKeeper:
 
     def _ask(self, name: str, found: OpenSearch, places: int) -> None:
         """Have somebody ask if there is something to ask."""
-        asker = self._askers.get(name)
-        if asker is not None and asker.ended.is_set():
-            asker = self._askers.pop(name)
-            asker = None
-        search = found.search
+        asker, search = self._askers.get(name), found.search
         if search.state is not SearchState.RUNNING:
             if asker is not None:
                 self._askers.pop(name).close()
@@ -181,8 +190,8 @@ class SearchKeeper:
         has_pruner = search.settings.pruner is not None
         if not has_pruner and bracket_to_ask(search, found.trials, num_places=places) is None:
             return
-        if asker is None:
-            asker = self._askers[name] = Asker(name, self._book, self._ports, self.wake)
+        if asker is None or asker.has_ended:
+            asker = self._askers[name] = self._run_asker(Asker(name, self._book, self._ports))
         asker.wake()
 
 

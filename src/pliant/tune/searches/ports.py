@@ -1,14 +1,14 @@
 """What searches need of the other rooms, as protocols; `server` has the adapters."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from pliant.core.access import VisibleJobs
+from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
 from pliant.core.search import Objective, Search, SearchSettings
-from pliant.core.errors import Problem
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews
 from pliant.tune.advice import Adviser, Opening
@@ -98,5 +98,3 @@ class SearchPorts:
     now: Callable[[], float]
     changed: Callable[[Search], None]
     """Called after a search was changed by somebody or by itself."""
-
-

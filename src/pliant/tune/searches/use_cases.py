@@ -15,9 +15,9 @@ from pliant.core.job import JobSpec
 from pliant.core.near_name import near_name
 from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.search_rules import problems_of_settings
-from pliant.core.space import Values, problems_of_values
+from pliant.core.space import Values
+from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
-from pliant.policy.tuning.verdict import ran
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.ports import SearchPorts
@@ -57,7 +57,7 @@ class SearchRequests:
             Conflict: the name is taken.
             Unavailable: the disk cannot take it, or the server is going down.
         """
-        problems = self._problems(settings, caller.name)
+        problems = self._problems(settings)
         try:
             notes = self._ports.jobs.check(job, archive, caller.name, visible)
         except InvalidInput as error:
@@ -111,9 +111,9 @@ class SearchRequests:
         """Return a trial, without asking who may see it; None if there is none."""
         return self._ports.searches.trial(name, number)
 
-    def ran_s(self, search: Search) -> float:
-        """Return for how long a search has run by now."""
-        return ran(search, self._ports.now())
+    def now(self) -> float:
+        """Return the time."""
+        return self._ports.now()
 
     def trial(self, caller: Principal, name: str, number: int) -> Trial:
         """Return a trial.
@@ -158,9 +158,7 @@ class SearchRequests:
         self.get(caller, name)
         return self._ports.searches.decisions(name, after=after, limit=limit)
 
-    def change(
-        self, caller: Principal, name: str, values: Mapping[str, Any], revision: int | None = None
-    ) -> Search:
+    def change(self, caller: Principal, name: str, values: Mapping[str, Any], revision: int | None = None) -> Search:
         """Change limits of a search, or whom it is shared with; one that has come to a limit goes on if it may now.
 
         Raises:
@@ -177,7 +175,7 @@ class SearchRequests:
                     f"read it again and repeat the change"
                 )
             settings = replace(search.settings, **values)
-            if problems := self._problems(settings, search.owner):
+            if problems := self._problems(settings):
                 raise InvalidInput(*problems)
             settings = replace(settings, shared_with=name_once(settings.shared_with))
             grows = settings.max_trials is None or settings.max_trials > search.num_trials
@@ -279,7 +277,7 @@ class SearchRequests:
             raise Forbidden(f"the search {name!r} belongs to {search.owner!r}; ask them, or begin one of your own")
         return self._book.require(name)
 
-    def _problems(self, settings: SearchSettings, owner: str) -> tuple[Problem, ...]:
+    def _problems(self, settings: SearchSettings) -> tuple[Problem, ...]:
         strangers = set(self._ports.unknown_users([name for name in settings.shared_with if name != "*"]))
         shares = tuple(
             Problem(field=f"shared_with.{index}", message=f"no user is named {name!r}; ask them for their name")
