@@ -41,7 +41,7 @@ def plain(kind: Kind) -> list[Values]:
         sampler = make_sampler(kind.settings)
         directions = [objective.direction for objective in kind.settings.objectives]
         study = optuna.create_study(sampler=sampler, directions=directions)
-        chosen = []
+        chosen: list[Values] = []
         for number in range(kind.num_trials):
             trial = study.ask()
             values = suggested(trial, kind.space, is_grid=kind.name == "grid")
@@ -99,7 +99,7 @@ def test_values_are_plain_and_within_the_space(name: str) -> None:
                 assert one.low is not None
                 assert one.high is not None
                 assert type(value) is (int if one.kind == "int" else float)
-                assert one.low <= value <= one.high  # type: ignore[operator]
+                assert one.low <= value <= one.high
         assert values.keys() >= {one for one, parameter in kind.space.items() if not parameter.when}
 
 

@@ -38,6 +38,7 @@ class OptunaAdviser:
         Raises:
             AdviserFailure: Optuna cannot do it, or the state is not this search's.
         """
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._settings = opening.settings
         self._distributions = Distributions(opening.settings.parameters)
         with _failures("be made ready"):
