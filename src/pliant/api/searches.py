@@ -257,6 +257,7 @@ def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial
         best=best,
         progress=None if limit is None else min(1.0, ended / limit),
         eta_s=left_s,
+        notes=(),
     )
 
 
