@@ -35,7 +35,7 @@ from pliant.core.space import SearchParameter
 
 INFINITE = (math.inf, -math.inf, math.nan)
 
-texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+texts = st.text(st.characters(codec="utf-8"), max_size=8)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | finite | texts
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=6)
