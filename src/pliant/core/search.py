@@ -19,8 +19,8 @@ from pliant.core.space import Scalar, Space, Values
 from pliant.core.trial_part import PassAs
 
 MAX_TRIALS: Final = 100_000
-MAX_REPORTS: Final = 10_000
-"""So many values of a metric are kept for each trial; later ones replace the last."""
+MAX_REPORTS: Final = 2000
+"""So many values of a metric are kept for each trial; of later ones those at its rungs."""
 
 SearchName = Annotated[
     str,

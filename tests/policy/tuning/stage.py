@@ -16,8 +16,8 @@ LOSS = Objective(metric="val_loss", direction="minimize")
 
 def settings_of(halving: Halving | None = None, **changes: object) -> SearchSettings:
     """Return settings of a search for a small val_loss."""
-    values: dict[str, object] = {"max_trials": 9, "sampler": Sampler(name="random"), "halving": halving}
-    return SearchSettings(parameters=SPACE, objectives=(LOSS,), **(values | changes))  # type: ignore[arg-type]
+    values: dict[str, object] = {"objectives": (LOSS,), "max_trials": 9, "sampler": Sampler(name="random")}
+    return SearchSettings(parameters=SPACE, halving=halving, **(values | changes))  # type: ignore[arg-type]
 
 
 def search_of(settings: SearchSettings) -> Search:

@@ -111,7 +111,9 @@ class PlayedJobs:
             return JobNews(state="deleted")
         job = self.jobs[job_id]
         points = [
-            SeriesPoint(epoch=epoch, step=10 * epoch, value=nan if (value := self._value(job, epoch)) is None else value)
+            SeriesPoint(
+                epoch=epoch, step=10 * epoch, value=nan if (value := self._value(job, epoch)) is None else value
+            )
             for epoch in range(1, job.epoch + 1)
             if job.ended or 10 * epoch > after_step
         ]

@@ -65,19 +65,15 @@ def take_in(search: Search, trial: Trial, news: JobNews) -> Trial:
 
 def _with_reports(search: Search, trial: Trial, news: JobNews) -> Trial:
     """Add values of the first objective: of each epoch or step the first, later ones belong to what follows."""
-    counts_steps = search.settings.halving is not None and search.settings.halving.resource == "step"
-    reports = list(trial.reports)
+    halving = search.settings.halving
+    counts_steps = halving is not None and halving.resource == "step"
+    rungs, reports = rungs_of(search.settings, trial.bracket), list(trial.reports)
     for point in news.series.get(search.settings.objectives[0].metric, ()):
         at = point.step if counts_steps else point.epoch
-        if at >= 0 and (not reports or at > reports[-1][0]):
-            if len(reports) >= MAX_REPORTS:
-                reports.pop()
+        last = reports[-1][0] if reports else -1
+        if at > last and (len(reports) < MAX_REPORTS or any(last < rung <= at for rung in rungs)):
             reports.append((at, point.value))
-    return trial if len(reports) == len(trial.reports) and reports == list(trial.reports) else _reported(trial, reports)
-
-
-def _reported(trial: Trial, reports: Sequence[tuple[int, float]]) -> Trial:
-    return replace(trial, reports=tuple(reports))
+    return trial if len(reports) == len(trial.reports) else replace(trial, reports=tuple(reports))
 
 
 def _complete(search: Search, trial: Trial, news: JobNews) -> Trial:

@@ -6,7 +6,6 @@ in turns that begin later with fewer trials: with the rungs 3 and 9, and 9 only.
 """
 
 from collections.abc import Sequence
-from math import ceil
 from typing import Final
 
 from pliant.core.search import Halving, Search, SearchSettings, Trial, TrialState
@@ -39,10 +38,11 @@ def size_of(settings: SearchSettings, bracket: int) -> int:
     assert halving is not None, "only halving has brackets"
     rungs, factor = all_rungs(halving), halving.factor
     learns = settings.sampler.name in _LEARNING or halving.brackets > 1 or settings.max_trials is None
-    first = halving.size or (pow(factor, len(rungs)) if learns else settings.max_trials or 1)
+    first = halving.size or (int(pow(factor, len(rungs))) if learns else settings.max_trials or 1)
     skipped = len(rungs) - len(rungs_of(settings, bracket))
-    share = (len(rungs) + 1) / (len(rungs) + 1 - skipped) / float(factor) ** skipped
-    return max(1, ceil(first * share))
+    whole = len(rungs) + 1
+    begins_later = (whole - skipped) * int(pow(factor, skipped))
+    return max(1, -(-first * whole // begins_later))
 
 
 def value_at(trial: Trial, resource: int) -> float | None:

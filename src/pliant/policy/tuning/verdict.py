@@ -28,11 +28,7 @@ def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_ho
     if alike := _fail_alike(search, trials):
         return Verdict(state=SearchState.FAILED, reason=alike)
     if settings.target is not None and (found := _on_target(search, trials)) is not None:
-        metric = settings.objectives[0].metric
-        reason = (
-            f"trial {found.number} came to {metric} {(found.results or (0.0,))[0]:g}; {settings.target:g} was the goal"
-        )
-        return _ended(trials, reason)
+        return _ended(trials, f"trial {found.number}: {found.reason}; {settings.target:g} was the target")
     ran_s = ran(search, now)
     if settings.max_time_s is not None and ran_s >= settings.max_time_s:
         return _ended(trials, f"it has run for {ran_s:.0f} s; {settings.max_time_s:g} s is its limit")
@@ -81,8 +77,8 @@ def _fail_alike(search: Search, trials: Sequence[Trial]) -> str:
     headlines = {_headline(trial) for trial in ended[:needed]}
     if len(headlines) != 1:
         return ""
-    first = "its first trial" if needed == 1 else f"its first {needed} trials"
-    return f"{first} failed alike, so it ends: {headlines.pop()}"
+    first = "its first trial failed" if needed == 1 else f"its first {needed} trials failed alike"
+    return f"{first}, so it ends: {headlines.pop()}"
 
 
 def _on_target(search: Search, trials: Sequence[Trial]) -> Trial | None:
