@@ -33,7 +33,6 @@ from pliant.tune.adviser_messages import (
 
 MAX_MEMORY_BYTES: Final = 8 << 30
 """Of data, which is what it allocates; the code of torch, and what else is mapped from files, does not count."""
-_NICENESS: Final = 5
 
 
 def main(argv: Sequence[str]) -> int:
@@ -41,7 +40,6 @@ def main(argv: Sequence[str]) -> int:
     (channel,) = argv
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    os.nice(_NICENESS)
     os.set_inheritable(int(channel), False)
     threading.Thread(target=_end_with_server, daemon=True).start()
     with socket.socket(fileno=int(channel)) as end, end.makefile("rwb") as lines:

@@ -131,6 +131,12 @@ class Played:
             self.trials[number] = trial_of(number, asked)
         return asked
 
+    def end(self, number: int) -> Trial:
+        """Let a trial complete; return it."""
+        results = score(self.trials[number].values, len(self.settings.objectives))
+        self.trials[number] = replace(self.trials[number], state=TrialState.COMPLETED, results=results)
+        return self.trials[number]
+
 
 def play(
     kind: Kind,
