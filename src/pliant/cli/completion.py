@@ -47,6 +47,7 @@ _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = Mappin
         "job or array": lambda client: _jobs_and_arrays(client),
         "model": lambda client: ((one.name, one.settings.description) for one in client.models.list().models),
         "queue": lambda client: ((one.queue.name, one.queue.policy.value) for one in client.queues.list()),
+        "search": lambda client: ((one.name, one.state.value) for one in client.searches.list()),
         "job owner": lambda client: _of_jobs(client, lambda job: (job.owner,)),
         "tag": lambda client: _of_jobs(client, lambda job: (words_of_tag(*tag) for tag in job.tags.items())),
         "tag name": lambda client: _of_jobs(client, lambda job: job.tags),

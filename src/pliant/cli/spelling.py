@@ -33,6 +33,7 @@ _LISTS: Final[Mapping[str, str]] = MappingProxyType(
         "environment": "pliant env list",
         "job": "pliant ps --all",
         "model": "pliant models list",
+        "search": "pliant searches",
         "template": "pliant templates list",
         "token": "pliant tokens",
         "user": "pliant users",

@@ -14,10 +14,12 @@ from pliant.api.models import ModelPatch, ModelRequest, TemplateRequest, Trainin
 from pliant.api.people import TokenRequest, UserPatch, UserRequest
 from pliant.api.queues import GroupPatch, GroupRequest, QueuePatch, QueueRequest
 from pliant.api.rerun import Difference, RerunRequest
+from pliant.api.searches import SearchPatch, SearchRequest, SearchView
 from pliant.api.trust import Trust
 from pliant.api.upkeep import RetentionRequest
 from pliant.client.api import Client
 from pliant.client.nouns.jobs import JobHandle
+from pliant.client.nouns.searches import SearchHandle
 from pliant.client.nouns.stacks import TaskStacks
 from pliant.core.access import Permission, Role
 from pliant.core.dataset import Dataset, DatasetState
@@ -40,6 +42,18 @@ from pliant.core.errors import (
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import Generation, Job, JobSpec, Metric, Progress, Task
 from pliant.core.lifecycle import JobState
+from pliant.core.search import (
+    Decision,
+    Halving,
+    Objective,
+    Pruner,
+    Sampler,
+    SearchSettings,
+    SearchState,
+    Trial,
+    TrialState,
+)
+from pliant.core.space import SearchParameter
 
 __all__ = [
     "ArrayRequest",
@@ -50,6 +64,7 @@ __all__ = [
     "DatasetPatch",
     "DatasetRequest",
     "DatasetState",
+    "Decision",
     "Difference",
     "EnvironmentRequest",
     "Event",
@@ -58,6 +73,7 @@ __all__ = [
     "Generation",
     "GroupPatch",
     "GroupRequest",
+    "Halving",
     "InternalError",
     "InvalidInput",
     "Job",
@@ -73,15 +89,25 @@ __all__ = [
     "NoSpace",
     "NotFound",
     "NotedJob",
+    "Objective",
     "Permission",
     "PliantError",
     "Problem",
     "Progress",
+    "Pruner",
     "QueuePatch",
     "QueueRequest",
     "RerunRequest",
     "RetentionRequest",
     "Role",
+    "Sampler",
+    "SearchHandle",
+    "SearchParameter",
+    "SearchPatch",
+    "SearchRequest",
+    "SearchSettings",
+    "SearchState",
+    "SearchView",
     "Stale",
     "Task",
     "TaskStacks",
@@ -90,6 +116,8 @@ __all__ = [
     "TooLarge",
     "TooMany",
     "TrainingRequest",
+    "Trial",
+    "TrialState",
     "Trust",
     "Unauthorized",
     "Unavailable",

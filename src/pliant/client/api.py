@@ -1,9 +1,10 @@
 """The client: one method per route of the REST API, nouns in and nouns out, errors as `pliant.core.errors`."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Literal, Self
 
 import httpx
 
@@ -23,6 +24,7 @@ from pliant.client.nouns.jobs import JobClient
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
+from pliant.client.nouns.searches import GivenParameter, SearchClient, SearchHandle, search_request
 from pliant.core.errors import Unavailable
 from pliant.core.upkeep import Sweep
 
@@ -71,6 +73,7 @@ class Client(JobClient):
         self.models = ModelClient(self._connection)
         self.queues = QueueClient(self._connection)
         self.groups = GroupClient(self._connection)
+        self.searches = SearchClient(self._connection)
 
     @classmethod
     def connect(
@@ -147,6 +150,40 @@ class Client(JobClient):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def tune(
+        self,
+        code: Path | str,
+        *,
+        parameters: Mapping[str, GivenParameter],
+        metric: str | None = None,
+        direction: Literal["minimize", "maximize"] | None = None,
+        max_trials: int | None = None,
+        **options: Any,
+    ) -> SearchHandle:
+        """Pack a folder or a single file, upload it and search for the best values of a script's parameters.
+
+        Args:
+            code: a folder of code, or one Python file, as for `submit`.
+            parameters: what may be chosen, by name: `"log:1e-5..1e-1"`, `"choice:relu,gelu"`, or a `SearchParameter`.
+            metric: what the script reports that is made small or large: `"val_loss"`, or `"val_loss:min"` where its
+                lowest value counts and not its last. Of several metrics give `objectives` instead.
+            direction: minimize, if left out.
+            max_trials: begin so many trials at most.
+            options: the fields of `SearchRequest`, among them those of a job: `max_tasks=8`, `parallel=4`,
+                `sampler={"name": "gp"}`, `halving="1..27:3"`. Without `name` it is called like the script.
+
+        Returns:
+            A handle on the search: `search.wait()`, `search.best()`, `search.trials()`.
+
+        Raises:
+            InvalidInput: with everything that is wrong.
+            Conflict: there is a search of this name.
+        """
+        folder = Path(code).expanduser()
+        given = {"parameters": parameters, "metric": metric, "direction": direction, "max_trials": max_trials}
+        request = search_request(folder, self.searches, {**given, **options})
+        return SearchHandle(self.searches, self.searches.submit(folder, request))
 
     def retention(self) -> RetentionView:
         """Return how long what ended jobs left is kept."""

@@ -17,10 +17,12 @@ from pliant.client.nouns.jobs import JobHandle
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
+from pliant.client.nouns.searches import SearchClient, SearchHandle
 
 _STARS: Final[dict[object, str]] = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}
 PARTS: Final[dict[str, type]] = {
     "job": JobHandle,
+    "search": SearchHandle,
     "client": Client,
     "client.arrays": ArrayClient,
     "client.datasets": DatasetClient,
@@ -30,6 +32,7 @@ PARTS: Final[dict[str, type]] = {
     "client.models": ModelClient,
     "client.queues": QueueClient,
     "client.groups": GroupClient,
+    "client.searches": SearchClient,
     "client.people": PeopleClient,
 }
 

@@ -20,8 +20,8 @@ import yaml
 
 from pliant.core.errors import InvalidInput, Problem
 
-ValueType = Literal["text", "integer", "number", "flag", "texts", "values"]
-"""What is expected: the last is a mapping of names to lists of texts."""
+ValueType = Literal["text", "integer", "number", "flag", "texts", "values", "parameters"]
+"""What is expected: `values` is a mapping of names to lists of texts, `parameters` one to texts or to fields."""
 
 MAX_BYTES: Final = 1 << 20
 _NULL: Final = "tag:yaml.org,2002:null"
@@ -34,7 +34,11 @@ _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """JSON writes one character beyond the first 65,536 as two."""
 _MAX_SHOWN: Final = 80
 _EXAMPLES: Final[Mapping[str, str]] = MappingProxyType(
-    {"texts": "give a list, such as [a, b]", "values": "give lists by name, such as {lr: [0.1, 0.01]}"}
+    {
+        "texts": "give a list, such as [a, b]",
+        "values": "give lists by name, such as {lr: [0.1, 0.01]}",
+        "parameters": "give what may be chosen by name, such as {lr: log:1e-5..1e-1}",
+    }
 )
 
 
@@ -99,6 +103,8 @@ def value_of(node: yaml.Node, expected: ValueType) -> Any:
             return [_text(one) for one in _sequence(node, expected)]
         case "values":
             return dict(_values(node))
+        case "parameters":
+            return [f"{name}={text}" for name, text in _parameters(node)]
         case "text":
             return _text(node)
     text = _text(node)
@@ -114,15 +120,43 @@ def value_of(node: yaml.Node, expected: ValueType) -> Any:
 
 
 def _values(node: yaml.Node) -> Iterator[tuple[str, list[str]]]:
+    for name, values in _named(node, "values"):
+        yield name, [_text(one) for one in _sequence(values, "values")]
+
+
+def _parameters(node: yaml.Node) -> Iterator[tuple[str, str]]:
+    for name, one in _named(node, "parameters"):
+        yield name, json.dumps(_plain(one)) if isinstance(one, yaml.MappingNode) else _text(one)
+
+
+def _named(node: yaml.Node, expected: ValueType) -> Iterator[tuple[str, yaml.Node]]:
     if not isinstance(node, yaml.MappingNode):
-        raise WrongValueError(f"it is {_kind(node)}; {_EXAMPLES['values']}")
+        raise WrongValueError(f"it is {_kind(node)}; {_EXAMPLES[expected]}")
     seen = set()
-    for key_node, values in node.value:
+    for key_node, value in node.value:
         name = _text(key_node)
         if name in seen:
             raise WrongValueError(f"{_shown(name)} is given twice; give all its values at once")
         seen.add(name)
-        yield name, [_text(one) for one in _sequence(values, "values")]
+        yield name, value
+
+
+def _plain(node: yaml.Node) -> Any:
+    """Return what JSON would say: of what is not quoted a number, true, false or null where it is written as one."""
+    if isinstance(node, yaml.MappingNode):
+        return {name: _plain(one) for name, one in _named(node, "parameters")}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(one) for one in node.value]
+    if node.tag == _NULL:
+        return None
+    text = _text(node)
+    if node.style in ("'", '"', "|", ">"):
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def _sequence(node: yaml.Node, expected: ValueType) -> list[yaml.Node]:

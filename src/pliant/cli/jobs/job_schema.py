@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,10 +14,12 @@ from pydantic import TypeAdapter
 
 from pliant.api.derive import settable, with_checks
 from pliant.cli.jobs.document import ValueType
-from pliant.cli.jobs.job_file import KEYS, Key
+from pliant.cli.jobs.form import Form, Key
+from pliant.cli.jobs.job_file import FORM
 from pliant.core.array import ArraySettings
 from pliant.core.job import JobSettings
 from pliant.core.notice import NoticeSettings
+from pliant.core.search import SearchSettings
 
 _SCALARS: Final = {"type": ["string", "number", "boolean"]}
 _LIST: Final = {"type": "array", "items": _SCALARS}
@@ -29,6 +31,7 @@ _SCHEMAS: Final[Mapping[ValueType, Mapping[str, Any]]] = MappingProxyType(
         "flag": {"type": "boolean"},
         "texts": _LIST,
         "values": {"type": "object", "additionalProperties": _LIST},
+        "parameters": {"type": "object", "additionalProperties": {"type": ["string", "object"]}},
     }
 )
 _WORDS: Final[Mapping[ValueType, str]] = MappingProxyType(
@@ -39,23 +42,26 @@ _WORDS: Final[Mapping[ValueType, str]] = MappingProxyType(
         "flag": "`true` or `false`",
         "texts": "list of texts",
         "values": "lists of texts by name",
+        "parameters": "texts or fields by name",
     }
 )
 _HINTS: Final = {
-    one.name: with_checks(one.hint) for noun in (JobSettings, NoticeSettings, ArraySettings) for one in settable(noun)
+    one.name: with_checks(one.hint)
+    for noun in (JobSettings, NoticeSettings, ArraySettings, SearchSettings)
+    for one in settable(noun)
 }
 _BOUNDS: Final = ("enum", "minimum", "maximum", "exclusiveMinimum")
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of job files."""
+def schema(form: Form = FORM, title: str = "Job of Pliant") -> dict[str, Any]:
+    """Return the JSON Schema of job files, or of those of another command."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Job of Pliant",
+        "title": title,
         "type": "object",
         "additionalProperties": False,
         "minProperties": 1,
-        "properties": {key.name: _property(key) for key in KEYS.values()},
+        "properties": {key.name: _property(key) for key in form.keys.values()},
     }
 
 
@@ -71,21 +77,28 @@ def _bounds(key: Key) -> dict[str, Any]:
     return {name: value for one in (shown, *shown.get("anyOf", ())) for name, value in one.items() if name in _BOUNDS}
 
 
-def rows() -> Iterator[str]:
+def rows(form: Form = FORM) -> Iterator[str]:
     """Yield a row of a Markdown table for every key."""
     yield "| key | value | |"
     yield "|---|---|---|"
-    for key in KEYS.values():
+    for key in form.keys.values():
         bounds = _bounds(key)
         value = ", ".join(f"`{one}`" for one in bounds["enum"]) if "enum" in bounds else _WORDS[key.type]
         yield f"| `{key.name}` | {value} | {key.help} |"
 
 
-def print_schema(value: bool) -> None:
-    """Print the schema and end, if that is asked for."""
-    if value:
-        sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
-        raise typer.Exit
+def schema_printer(form: Form, title: str) -> Callable[[bool], None]:
+    """Return what prints a schema and ends, if that is asked for."""
+
+    def print_it(value: bool) -> None:
+        if value:
+            sys.stdout.write(json.dumps(schema(form, title), indent=2) + "\n")
+            raise typer.Exit
+
+    return print_it
+
+
+print_schema: Final = schema_printer(FORM, "Job of Pliant")
 
 
 if __name__ == "__main__":

@@ -1,36 +1,29 @@
 """The command `submit`: finds the script, makes the request, sends the code; or reads and writes job files."""
 
-import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 from pliant.api.arrays import ArrayRequest
 from pliant.api.jobs import JobRequest
-from pliant.api.rerun import ALTERNATIVES
 from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, read_typed, takes
 from pliant.cli.jobs.arrays import report_array, values_of
 from pliant.cli.jobs.asked import OPTIONS, find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
-from pliant.cli.jobs.job_file import JobFile, is_job_file, read_job_file, write_job_file
+from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
+from pliant.cli.jobs.form import is_job_file
+from pliant.cli.jobs.job_file import read_job_file, write_job_file
 from pliant.cli.jobs.job_schema import print_schema
-from pliant.cli.jobs.plan import bad_division
 from pliant.cli.options import FollowOption, JsonOption, WaitOption, leave_out_none
 from pliant.cli.problems import validate
 from pliant.cli.screen import say, say_notes
 from pliant.cli.session import open_client
 from pliant.client import Client
-from pliant.client.folders.script import find_script
 from pliant.core.errors import InvalidInput
-from pliant.core.near_name import near_name
-
-_IMPORT: Final = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
-_INSTEAD: Final = (*ALTERNATIVES, ("python", "environment", "requirements"))
 
 PathArgument = Annotated[
     Path,
@@ -99,7 +92,7 @@ def submit(  # noqa: PLR0913 (one parameter per option)
     if save is not None and (follow or wait or as_json):
         raise InvalidInput.at("--save", "nothing is submitted with it; leave --follow, --wait and --json out")
     file = read_job_file(path) if is_job_file(path) else None
-    typed, from_file = (given | {"path": str(path)}, ()) if file is None else _join(context, given, file)
+    typed, from_file = (given | {"path": str(path)}, ()) if file is None else file.beside(context, given)
     with nullcontext() if file is None else file.naming_places(from_file):
         asked = _read(typed)
         if save is None:
@@ -129,30 +122,11 @@ def _read(typed: Given) -> _Asked:
     given = read_typed(OPTIONS, typed)
     jobs = take_jobs(given)
     environment = environment_of(code, given.pop("environment", None), given.pop("requirements", None))
-    own = {"script": _script_of(code, given.get("script")), "args": typed.get("args") or [], "environment": environment}
+    own = {"script": script_of(code, given.get("script")), "args": typed.get("args") or [], "environment": environment}
     array = leave_out_none({name: typed.get(name) for name in ("array", "array_max")})
     kind = ArrayRequest if array else JobRequest
     request = validate_job(kind, leave_out_none(given | own | size_of(given) | secret_of(given) | array))
     return _Asked(code=code, request=request, jobs=jobs)
-
-
-def _join(context: typer.Context, given: Given, file: JobFile) -> tuple[Given, Sequence[str]]:
-    """Return what was typed and what a file says, of which the first wins; and which of it the file says."""
-    typed = {name for name in given if _is_typed(context, name)}
-    instead = {other for group in _INSTEAD if typed & {*group} for other in group}
-    instead |= {"min_tasks", "max_tasks"} if "fixed" in typed else set()
-    said = {name: value for name, value in file.typed.items() if name not in typed | instead}
-    joined = given | said
-    if "env" in typed:
-        named = {pair.partition("=")[0] for pair in given["env"]}
-        kept = [pair for pair in file.typed.get("env", []) if pair.partition("=")[0] not in named]
-        joined["env"] = [*kept, *given["env"]]
-    return joined, [name for name in said if name in file.lines]
-
-
-def _is_typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as_json: bool) -> None:
@@ -165,8 +139,8 @@ def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as
         raise InvalidInput.at(
             "--follow", "an array has many outputs; use --wait, or `pliant logs -f` of one of its jobs"
         )
-    _warn_of_siblings(asked.code)
-    _warn_of_parts(asked.request)
+    warn_of_siblings(asked.code)
+    warn_of_parts(asked.request)
     with open_client(context) as client:
         _submit(client, asked, follow=follow, wait=wait, as_json=as_json)
 
@@ -182,57 +156,3 @@ def _submit(client: Client, asked: _Asked, *, follow: bool, wait: bool, as_json:
         report_array(client, made, wait=wait, as_json=as_json)
     else:
         report_job(client, client.submit(asked.code, request).job, follow=follow, wait=wait, as_json=as_json)
-
-
-def _warn_of_parts(request: JobRequest) -> None:
-    """Warn if the number of parts that was asked for leaves tasks idle for a part of every step at some sizes."""
-    if request.fixed or request.mode == "fast" or request.virtual_workers is None:
-        return
-    if said := bad_division(request.virtual_workers, request.min_tasks, request.max_tasks):
-        say_notes([said])
-
-
-def _script_of(code: Path, given: str | None) -> str:
-    """Return the script to run, relative to what is packed.
-
-    Raises:
-        InvalidInput: there is no such path, or it is not clear which script is meant.
-    """
-    if code.is_file():
-        if given is not None and given != code.name:
-            raise _unclear(
-                f"{str(code)!r} is a file and is packed alone; leave --script out or give its folder as PATH"
-            )
-        return code.name
-    if not code.is_dir():
-        near = near_name(code.name, _names_in(code.parent))
-        meant = "check the path" if near is None else f"is {str(code.with_name(near))!r} meant?"
-        raise InvalidInput.at("PATH", f"{str(code)!r} is neither a folder nor a file; {meant}")
-    if given is not None:
-        return given
-    return find_script(code)
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
-def _unclear(message: str) -> InvalidInput:
-    return InvalidInput.at("--script", message)
-
-
-def _warn_of_siblings(code: Path) -> None:
-    """Warn if a file that is packed alone imports what lies beside it."""
-    if not code.is_file():
-        return
-    imported = set(_IMPORT.findall(code.read_text(encoding="utf-8", errors="replace"))) - {code.stem}
-    beside = sorted(name for name in imported if (code.parent / f"{name}.py").is_file())
-    if beside:
-        say(
-            f"note: only {code.name} is packed, but it imports {', '.join(beside)} from beside it; "
-            f"give the folder as PATH to send both",
-            stderr=True,
-        )

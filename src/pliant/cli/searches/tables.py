@@ -1,0 +1,192 @@
+"""What commands show of searches and trials: columns, rows, and sentences. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from rich.text import Text
+
+from pliant.api.searches import SearchView
+from pliant.cli import formatting
+from pliant.cli.screen import TableColumn
+from pliant.core.search import Decision, SearchSettings, SearchState, Trial, TrialState
+from pliant.core.search_text import write_halving, write_objective
+from pliant.core.space import Value, text_of_value
+from pliant.core.space_text import write_domain
+
+STATE_STYLES: Final[Mapping[str, str]] = {
+    SearchState.RUNNING: "green",
+    SearchState.STOPPED: "dim",
+    SearchState.COMPLETED: "blue",
+    SearchState.FAILED: "bold red",
+    TrialState.PAUSED: "yellow",
+    TrialState.PRUNED: "dim",
+}
+SEARCH_COLUMNS: Final = (
+    TableColumn(title="SEARCH"),
+    TableColumn(title="STATE"),
+    TableColumn(title="TRIALS", right=True),
+    TableColumn(title="BEST", right=True),
+    TableColumn(title="OF", cut=True, optional=True),
+    TableColumn(title="RAN", right=True),
+    TableColumn(title="LEFT", right=True),
+    TableColumn(title="OWNER"),
+)
+DECISION_COLUMNS: Final = (
+    TableColumn(title="N", right=True),
+    TableColumn(title="TIME"),
+    TableColumn(title="WHAT"),
+    TableColumn(title="TRIAL", right=True),
+    TableColumn(title="WHY", wrap=True),
+)
+
+
+def state_of(state: SearchState | TrialState) -> Text:
+    """Return a state in its colour."""
+    return Text(state.value, style=STATE_STYLES.get(state, ""))
+
+
+def search_row(view: SearchView) -> list[str | Text]:
+    """Return a search for a table."""
+    return [
+        view.name,
+        state_of(view.state),
+        counted(view),
+        best_of(view),
+        ", ".join(one.metric for one in view.settings.objectives),
+        formatting.short_duration(view.ran_s),
+        formatting.NOTHING if view.eta_s is None else formatting.short_duration(view.eta_s),
+        view.owner,
+    ]
+
+
+def decision_row(decision: Decision) -> list[str | Text]:
+    """Return a decision for a table."""
+    trial = formatting.NOTHING if decision.trial is None else str(decision.trial)
+    return [str(decision.position), formatting.date_time(decision.at), decision.kind, trial, decision.reason]
+
+
+def counted(view: SearchView) -> str:
+    """Return how many trials have ended, of how many: `12/40`; of no limit those that were chosen."""
+    limit = view.settings.max_trials
+    return str(num_ended(view)) if limit is None else f"{num_ended(view)}/{limit}"
+
+
+def num_ended(view: SearchView) -> int:
+    """Return how many trials have ended."""
+    going = sum(view.trials.get(state, 0) for state in (TrialState.RUNNING, TrialState.PAUSED))
+    return sum(view.trials.values()) - going
+
+
+def best_of(view: SearchView) -> str:
+    """Return the result of the best trial."""
+    return formatting.NOTHING if view.best is None else results_of(view.best)
+
+
+def results_of(trial: Trial) -> str:
+    """Return what a trial came to, or has reported last."""
+    if trial.results is not None:
+        return ", ".join(map(formatting.number, trial.results))
+    return formatting.number(trial.reports[-1][1]) if trial.reports else formatting.NOTHING
+
+
+def trial_columns(settings: SearchSettings, *, with_reason: bool = True) -> tuple[TableColumn, ...]:
+    """Return the columns for the trials of a search: one for every parameter."""
+    reason = (TableColumn(title="WHY", wrap=True, optional=True),) if with_reason else ()
+    return (
+        TableColumn(title="TRIAL", right=True),
+        TableColumn(title="STATE"),
+        TableColumn(title=_objective_title(settings), right=True),
+        TableColumn(title=settings.halving.resource.upper() if settings.halving else "AT", right=True),
+        *(TableColumn(title=name, cut=True) for name in settings.parameters),
+        TableColumn(title="JOB"),
+        *reason,
+    )
+
+
+def _objective_title(settings: SearchSettings) -> str:
+    return ", ".join(one.metric for one in settings.objectives)
+
+
+def trial_row(settings: SearchSettings, trial: Trial, *, with_reason: bool = True) -> list[str | Text]:
+    """Return a trial for a table of those columns."""
+    values = (short(trial.values[name]) if name in trial.values else formatting.NOTHING for name in settings.parameters)
+    return [
+        str(trial.number),
+        state_of(trial.state),
+        results_of(trial),
+        str(trial.reports[-1][0]) if trial.reports else formatting.NOTHING,
+        *values,
+        trial.job_id,
+        *([trial.reason] if with_reason else []),
+    ]
+
+
+def short(value: Value) -> str:
+    """Return a value for a table: numbers with four digits."""
+    return formatting.number(value) if isinstance(value, float) else text_of_value(value)
+
+
+def words_of(trial: Trial) -> str:
+    """Return the values of a trial in a line: `lr=0.1 act=relu`."""
+    return " ".join(f"{name}={short(value)}" for name, value in trial.values.items())
+
+
+def headline(view: SearchView) -> str:
+    """Return how a search stands, in a line."""
+    parts = [f"{view.name} is {view.state.value}", f"{counted(view)} trials"]
+    parts += [f"{number} {state.value}" for state in _GOING if (number := view.trials.get(state, 0))]
+    if view.best is not None:
+        parts.append(f"best {results_of(view.best)} (trial {view.best.number}: {words_of(view.best)})")
+    if view.eta_s is not None:
+        parts.append(f"{formatting.duration(view.eta_s)} left")
+    return ", ".join(parts)
+
+
+_GOING: Final = (TrialState.RUNNING, TrialState.PAUSED)
+
+
+def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
+    """Yield what there is to say of a search, but for its trials."""
+    settings = view.settings
+    yield "search", f"{view.name}, by {view.owner} since {formatting.date_time(view.created_at)}"
+    yield "state", state_of(view.state).append(f": {view.reason}" if view.reason else "", style="default")
+    states = ", ".join(f"{number} {state.value}" for state in TrialState if (number := view.trials.get(state, 0)))
+    yield "trials", f"{counted(view)}" + (f": {states}" if states else "")
+    if view.best is not None:
+        yield (
+            "best",
+            f"trial {view.best.number}: {results_of(view.best)} with {words_of(view.best)} ({view.best.job_id})",
+        )
+    left = "" if view.eta_s is None else f", about {formatting.duration(view.eta_s)} left"
+    yield "ran", f"{formatting.duration(view.ran_s)}{left}"
+    for name, parameter in settings.parameters.items():
+        yield name, write_domain(parameter)
+    yield "objective", ", ".join(map(write_objective, settings.objectives))
+    yield "sampler", f"{settings.sampler.name}, seed {settings.sampler.seed}{_options(settings.sampler.options)}"
+    if settings.halving is not None:
+        brackets = f", {settings.halving.brackets} brackets" * (settings.halving.brackets > 1)
+        yield "halving", f"{write_halving(settings.halving)}, by {settings.halving.order}{brackets}"
+    if settings.pruner is not None:
+        yield "pruner", f"{settings.pruner.name}{_options(settings.pruner.options)}"
+    if limits := ", ".join(_limits(settings)):
+        yield "limits", limits
+    yield "job", f"{view.job.script}, {view.job.min_tasks} to {view.job.max_tasks} tasks, queue {view.job.queue}"
+    yield "shared", ", ".join(view.settings.shared_with) or "with nobody"
+
+
+def _options(options: Mapping[str, Value]) -> str:
+    return "".join(f", {name}={text_of_value(value)}" for name, value in options.items())
+
+
+def _limits(settings: SearchSettings) -> Sequence[str]:
+    return [
+        words
+        for value, words in (
+            (settings.max_trials, f"{settings.max_trials} trials"),
+            (settings.parallel, f"{settings.parallel} at once"),
+            (settings.max_time_s, formatting.duration(settings.max_time_s or 0)),
+            (settings.max_slot_hours, f"{settings.max_slot_hours or 0:g} slot hours"),
+            (settings.target, f"target {settings.target}"),
+        )
+        if value is not None
+    ]

@@ -1,0 +1,290 @@
+"""Searches at a server: submit, watch, change, stop, resume; and a handle on one of them, for notebooks and scripts."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pliant.api.searches import (
+    DecisionPage,
+    SearchPage,
+    SearchPatch,
+    SearchRequest,
+    SearchView,
+    TrialPage,
+    TrialsRequest,
+)
+from pliant.client.folders.pack import Limits
+from pliant.client.folders.script import find_script
+from pliant.client.http.connection import Params, if_match, parse
+from pliant.client.http.lazy_adapter import LazyAdapter
+from pliant.client.http.pages import pages
+from pliant.client.http.patience import observe
+from pliant.client.nouns.noun import NounClient, checked
+from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
+from pliant.core.errors import InvalidInput, Problem
+from pliant.core.input import values_of
+from pliant.core.search import Decision, Halving, SearchState, Trial, TrialState
+from pliant.core.search_text import read_halving, read_metric
+from pliant.core.space import SearchParameter, Value
+from pliant.core.space_text import read_domain
+
+_PAGE: Final = 1000
+_MAX_NAME: Final = 50
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_SEARCH_PAGE: Final = LazyAdapter(SearchPage)
+_TRIAL_PAGE: Final = LazyAdapter(TrialPage)
+_TRIAL: Final = LazyAdapter(Trial)
+_DECISION_PAGE: Final = LazyAdapter(DecisionPage)
+
+GivenParameter = str | SearchParameter | Mapping[str, Any]
+"""What a parameter may be: as text (`"log:1e-5..1e-1"`), as noun, or as fields."""
+
+
+class SearchClient(NounClient[SearchView]):
+    """The searches at a server; errors as `Client` says.
+
+    Example:
+        >>> for trial in client.searches.best("digits", limit=3):
+        ...     print(trial.number, trial.results, trial.values)
+    """
+
+    _root = "/searches"
+    _view = LazyAdapter(SearchView)
+
+    def submit(self, code: Path | str, request: SearchRequest, *, limits: Limits | None = None) -> SearchView:
+        """Pack a folder or a single file, upload it and begin a search of what a script in it can reach.
+
+        Raises:
+            Conflict: there is a search of this name.
+            InvalidInput: with everything that is wrong.
+        """
+        return parse(self._view, send_code(self._connection, self._root, Path(code).expanduser(), request, limits))
+
+    def list(self) -> Iterator[SearchView]:
+        """Yield the searches that we may see, in the order of their names."""
+
+        def ask(after: str) -> SearchPage:
+            return self._connection.get(_SEARCH_PAGE, self._root, {"after": after or None, "limit": _PAGE})
+
+        for page in pages(ask):
+            yield from page.searches
+
+    def free_name(self, text: str) -> str:
+        """Return a name that no search that we may see has, as near to a text as the rules allow: `train`, `train-2`.
+
+        Raises:
+            InvalidInput: nothing of the text can be in a name.
+        """
+        fit = _UNFIT.sub("-", text).strip("._-")[:_MAX_NAME]
+        if not fit:
+            raise InvalidInput.at("name", f"{text!r} gives the search no name; give one of letters and digits")
+        taken = {search.name.lower() for search in self.list()}
+        if fit.lower() not in taken:
+            return fit
+        ends = (f"-{number}" for number in range(2, len(taken) + 3))
+        return next(
+            name for end in ends if (name := f"{fit[: _MAX_NAME - len(end)]}{end}") and name.lower() not in taken
+        )
+
+    def change(
+        self, name: str, patch: SearchPatch | None = None, *, revision: int | None = None, **settings: Any
+    ) -> SearchView:
+        """Change the limits of a search, also while it runs: `max_trials=80`; None takes a limit away.
+
+        Raises:
+            Stale: it is not at this revision any more.
+            TypeError: both a patch and settings are given.
+        """
+        if patch is not None and settings:
+            raise TypeError("give a patch or settings, not both")
+        return self._send("PATCH", self._path(name), patch or checked(SearchPatch, settings), revision)
+
+    def stop(self, name: str) -> SearchView:
+        """Pause the trials of a search where they are, and begin no more.
+
+        Raises:
+            Conflict: it does not run.
+        """
+        return parse(self._view, self._connection.call("POST", f"{self._path(name)}/stop"))
+
+    def resume(self, name: str) -> SearchView:
+        """Let a search that was stopped, or came to a limit that was raised since, go on.
+
+        Raises:
+            Conflict: it runs, or cannot go on.
+        """
+        return parse(self._view, self._connection.call("POST", f"{self._path(name)}/resume"))
+
+    def add_trials(self, name: str, trials: Sequence[Mapping[str, Value]]) -> SearchView:
+        """Let these values be tried, before others; what is left out of them is chosen.
+
+        Raises:
+            InvalidInput: with all that are none of its space.
+        """
+        return self._send("POST", f"{self._path(name)}/trials", checked(TrialsRequest, {"trials": tuple(trials)}))
+
+    def trials(self, name: str, *, states: Sequence[TrialState | str] = ()) -> Iterator[Trial]:
+        """Yield the trials of a search, in the order of their numbers: those in one of these states, or all."""
+        words = [states] if isinstance(states, str) else [TrialState(state).value for state in states]
+        after: int | None = -1
+        while after is not None:
+            params: Params = {"after": after, "limit": _PAGE, "state": words}
+            page = self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/trials", params)
+            yield from page.trials
+            after = page.next
+
+    def trial(self, name: str, number: int) -> Trial:
+        """Return a trial."""
+        return self._connection.get(_TRIAL, f"{self._path(name)}/trials/{number}")
+
+    def best(self, name: str, *, limit: int = 10) -> tuple[Trial, ...]:
+        """Return the best trials that have completed, the best first; of several objectives those that none beats."""
+        return self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/best", {"limit": limit}).trials
+
+    def decisions(self, name: str, *, after: int = 0) -> Iterator[Decision]:
+        """Yield what a search decided and why, from that after position `after` on."""
+        while True:
+            params: Params = {"after": after, "limit": _PAGE}
+            page = self._connection.get(_DECISION_PAGE, f"{self._path(name)}/decisions", params)
+            yield from page.decisions
+            if not page.decisions:
+                return
+            after = page.last
+
+    def remove(self, name: str, *, revision: int | None = None) -> None:
+        """Forget a search that does not run, with its trials.
+
+        Raises:
+            Conflict: it runs.
+            Stale: it is not at this revision any more.
+        """
+        path, headers = self._path(name), if_match(revision)
+        self._connection.call("DELETE", path, headers=headers, timeout_s=DELETE_TIMEOUT_S)
+
+    def wait(
+        self,
+        name: str,
+        *,
+        timeout_s: float = math.inf,
+        poll_s: float = 1.0,
+        on_poll: Callable[[SearchView], None] | None = None,
+    ) -> SearchView:
+        """Wait until a search does not run any more and return it. A server that restarts meanwhile does not matter.
+
+        Args:
+            name: the search's.
+            timeout_s: how long at most, in seconds.
+            poll_s: seconds between two looks.
+            on_poll: gets the search every time that we have looked.
+
+        Raises:
+            TimeoutError: it still runs after `timeout_s`.
+        """
+        for view in observe(lambda: self.get(name), timeout_s=timeout_s, poll_s=poll_s):
+            if on_poll is not None:
+                on_poll(view)
+            if view.state is not SearchState.RUNNING:
+                return view
+        raise TimeoutError(f"{name} still runs after {timeout_s:g} s")
+
+
+class SearchHandle:
+    """One search of a server. Every method asks the server; errors are those of `SearchClient`."""
+
+    def __init__(self, searches: SearchClient, search: SearchView) -> None:
+        self._searches = searches
+        self.search = search
+        """As it was submitted, or found."""
+
+    def __repr__(self) -> str:
+        return f"<search {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.search.name
+
+    def show(self) -> SearchView:
+        """Return the search as it is now."""
+        return self._searches.get(self.name)
+
+    def wait(self, *, timeout_s: float = math.inf, on_poll: Callable[[SearchView], None] | None = None) -> SearchView:
+        """Wait until it does not run any more and return it; its `state` and `reason` say why.
+
+        Raises:
+            TimeoutError: it still runs after `timeout_s` seconds.
+        """
+        return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=on_poll)
+
+    def best(self, *, limit: int = 10) -> tuple[Trial, ...]:
+        """Return its best trials that have completed, the best first."""
+        return self._searches.best(self.name, limit=limit)
+
+    def trials(self, *, states: Sequence[TrialState | str] = ()) -> Iterator[Trial]:
+        """Yield its trials, in the order of their numbers."""
+        return self._searches.trials(self.name, states=states)
+
+    def decisions(self, *, after: int = 0) -> Iterator[Decision]:
+        """Yield what it decided and why."""
+        return self._searches.decisions(self.name, after=after)
+
+    def add_trials(self, *trials: Mapping[str, Value]) -> SearchView:
+        """Let these values be tried, before others."""
+        return self._searches.add_trials(self.name, trials)
+
+    def change(self, **settings: Any) -> SearchView:
+        """Change its limits: `max_trials=80`, `parallel=4`, `max_time_s=3600`; None takes one away."""
+        return self._searches.change(self.name, **settings)
+
+    def stop(self) -> SearchView:
+        """Pause its trials where they are, and begin no more."""
+        return self._searches.stop(self.name)
+
+    def resume(self) -> SearchView:
+        """Let it go on."""
+        return self._searches.resume(self.name)
+
+
+def search_request(code: Path, searches: SearchClient, options: Mapping[str, Any]) -> SearchRequest:
+    """Return the request that the keywords of `Client.tune` make.
+
+    Raises:
+        InvalidInput: with everything that is wrong.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    metric, direction = given.pop("metric", None), given.pop("direction", None)
+    if metric is not None:
+        name, reading = read_metric(metric)
+        given["objectives"] = [{"metric": name, "direction": direction or "minimize", "reading": reading}]
+    given["parameters"] = _parameters(given.get("parameters", {}))
+    if isinstance(halving := given.get("halving"), str):
+        given["halving"] = values_of(Halving, _at("halving", read_halving, halving))
+    given.setdefault("script", find_script(code))
+    if "name" not in given:
+        given["name"] = searches.free_name(Path(given["script"]).stem)
+    return checked(SearchRequest, given)
+
+
+def _parameters(given: Mapping[str, GivenParameter]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for name, one in given.items():
+        try:
+            parameter = _at(f"parameters.{name}", read_domain, one) if isinstance(one, str) else one
+        except InvalidInput as error:
+            problems += error.problems
+            continue
+        is_noun = isinstance(parameter, SearchParameter)
+        found[name] = values_of(SearchParameter, parameter) if is_noun else parameter
+    if problems:
+        raise InvalidInput(*problems)
+    return found
+
+
+def _at(field: str, read: Callable[[str], Any], text: str) -> Any:
+    try:
+        return read(text)
+    except InvalidInput as error:
+        raise InvalidInput.at(field, error.problems[0].message) from error

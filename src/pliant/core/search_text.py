@@ -1,0 +1,68 @@
+"""Objectives and rungs as short texts, for command lines, files and Python.
+
+val_loss            its last value          val_loss:min            its lowest value
+val_loss:minimize   made small              acc:maximize:max        its highest value made large
+1..27               epochs 1, 3, 9          step:100..2700:3        steps 100, 300, 900, by the factor 3
+"""
+
+import re
+from typing import Final, cast, get_args
+
+from pliant.core.errors import InvalidInput
+from pliant.core.search import Direction, Halving, Objective, Reading, Resource
+
+_READINGS: Final = get_args(Reading)
+_DIRECTIONS: Final = get_args(Direction)
+_RESOURCES: Final = get_args(Resource)
+_HALVING: Final = re.compile(r"(?:(?P<of>[a-z]+):)?(?P<min>[0-9]{1,9})\.\.(?P<max>[0-9]{1,9})(?::(?P<by>[0-9]{1,9}))?")
+
+
+def read_metric(text: str) -> tuple[str, Reading]:
+    """Return the metric that a text `NAME[:READING]` names, and which of its values counts."""
+    name, colon, last = text.rpartition(":")
+    if colon and last in _READINGS:
+        return name, cast(Reading, last)
+    return text, "last"
+
+
+def read_objective(text: str) -> Objective:
+    """Return the objective that a text `NAME:DIRECTION[:READING]` says.
+
+    Raises:
+        InvalidInput: it says none.
+    """
+    metric, reading = read_metric(text)
+    name, colon, direction = metric.rpartition(":")
+    if not (colon and name and direction in _DIRECTIONS):
+        message = f"{text!r:.100} says no direction; give it as val_loss:minimize, or acc:maximize:max"
+        raise InvalidInput.at("", message)
+    return Objective(metric=name, direction=cast(Direction, direction), reading=reading)
+
+
+def write_objective(objective: Objective) -> str:
+    """Return the text that says an objective."""
+    reading = "" if objective.reading == "last" else f":{objective.reading}"
+    return f"{objective.metric}:{objective.direction}{reading}"
+
+
+def read_halving(text: str) -> Halving:
+    """Return the rungs that a text `[RESOURCE:]MIN..MAX[:FACTOR]` says.
+
+    Raises:
+        InvalidInput: it says none.
+    """
+    found = _HALVING.fullmatch(text.replace(" ", ""))
+    if found is None:
+        message = f"{text!r:.100} says no rungs; give the first, the end and a factor, such as 1..27:3"
+        raise InvalidInput.at("", message)
+    resource = found["of"] or "epoch"
+    if resource not in _RESOURCES:
+        raise InvalidInput.at("", f"{resource!r} is not counted; give {' or '.join(_RESOURCES)}, such as epoch:1..27:3")
+    given = {"factor": int(found["by"])} if found["by"] else {}
+    return Halving(resource=cast(Resource, resource), min=int(found["min"]), max=int(found["max"]), **given)
+
+
+def write_halving(halving: Halving) -> str:
+    """Return the text that says from where to where, of what and by which factor."""
+    resource = "" if halving.resource == "epoch" else f"{halving.resource}:"
+    return f"{resource}{halving.min}..{halving.max}:{halving.factor}"

@@ -1,0 +1,48 @@
+"""Objectives and rungs as texts: what is written is read again, and what says none is refused."""
+
+from typing import cast, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pliant.core.errors import InvalidInput
+from pliant.core.search import Direction, Halving, Objective, Reading, Resource
+from pliant.core.search_text import read_halving, read_metric, read_objective, write_halving, write_objective
+
+METRICS = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1)
+
+
+@given(METRICS, st.sampled_from(get_args(Direction)), st.sampled_from(get_args(Reading)))
+def test_an_objective_is_read_as_it_was_written(metric: str, direction: str, reading: str) -> None:
+    objective = Objective(metric=metric, direction=cast(Direction, direction), reading=cast(Reading, reading))
+
+    assert read_objective(write_objective(objective)) == objective
+
+
+@given(st.sampled_from(get_args(Resource)), st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), st.integers(0, 100))
+def test_rungs_are_read_as_they_were_written(resource: str, first: int, last: int, factor: int) -> None:
+    halving = Halving(resource=cast(Resource, resource), min=first, max=last, factor=factor)
+
+    assert read_halving(write_halving(halving)) == halving
+
+
+def test_a_metric_may_say_which_of_its_values_counts() -> None:
+    assert read_metric("val_loss") == ("val_loss", "last")
+    assert read_metric("val:loss:min") == ("val:loss", "min")
+    assert read_metric("val:loss") == ("val:loss", "last")
+    assert read_halving("1 .. 9") == Halving(min=1, max=9, factor=3)
+
+
+@pytest.mark.parametrize("text", ["27", "1..", "1..27:", "epoch:1.5..3", "1..27:3:1", ""])
+def test_what_says_no_rungs_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="says no rungs; give the first"):
+        read_halving(text)
+    with pytest.raises(InvalidInput, match="'hour' is not counted; give epoch or step"):
+        read_halving("hour:1..3")
+
+
+@pytest.mark.parametrize("text", ["val_loss", "val_loss:min", ":minimize", "val_loss:up"])
+def test_what_says_no_direction_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="says no direction; give it as val_loss:minimize"):
+        read_objective(text)
