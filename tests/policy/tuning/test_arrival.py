@@ -1,7 +1,8 @@
 """Halving by arrival: who is among the best so far goes on at once."""
 
-from pliant.core.search import Halving, TrialState
 from tests.policy.tuning.stage import Stage, search_of, settings_of
+
+from pliant.core.search import Halving, TrialState
 
 HALVING = Halving(min=1, max=9, factor=3, order="arrival")
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from math import nan
 
 import pytest
+from tests.policy.tuning.stage import search_of, settings_of, trial_of
 
 from pliant.core.lifecycle import JobState
 from pliant.core.search import MAX_REPORTS, Halving, Objective, TrialState
 from pliant.policy.tuning.intake import JobNews, SeriesPoint, take_in
-from tests.policy.tuning.stage import search_of, settings_of, trial_of
 
 PLAIN = search_of(settings_of())
 HALVED = search_of(settings_of(Halving(min=2, max=9, factor=2)))
@@ -34,8 +34,8 @@ def test_a_metric_that_was_never_reported_fails_the_trial_and_names_those_that_w
 
     assert trial.state is TrialState.FAILED
     assert trial.reason == (
-        "it ended without a value of val_loss; it reported accuracy, loss. Report it with run.log(val_loss=...), or name "
-        "another metric"
+        "it ended without a value of val_loss; it reported accuracy, loss. Report it with run.log(val_loss=...), or "
+        "name another metric"
     )
 
 

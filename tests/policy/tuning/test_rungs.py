@@ -1,10 +1,10 @@
 """Rungs, and the sizes of brackets."""
 
 import pytest
+from tests.policy.tuning.stage import settings_of
 
 from pliant.core.search import Halving, Sampler
 from pliant.policy.tuning.rungs import rungs_of, size_of
-from tests.policy.tuning.stage import settings_of
 
 
 def test_rungs_are_below_the_end_by_powers_of_the_factor() -> None:

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from tests.policy.tuning.stage import search_of, settings_of, trial_of
+
 from pliant.core.search import Search, SearchState, Trial, TrialState
 from pliant.policy.tuning.verdict import Verdict, judge_search
-from tests.policy.tuning.stage import search_of, settings_of, trial_of
 
 
 def judged(search: Search, *trials: Trial, now: float = 10.0, slot_hours: float = 0.0) -> Verdict | None:

@@ -5,9 +5,9 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.policy.tuning.stage import Stage, search_of, settings_of
 
 from pliant.core.search import Halving, SearchState, TrialState
-from tests.policy.tuning.stage import Stage, search_of, settings_of
 
 HALVING = Halving(min=1, max=9, factor=3)
 

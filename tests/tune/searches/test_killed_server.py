@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from tests.tune.searches.world import World, settings_of
 
 from pliant.core.search import Halving, Pruner, Sampler, SearchSettings
-from tests.tune.searches.world import World, settings_of
 
 _TPE = Sampler(name="tpe", seed=5, options={"n_startup_trials": 3})
 SEARCHES = {

@@ -230,7 +230,7 @@ class World:
         """Begin a search of Anna's."""
         archive = self.folder / "code.tar.gz"
         archive.write_bytes(b"code")
-        return self.requests.create(ANNA, name, settings or settings_of(), job, archive, None)[0]
+        return self.requests.create(ANNA, name or None, settings or settings_of(), job, archive, None)[0]
 
     def look(self, *, killed: bool = False) -> None:
         """Have the keeper look; a server that is killed meanwhile is followed by another one, which looks again."""

@@ -4,7 +4,7 @@ They change what is kept; jobs follow (`keeper`). Only the code of a new search 
 that is wrong with it is said to who creates it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -193,12 +193,7 @@ class SearchRequests:
         with self._book.lock:
             found = self._own(caller, name)
             search, settings = found.search, found.search.settings
-            problems = [
-                Problem(field=f"trials.{index}.{problem.field}", message=problem.message)
-                for index, values in enumerate(trials)
-                for problem in problems_of_values(settings.parameters, values)
-            ]
-            if problems:
+            if problems := [*_problems_of_trials(settings, trials)]:
                 raise InvalidInput(*problems)
             enqueued = (*search.enqueued, *trials)
             if len(enqueued) > _MAX_ENQUEUED:
@@ -285,6 +280,16 @@ class SearchRequests:
             if name in strangers
         )
         return (*problems_of_settings(settings), *self._ports.problems_of(settings), *shares)
+
+
+def _problems_of_trials(settings: SearchSettings, trials: Sequence[Values]) -> Iterator[Problem]:
+    for index, values in enumerate(trials):
+        for problem in problems_of_values(settings.parameters, values):
+            yield Problem(field=f"trials.{index}.{problem.field}", message=problem.message)
+        missing = [name for name, one in settings.parameters.items() if name not in values and one.kind != "fixed"]
+        if missing and settings.sampler.name == "grid":
+            message = f"a grid chooses all values or none; give {', '.join(missing)} as well"
+            yield Problem(field=f"trials.{index}", message=message)
 
 
 def _sees(caller: Principal, search: Search) -> bool:
