@@ -24,6 +24,12 @@ def test_importing_pliant_brings_nothing_but_the_standard_library() -> None:
     assert roots - set(sys.stdlib_module_names) <= {"pliant"}
 
 
+def test_what_starts_an_adviser_and_asks_it_brings_no_optuna() -> None:
+    brought = modules_after("import pliant.tune.adviser_process, pliant.tune.sampler_rules, pliant.tune.searches")
+
+    assert not brought & {"optuna", "cmaes", "scipy", "numpy", "torch"}
+
+
 @pytest.mark.parametrize("room", ["core", "policy", "api", "client", "control", "store", "server", "cluster", "cli"])
 def test_no_room_on_the_servers_side_brings_torch_or_grpc(room: str) -> None:
     brought = modules_after(f"import pkgutil, importlib, pliant.{room} as room\n{IMPORT_ALL}")

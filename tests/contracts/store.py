@@ -17,6 +17,9 @@ from pliant.core.job import Generation, Job, JobId, JobSpec, Metric, NodeId, Pro
 from pliant.core.job_filter import JobFilter
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
 from pliant.core.ports import EventFilter, Store, Writes
+from pliant.core.serving_profile import EndpointPart, ServingProfile
+from pliant.core.space import Values
+from pliant.core.trial_part import TrialPart
 
 
 def a_spec(name: str = "digits") -> JobSpec:
@@ -131,10 +134,19 @@ class StoreContract:
         full = replace(full, spec=replace(full.spec, fixed=True), claim_step=812, claim_reason="moved to a GPU")
         full = replace(full, claim="statistical", num_restarts=2)
         full = replace(full, fingerprint="torch 2.13.0 cpu", digest="ab" * 32, tags={"kept": "so"})
-        full = replace(full, rerun_of=JobId("job-99"))
+        full = replace(full, rerun_of=JobId("job-99"), hold="it waits at epoch 3 for the others")
         store.write(Writes(jobs=(bare, full)))
         assert store.job(bare.id) == bare
         assert store.job(full.id) == full
+
+    def test_what_a_job_knows_of_its_endpoint_and_of_its_trial_comes_back(self, store: Store) -> None:
+        values: Values = {"lr": 1.0, "layers": (64, (1.0, None)), "seed": "7", "amp": True, "depth": 1}
+        trial = TrialPart(search="one", number=3, values=values, pass_as=("config",))
+        profile = ServingProfile(kernel_max=3, max_rate=0.5)
+        endpoint = EndpointPart(name="digits", version=2, runner="python", profile=profile)
+        job = replace(a_job(), spec=replace(a_spec(), trial=trial, endpoint=endpoint))
+        store.write(Writes(jobs=(job,)))
+        assert repr(store.job(job.id)) == repr(job)  # which tells 1 from 1.0 and from True
 
     def test_a_job_written_again_replaces_the_one_before(self, store: Store) -> None:
         store.write(Writes(jobs=(a_job(), a_job("job-2"))))

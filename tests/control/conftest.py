@@ -52,12 +52,15 @@ class World:
             self.clock, [NodeView(id=NodeId("local"), slots=tuple(range(num_slots)))], SimTimes(drain_s=None)
         )
         self.links = SimTasks(self.clock, self.cluster, lambda _: SimWork(virtual_workers=self.virtual_workers))
-        self.store = SqlStore(new_sqlite(home))
+        self.store = self.new_store()
         self.virtual_workers = 8
         self.step = 0
         self.control = self._control()
         self.links.connect(self.control)
         self.control.start()
+
+    def new_store(self) -> SqlStore:
+        return SqlStore(new_sqlite(self.home))
 
     def _control(self) -> Control:
         store: Store = self.store

@@ -18,6 +18,7 @@ from pliant.core.task_environment import (
     TaskEnvironment,
     TaskFolders,
     TaskNode,
+    TaskTrial,
     Variable,
 )
 
@@ -48,8 +49,9 @@ def environment(**more: Any) -> TaskEnvironment:
         environment(elastic=ELASTIC, folders=TaskFolders(result="/r", log="/r/log"), weights="/w.pt"),
         environment(fixed=FIXED, is_elastic="false", data=TaskData(folder="/d", dataset="d", validation="/d/v")),
         environment(array=TaskArray(id="array-1", index="0")),
+        environment(trial=TaskTrial(search="lr", number=0)),
     ],
-    ids=["elastic", "fixed", "array"],
+    ids=["elastic", "fixed", "array", "trial"],
 )
 def test_a_task_reads_what_was_written(told: TaskEnvironment) -> None:
     assert TaskEnvironment.from_env(told.to_env()) == told

@@ -34,18 +34,25 @@ class Pool:
     """Starts a server on a free port with this many CPU slots; by `pliant up` if it is told more than that."""
 
     def __init__(
-        self, home: Path, *, slots: int = 8, options: tuple[str, ...] = (), database: str | None = None
+        self,
+        home: Path,
+        *,
+        slots: int = 8,
+        options: tuple[str, ...] = (),
+        database: str | None = None,
+        module: str = "pliant.entry.server",
     ) -> None:
         self.home = home
         self.options = options
         self.slots = slots
         self.database = database
+        self.module = module
         self.port = free_port()  # fixed, so that tasks find the next server of the same folder
         self.process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
         home, options = ("--home", str(self.home)), ("--port", str(self.port), "--slots", str(self.slots))
-        program = ("pliant.cli.app", *home, "up", *self.options) if self.options else ("pliant.entry.server", *home)
+        program = ("pliant.cli.app", *home, "up", *self.options) if self.options else (self.module, *home)
         meeting = ("--allow", f"{self.home.parent.parent}:rw")  # where tests and scripts meet
         with (self.home.parent / "up.log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -5,11 +5,14 @@ import os
 import stat
 import tarfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.contracts.registry import Thing
+from tests.contracts.searches import a_decision, a_search, a_trial, completed
+from tests.contracts.searches import write as write_search
 from tests.contracts.store import a_job, a_metric, a_task, an_event
 from tests.hostile import deep_tree
 
@@ -29,6 +32,8 @@ FILES = {
     "jobs/job-1/code/train.py": "print()",
     "jobs/job-1/result/model/model.pt": "weights",
     "jobs/job-1/result/checkpoint/step-1.ckpt": "checkpoint",
+    "endpoints/cd.tar.gz": "code of an endpoint",
+    "searches/ab.tar.gz": "code of trials",
     "data/digits/1.png": "an image",
     "environments/abc/bin/python": "can be built again",
     "agent/records": "of this machine",
@@ -39,7 +44,7 @@ FILES = {
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    home = tmp_path / "old home"
+    home = tmp_path / "old home of ä"
     for name, text in FILES.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
@@ -123,9 +128,31 @@ def test_whatever_a_script_names_its_files_the_backup_can_be_restored(
     assert restored == plain | {"a\\x0ab", "a\\x5cx0ab", "turned \\u202e", "\\udcff"}
 
 
+def test_searches_come_back_with_their_trials_and_paths_lead_into_the_new_folder(
+    store: SqlStore, home: Path, tmp_path: Path
+) -> None:
+    weights = "jobs/job-1/result/model/größe.pt"
+    search = replace(a_search(), job=replace(a_search().job, weights=str(home / weights)))
+    trials = (completed(0, float("inf")), a_trial(1, reports=((1, float("nan")), (3, -0.0))))
+    store.searches.add(search)
+    write_search(store.searches, *trials, state='{"rng": [1]}', decisions=[a_decision(1, 0), a_decision(2)])
+    new = tmp_path / "größer"
+    restore_backup(backed_up(store, home, tmp_path / "b.tar.gz", results=False, data=False), new, None)
+
+    with closing(SqlStore(f"sqlite:///{new / 'pliant.db'}")) as again:
+        searches = again.searches
+        assert searches.search("one") == replace(search, job=replace(search.job, weights=str(new / weights)))
+        assert repr(searches.trials("one")) == repr(trials)
+        assert searches.best_trials("one", maximize=True) == trials[:1]
+        assert searches.decisions("one") == (a_decision(1, 0), a_decision(2))
+        assert searches.sampler_state("one") == '{"rng": [1]}'
+    assert (new / "searches" / "ab.tar.gz").read_text() == "code of trials"
+
+
 def test_results_and_data_can_be_left_out(store: SqlStore, home: Path, tmp_path: Path) -> None:
     archive = backed_up(store, home, tmp_path / "b.tar.gz", results=False, data=False)
-    assert names(archive) == {"secret", "token", "jobs/job-1/code/train.py"}
+    kept = {"secret", "token", "jobs/job-1/code/train.py", "endpoints/cd.tar.gz", "searches/ab.tar.gz"}
+    assert names(archive) == kept
 
 
 def test_nothing_is_overwritten(store: SqlStore, home: Path, tmp_path: Path) -> None:

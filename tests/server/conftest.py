@@ -177,7 +177,6 @@ class Served:
             upkeep=Upkeep(
                 store=self.store,
                 records=self.store.records,
-                registry=self.store.registry,
                 clock=self.clock,
                 settings=settings,
                 notify=self.event_signal.notify,

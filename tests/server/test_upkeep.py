@@ -132,12 +132,27 @@ def test_wrong_rules_are_all_named_and_two_people_do_not_overwrite_each_other(se
     assert (stale.status_code, stale.json()["title"]) == (412, "Changed meanwhile")
 
 
+def test_a_trial_of_a_search_that_goes_on_keeps_all(server: Served) -> None:
+    results = [ended(server, number, days_ago=10) for number in (1, 2)]
+    before = names(results[0])
+    upkeep = Upkeep(
+        store=server.store,
+        records=server.store.records,
+        clock=server.clock,
+        settings=server.control.settings,
+        trials=lambda: ["job-1"],
+    )
+    upkeep.change(tuple(Rule(material=material, max_bytes=0) for material in Material))
+    upkeep.sweep(dry_run=False)
+    assert (names(results[0]), names(results[1])) == (before, set())
+    assert len(server.store.metrics(JobId("job-1"))) == 40
+
+
 def test_a_training_of_a_model_keeps_all_but_its_checkpoints(server: Served) -> None:
     results = [ended(server, number, days_ago=10) for number in (1, 2)]
     upkeep = Upkeep(
         store=server.store,
         records=server.store.records,
-        registry=server.store.registry,
         clock=server.clock,
         settings=server.control.settings,
         trainings=lambda: ["job-1"],

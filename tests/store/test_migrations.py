@@ -82,7 +82,7 @@ def value_of(table: Table, column: Column[Any], number: int) -> Any:
     name = f"{table.name}.{column.name}"
     if name in FITTING:
         return FITTING[name]
-    if column.foreign_keys or name == "jobs.id":
+    if column.foreign_keys or name in ("jobs.id", "searches.name"):
         return f"job-{number}"
     if column.nullable and number % 2:
         return None

@@ -93,11 +93,16 @@ def rerun_of(job: Job, asked: RerunRequest, owner: str) -> Rerun:
 
 
 def _asked_for(job: Job) -> dict[str, Any]:
-    """Return the fields that somebody has to give to get such a job; of one of an array those that all of it have."""
+    """Return the fields that somebody has to give to get such a job; of one of an array those that all of it have.
+
+    The variables of a trial's values are among those of the job then: the new job is no trial.
+    """
     spec = job.spec
     given = values_of(JobSettings, spec)
     if spec.array is not None:
         given |= {"name": spec.array.name, "args": spec.args[: len(spec.args) - len(spec.array.values)]}
+    if spec.trial is not None:
+        given["env"] = {**given["env"], **spec.trial.variables()}
     if given["name"] == spec.script:
         given["name"] = None
     if spec.dataset is not None:

@@ -211,6 +211,8 @@ class SearchView:
     eta_s: float | None
     """Seconds left at the present speed; null if nobody knows."""
     revision: int
+    notes: tuple[str, ...] = ()
+    """Of a new search: what its owner should know, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +262,7 @@ def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial
         best=best,
         progress=None if limit is None else min(1.0, ended / limit),
         eta_s=left_s,
+        notes=(),
     )
 
 

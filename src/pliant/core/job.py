@@ -14,6 +14,7 @@ from pliant.core.lifecycle import JOB_LIFECYCLE, TASK_LIFECYCLE, GenerationState
 from pliant.core.serving_profile import EndpointPart
 from pliant.core.slot import WHOLE_SLOT
 from pliant.core.tag import GivenTags
+from pliant.core.trial_part import TrialPart
 
 JobId = NewType("JobId", str)
 TaskId = NewType("TaskId", str)
@@ -158,6 +159,8 @@ class JobSpec(JobSettings):
     """Which job of an array it is; None if it is of none."""
     endpoint: EndpointPart | None = None
     """What it serves; None: it trains."""
+    trial: TrialPart | None = None
+    """Which trial of a search it is; None if it is of none."""
 
     @property
     def slot_share(self) -> int:
@@ -216,6 +219,8 @@ class Job:
     """Of `spec.after`, or what a person put in its place, what has not completed yet."""
     after_any: tuple[str, ...] = ()
     """Of `spec.after_any`, or what a person put in its place, what has not ended yet."""
+    hold: str = ""
+    """Why it takes no slots though it could, in words; empty: nothing holds it."""
     submitted_at: float
     """Seconds since the epoch (UTC), as every `_at`."""
     started_at: float | None = None

@@ -5,9 +5,9 @@ from where they are to epoch 3, the others are pruned; the best of these goes on
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen
 
@@ -16,10 +16,11 @@ from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import JobId, JobSpec
 from pliant.core.parameter import Text
 from pliant.core.space import Scalar, Space, Values
+from pliant.core.trial_part import PassAs
 
 MAX_TRIALS: Final = 100_000
-MAX_REPORTS: Final = 10_000
-"""So many values of a metric are kept for each trial; later ones replace the last."""
+MAX_REPORTS: Final = 2000
+"""So many values of a metric are kept for each trial; of later ones those at its rungs."""
 
 SearchName = Annotated[
     str,
@@ -38,8 +39,6 @@ SamplerName = Literal["tpe", "random", "grid", "gp", "cmaes", "nsga2", "qmc"]
 PrunerName = Literal["median", "percentile", "wilcoxon", "patient", "threshold"]
 Resource = Literal["epoch", "step"]
 Order = Literal["rungs", "arrival"]
-PassAs = Literal["arguments", "environment", "config"]
-"""How a script gets its values: as `--name=value`, as variables `PLIANT_PARAM_NAME`, as the file `config.json`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,17 +164,6 @@ ENDED: Final = frozenset({TrialState.COMPLETED, TrialState.PRUNED, TrialState.FA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPart:
-    """What the job of a trial knows of its search."""
-
-    search: str
-    number: int
-    values: Values
-    """What the sampler chose."""
-    pass_as: tuple[PassAs, ...] = ("arguments", "environment")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One training of a search."""
 
@@ -206,6 +194,10 @@ class Trial:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    def without_attributes(self) -> Self:
+        """Return the trial without what its sampler has noted for itself."""
+        return replace(self, attributes={})
 
 
 DecisionKind = Literal["ask", "pause", "promote", "prune", "complete", "fail", "stop", "resume", "end"]
@@ -252,6 +244,10 @@ class Search:
     """The number of its newest decision."""
     num_trials: int = 0
     """As many were chosen."""
+    exhausted: str = ""
+    """Why no further trial can be chosen, though no limit says so; empty: one can."""
+    enqueued: tuple[Values, ...] = ()
+    """What people want to be tried next; what is missing in each is chosen."""
     best: int | None = None
     """The number of the best trial that has completed; of several objectives None."""
     best_result: float | None = None

@@ -19,6 +19,8 @@ from pliant.core.input import FINITE, NUMBER, ONE_LINE, Input, Pattern
 MAX_PARAMETERS: Final = 100
 MAX_CHOICES: Final = 1000
 MAX_TEXT: Final = 1000
+PARAM_PREFIX: Final = "PLIANT_PARAM_"
+"""The variables begin with this that tell a task of a trial its values."""
 
 ParameterKind = Literal["float", "int", "choice", "fixed"]
 
@@ -39,7 +41,7 @@ Scalar = (
     | Annotated[str, Input(MaxLen(MAX_TEXT), ONE_LINE)]
     | None
 )
-Value = Scalar | tuple["Scalar | tuple[Scalar, ...]", ...]
+Value = Scalar | tuple[Scalar | tuple[Scalar, ...], ...]
 """What a parameter can be: a scalar of JSON, or a list of such; a script gets a list as JSON."""
 Bound = Annotated[float, Input(FINITE, NUMBER)]
 
@@ -93,7 +95,7 @@ def arguments_of(values: Values) -> tuple[str, ...]:
 
 def variable_of(name: str) -> str:
     """Return the environment variable that tells a task one of its values."""
-    return f"PLIANT_PARAM_{name.upper().replace('-', '_').replace('.', '_')}"
+    return f"{PARAM_PREFIX}{name.upper().replace('-', '_').replace('.', '_')}"
 
 
 def same_as(value: Value) -> Hashable:

@@ -131,6 +131,16 @@ class TaskArray(Variables):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTrial(Variables):
+    """Which trial of a search its job is. Each of the trial's values has a variable of its own: `PLIANT_PARAM_LR`."""
+
+    search: Annotated[str, Variable("PLIANT_SEARCH")]
+    """The search's name."""
+    number: Annotated[int, Variable("PLIANT_TRIAL", "SUBID")]
+    """The trial's number in it: 0, 1, 2, …; the second name is IBM's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskNode(Variables):
     """What the agent of its node tells it."""
 
@@ -274,6 +284,7 @@ class TaskEnvironment(Variables):
     folders: TaskFolders = field(default_factory=TaskFolders)
     data: TaskData = field(default_factory=TaskData)
     array: TaskArray | None = None
+    trial: TaskTrial | None = None
     elastic: ElasticTask | None = None
     fixed: FixedTask | None = None
     serving: ServingTask | None = None

@@ -44,6 +44,7 @@ from pliant.server.routes import (
     people,
     pool,
     queues,
+    searches,
     shares,
     templates,
     tunnels,
@@ -73,6 +74,7 @@ _TAGS = [
         "name": "endpoints",
         "description": "Models that answer requests, on slots of the pool, as many as there is to do.",
     },
+    {"name": "searches", "description": "Many trainings of one script, to find the best values of its parameters."},
     {"name": "people", "description": "Logging on, users, personal tokens, and who did what."},
     {"name": "server", "description": "The server itself."},
 ]
@@ -140,6 +142,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         events,
         pool,
         queues,
+        searches,
         templates,
         models,
         endpoints,

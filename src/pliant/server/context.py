@@ -24,6 +24,7 @@ from pliant.server.event_signal import EventSignal
 from pliant.server.gateways import GatewayHub, ServingListener
 from pliant.server.links import LinkHub
 from pliant.server.tunnels import TunnelHub
+from pliant.tune.searches.use_cases import SearchRequests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ class Context:
     """Takes what gateways say; None: this server serves no endpoints."""
     endpoints: EndpointRequests | None = None
     """None: this server serves none."""
+    searches: SearchRequests | None = None
+    """None: this server keeps none."""
 
 
 def context_of(connection: HTTPConnection) -> Context:

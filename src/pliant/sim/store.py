@@ -15,6 +15,7 @@ from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, Ta
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
 from pliant.sim.registry import MemoryRegistry
+from pliant.sim.searches import MemorySearches
 
 
 class MemoryStore:
@@ -22,6 +23,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.registry = MemoryRegistry()
+        self.searches = MemorySearches()
         self._lock = Lock()
         self._jobs: dict[JobId, Job] = {}
         self._order: list[JobId] = []

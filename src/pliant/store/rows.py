@@ -5,16 +5,15 @@ What comes out equals what went in, NaN included. Free text loses only what no d
 
 import math
 from collections.abc import Mapping
-from dataclasses import Field, asdict, fields
-from typing import Any, Final
+from dataclasses import Field, fields, is_dataclass
+from typing import Any, Final, get_args, get_type_hints
 
+from pydantic import TypeAdapter
 from sqlalchemy import RowMapping
 
-from pliant.core.array import JobArray
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, JobSpec, Metric, NodeId, Progress, Task, TaskId
 from pliant.core.lifecycle import GenerationState, JobState, TaskState
-from pliant.core.serving_profile import EndpointPart, ServingProfile
 
 Row = dict[str, Any]
 
@@ -23,6 +22,10 @@ _NON_FINITE: Final[Mapping[str, float]] = {"NaN": math.nan, "Infinity": math.inf
 _LISTS: Final = ("args", "after", "after_any")
 """Fields of what was asked for that are lists in JSON."""
 _DICTS: Final = ("env", "tags", "data_parts")
+_PARTS: Final[Mapping[str, TypeAdapter[Any]]] = {
+    name: TypeAdapter(hint) for name, hint in get_type_hints(JobSpec).items() if any(map(is_dataclass, get_args(hint)))
+}
+"""Fields that are nouns of their own, such as which job of an array it is, or None."""
 
 
 def job_row(job: Job) -> Row:
@@ -30,12 +33,13 @@ def job_row(job: Job) -> Row:
     row = _columns(job)
     row.update(
         state=job.state.value,
-        name=_clean(job.spec.name),
-        queue=_clean(job.queue),
-        reason=_clean(job.reason),
-        why=_clean(job.why),
-        claim_reason=_clean(job.claim_reason),
-        fingerprint=_clean(job.fingerprint),
+        name=clean(job.spec.name),
+        queue=clean(job.queue),
+        reason=clean(job.reason),
+        why=clean(job.why),
+        hold=clean(job.hold),
+        claim_reason=clean(job.claim_reason),
+        fingerprint=clean(job.fingerprint),
         spec=_spec_json(job.spec),
         params=dict(job.params) or None,
         tags=dict(job.tags) or None,
@@ -79,7 +83,7 @@ def deleted_of(row: RowMapping) -> DeletedJob:
 
 def task_row(task: Task) -> Row:
     """Return the columns of a task, but for its ordinal."""
-    return _columns(task) | {"slots": list(task.slots), "state": task.state.value, "reason": _clean(task.reason)}
+    return _columns(task) | {"slots": list(task.slots), "state": task.state.value, "reason": clean(task.reason)}
 
 
 def task_of(row: RowMapping) -> Task:
@@ -100,7 +104,7 @@ def generation_row(generation: Generation) -> Row:
     return _columns(generation) | {
         "members": list(generation.members),
         "state": generation.state.value,
-        "cause": _clean(generation.cause),
+        "cause": clean(generation.cause),
     }
 
 
@@ -115,7 +119,7 @@ def event_row(event: Event) -> Row:
     """Return the columns of a numbered event."""
     return _columns(event) | {
         "kind": event.kind.value,
-        "message": _clean(event.message),
+        "message": clean(event.message),
         "data": _numbers_out(event.data),
     }
 
@@ -150,7 +154,7 @@ def usage_of(row: RowMapping) -> Usage:
 
 
 def _columns(
-    noun: Job | DeletedJob | JobSpec | JobArray | Progress | Task | Generation | Event | Metric | Usage,
+    noun: Job | DeletedJob | JobSpec | Progress | Task | Generation | Event | Metric | Usage,
 ) -> Row:
     return {_column(field): getattr(noun, field.name) for field in fields(noun)}
 
@@ -161,24 +165,15 @@ def _column(field: Field[Any]) -> str:
 
 def _spec_json(spec: JobSpec) -> Row:
     lists = {name: list(getattr(spec, name)) for name in _LISTS}
-    array = None if spec.array is None else _columns(spec.array) | {"values": dict(spec.array.values)}
     dicts = {name: dict(getattr(spec, name)) for name in _DICTS}
-    endpoint = None if spec.endpoint is None else asdict(spec.endpoint)
-    return _columns(spec) | lists | dicts | {"array": array, "endpoint": endpoint}
+    parts = {name: part.dump_python(getattr(spec, name)) for name, part in _PARTS.items()}
+    return _columns(spec) | lists | dicts | parts
 
 
 def _spec_of(document: Mapping[str, Any]) -> JobSpec:
     lists = {name: tuple(document.get(name, ())) for name in _LISTS}
-    array, endpoint = document.get("array"), document.get("endpoint")
-    nouns = {
-        "array": None if array is None else JobArray(**array),
-        "endpoint": None if endpoint is None else _endpoint_of(endpoint),
-    }
-    return JobSpec(**{**document, **lists, **nouns})
-
-
-def _endpoint_of(document: Mapping[str, Any]) -> EndpointPart:
-    return EndpointPart(**{**document, "profile": ServingProfile(**document["profile"])})
+    parts = {name: part.validate_python(document.get(name)) for name, part in _PARTS.items()}
+    return JobSpec(**{**document, **lists, **parts})
 
 
 def _progress_json(progress: Progress) -> Row:
@@ -215,5 +210,6 @@ def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Return a text without what no database holds."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\N{REPLACEMENT CHARACTER}")

@@ -26,6 +26,7 @@ from pliant.store.engine import advance_counter, open_engine, read_transaction, 
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
+from pliant.store.searches import SqlSearches
 from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
 from pliant.store.upkeep import SqlRecords
 
@@ -59,6 +60,7 @@ class SqlStore:
             raise
         self.registry = SqlRegistry(self._engine, self._write_transaction)
         self.audit = SqlAudit(self._engine, self._write_transaction)
+        self.searches = SqlSearches(self._engine, self._write_transaction)
         self.records = SqlRecords(self._engine, self._write_transaction)
 
     def write(self, writes: Writes) -> tuple[Event, ...]:

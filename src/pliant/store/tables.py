@@ -55,6 +55,7 @@ JOBS: Final = Table(
     Column("after", JSON(none_as_null=True)),
     Column("after_any", JSON(none_as_null=True)),
     Column("array_id", String(64)),
+    Column("hold", Text, nullable=False, server_default=text("''")),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),
     Index(None, "queue", "ordinal"),
@@ -204,4 +205,42 @@ AUDIT: Final = Table(
     Column("status", Integer, nullable=False),
     Column("address", Text, nullable=False),
     Index(None, "who", "seq"),
+)
+
+SEARCHES: Final = Table(
+    "searches",
+    METADATA,
+    Column("name", String(MAX_NAME), primary_key=True),
+    Column("owner", String(MAX_NAME), nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("body", Text, nullable=False, doc="The search as JSON."),
+    Column("sampler_state", Text, nullable=False, server_default=text("''")),
+    Index(None, "owner", "name"),
+)
+
+TRIALS: Final = Table(
+    "trials",
+    METADATA,
+    Column("search", String(MAX_NAME), ForeignKey("searches.name"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("state", String(20), nullable=False),
+    Column("job_id", String(64), nullable=False),
+    Column("result", Float, doc="The first of its results; NULL if there is none, or if it is NaN."),
+    Column("body", Text, nullable=False, doc="The trial as JSON; it may hold NaN."),
+    Index(None, "job_id"),
+    Index(None, "search", "state", "number"),
+    Index(None, "search", "state", "result"),
+)
+
+SEARCH_DECISIONS: Final = Table(
+    "search_decisions",
+    METADATA,
+    Column("search", String(MAX_NAME), ForeignKey("searches.name"), primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("trial", Integer),
+    Column("reason", Text, nullable=False),
 )

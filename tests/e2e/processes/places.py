@@ -51,6 +51,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "isolation/mounts.py can_mount": ("walls",),
         "isolation/report.py report": ("walls",),
         "tracking/recorder.py _start": ("tracker",),
+        "tune/adviser_process.py _start": ("adviser",),
         "tunnel/program.py _spawn": ("shell",),
         "train/data/loader_process.py start_loader": ("started",),
     }
@@ -64,6 +65,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cli/endpoints/settings_table.py": ("alone",),
         "cli/jobs/job_schema.py": ("alone",),
         "client/methods.py": ("alone",),
+        "entry/adviser.py": ("adviser",),
         "entry/agent.py": ("agent",),
         "entry/alone.py": ("alone",),
         "entry/gateway/__main__.py": ("gateway",),
@@ -85,6 +87,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """The files that are programs, and which processes run them."""
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "adviser": "what chooses values for a search: no server starts one yet",
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",

@@ -49,6 +49,7 @@ from pliant.core.job_params import ParamValue
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView
 from pliant.core.slot import WHOLE_SLOT
+from pliant.core.space import text_of_value
 from pliant.core.tag import words_of_tags
 
 _JOB_COLUMNS = (
@@ -360,7 +361,7 @@ def _param(value: ParamValue) -> str:
 
 
 def _relations_of(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Yield what a job was submitted to run after, and which job of its array it is."""
+    """Yield what a job was submitted to run after, and which job of its array, or trial of its search, it is."""
     order = [f"{', '.join(spec.after)} completed"] * bool(spec.after)
     order += [f"{', '.join(spec.after_any)} ended"] * bool(spec.after_any)
     if order:
@@ -368,6 +369,9 @@ def _relations_of(spec: JobSpec) -> Iterator[tuple[str, str]]:
     if spec.array is not None:
         yield "array", f"{spec.array.id}, number {spec.array.index} of 0 to {spec.array.num_jobs - 1}"
         yield "values", words_of(spec.array.values)
+    if spec.trial is not None:
+        yield "trial", f"{spec.trial.search}, number {spec.trial.number}"
+        yield "values", words_of({name: text_of_value(value) for name, value in spec.trial.values.items()})
 
 
 def _results_of(job: Job) -> Iterator[tuple[str, str]]:

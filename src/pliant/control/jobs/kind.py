@@ -194,7 +194,7 @@ class Kinds:
 def workload_of(kind: Kind[Any], live: LiveJob, *, num_done: int = 0, pinned: bool = False) -> Workload:
     """Return what the scheduler sees of a job.
 
-    A job that has ended or is stopping wants nothing, but holds its slots until its processes are gone.
+    A job that has ended, is stopping or is held wants nothing, but holds its slots until its processes are gone.
 
     Args:
         kind: the job's.
@@ -202,14 +202,14 @@ def workload_of(kind: Kind[Any], live: LiveJob, *, num_done: int = 0, pinned: bo
         num_done: so many of its tasks have done their part and need no slot any more.
         pinned: it cannot be paused without losing its work.
     """
-    job = live.job
+    job, wants = live.job, live.competes and not live.on_hold
     return Workload(
         id=job.id,
         kind=kind.name,
         name=job.spec.name,
         priority=job.priority,
-        min_tasks=job.min_tasks - num_done if live.competes else 0,
-        max_tasks=job.max_tasks - num_done if live.competes else 0,
+        min_tasks=job.min_tasks - num_done if wants else 0,
+        max_tasks=job.max_tasks - num_done if wants else 0,
         slots_per_task=job.spec.slots_per_task,
         slot_share=job.spec.slot_share,
         submitted_at=job.submitted_at,
@@ -228,7 +228,7 @@ def workload_of(kind: Kind[Any], live: LiveJob, *, num_done: int = 0, pinned: bo
         excluded=live.excluded,
         queue=job.queue,
         owner=job.owner,
-        pinned=pinned and live.competes,
+        pinned=pinned and wants,
     )
 
 

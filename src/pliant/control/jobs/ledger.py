@@ -133,7 +133,7 @@ class Ledger:
     def _seen_by_scheduler(self, live: LiveJob | None) -> object:
         if live is None:
             return None
-        return live.competes, live.waits, live.unprepared, live.proven, self.kinds.of(live.job).view(live)
+        return live.competes, live.wants_slots, live.unprepared, live.proven, self.kinds.of(live.job).view(live)
 
     def _perform(self, action: Action) -> None:
         try:

@@ -99,6 +99,11 @@ class LiveJob:
         return bool(self.job.after or self.job.after_any)
 
     @property
+    def on_hold(self) -> bool:
+        """It takes no slots until somebody releases it."""
+        return bool(self.job.hold)
+
+    @property
     def num_slots(self) -> int:
         return len({(task.node_id, slot) for task in self.running for slot in task.slots})
 
@@ -113,6 +118,11 @@ class LiveJob:
     @property
     def competes(self) -> bool:
         return self.job.state in COMPETING and self.failing is None
+
+    @property
+    def wants_slots(self) -> bool:
+        """It takes part in decisions: nothing but the scheduler keeps it from slots."""
+        return self.competes and not (self.waits or self.unprepared or self.on_hold)
 
     @property
     def over(self) -> bool:

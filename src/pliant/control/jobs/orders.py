@@ -19,7 +19,7 @@ from pliant.core.job import Job, JobId, Task, TaskId
 from pliant.core.plan import Placement
 from pliant.core.ports import StartOrder
 from pliant.core.tag import write_tags
-from pliant.core.task_environment import TaskArray, TaskData, TaskEnvironment, TaskFolders
+from pliant.core.task_environment import TaskArray, TaskData, TaskEnvironment, TaskFolders, TaskTrial
 from pliant.core.tunnel import SidecarSettings
 
 _PYTHON: Final = re.compile(r"python[0-9.]*")
@@ -141,7 +141,7 @@ def _interpreter(python: str | None) -> Iterator[str]:
 def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskStart) -> dict[str, str]:
     """Return the variables of a task of any kind: the person's own, and before them what Pliant tells it."""
     folders, ibm, parts = settings.folders(job.id), settings.ibm_modules, job.spec.data_parts
-    array = job.spec.array
+    array, trial = job.spec.array, job.spec.trial
     ours = TaskEnvironment(
         task_id=task.id,
         job_id=job.id,
@@ -164,8 +164,11 @@ def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskSta
             test=parts.get("test"),
         ),
         array=None if array is None else TaskArray(id=array.id, index=str(array.index)),
+        trial=None if trial is None else TaskTrial(search=trial.search, number=trial.number),
     )
     values = {} if array is None else {variable_of(name): value for name, value in array.values.items()}
+    if trial is not None:
+        values |= trial.variables()
     if job.spec.endpoint is not None:
         values["MSD_POD_NAME"] = task.id
     theirs = job.spec.env.get("PYTHONPATH")

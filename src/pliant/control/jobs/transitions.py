@@ -54,7 +54,7 @@ def job_event(draft: Draft, live: L, event: JobEvent, reason: str) -> L:
     final = is_final(JOB_LIFECYCLE, new)
     job = replace(live.job, state=new, reason=reason, ended_at=draft.now if final else None)
     if final:
-        job = replace(job, why="")
+        job = replace(job, why="", hold="")
     headline = reason.splitlines()[0] if reason else ""
     words = (WORDS if live.job.spec.endpoint is None else {**WORDS, **SERVING_WORDS})[new]
     draft.say(

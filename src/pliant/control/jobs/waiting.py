@@ -43,6 +43,13 @@ def why_waits(job: Job) -> str:
     return f"waits for {words_of_waiting(job.after, job.after_any)}"
 
 
+def why_idle(job: Job) -> str:
+    """Return why the scheduler does not see a job that takes no slots: it is held, or waits for others."""
+    if job.hold:
+        return f"is held: {job.hold}"
+    return why_waits(job) if job.after or job.after_any else ""
+
+
 def unmet(name: str, over: Job, waiter: JobId) -> str:
     """Return why a job will never start that was to run after what is called `name` had completed.
 
@@ -115,8 +122,7 @@ def wait_for(draft: Draft, live: LiveJob, after: tuple[str, ...], after_any: tup
     job = replace(live.job, after=after, after_any=after_any)
     if not (after or after_any):
         draft.say(EventKind.JOB_RELEASED, f"{live.label} waits for no other job any more: {cause}", job_id=live.id)
-        return draft.put(replace(live, job=replace(job, why="")))
-    return draft.put(replace(live, job=replace(job, why=why_waits(job))))
+    return draft.put(replace(live, job=replace(job, why=why_idle(job))))
 
 
 def _names(names: Sequence[str]) -> str:

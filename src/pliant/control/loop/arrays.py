@@ -30,7 +30,7 @@ def held_back(jobs: Iterable[LiveJob]) -> Mapping[JobId, str]:
 
 def _beyond(members: Iterable[LiveJob], limit: int) -> list[LiveJob]:
     begun = {live.id for live in members if live.running or (live.competes and live.job.started_at is not None)}
-    new = [live for live in members if live.id not in begun and live.competes and not live.waits]
+    new = [live for live in members if live.id not in begun and live.competes and not (live.waits or live.on_hold)]
     return sorted(new, key=_index)[max(0, limit - len(begun)) :]
 
 

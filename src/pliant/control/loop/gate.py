@@ -29,7 +29,7 @@ class PreparationCheck:
     def check(self) -> None:
         """Ask for every job that waits for its environment, and note what has changed."""
         for live in self._ledger.jobs().values():
-            if live.unprepared and live.competes and not live.waits:
+            if live.unprepared and live.competes and not (live.waits or live.on_hold):
                 found = self._preparations.status(live.job, str(self._settings.folders(live.id).code))
                 note_preparation(draft := self._ledger.draft(), live, found)
                 if draft.touched:

@@ -132,7 +132,7 @@ class Measures:
         )
 
     def _wanted(self, live: LiveJob) -> int:
-        if not live.competes or live.waits or live.unprepared:
+        if not live.wants_slots:
             return 0
         return live.job.spec.num_slots_for(self._kinds.of(live.job).view(live).max_tasks)
 

@@ -38,22 +38,18 @@ def snapshot(
 ) -> Snapshot:
     """Return what the scheduler shall see.
 
-    A job that waits for others, whose environment is not ready, or that is `held` back by the limit of its array, wants
-    nothing: it claims no slot, and nothing of what its queue is entitled to. Slots held by a process that belongs to no
-    job are left out: nobody can have them.
+    A job that waits for others, that is on hold, whose environment is not ready, or that is `held` back by the limit of
+    its array, wants nothing: it claims no slot, and nothing of what its queue is entitled to. Slots held by a process
+    that belongs to no job are left out: nobody can have them.
     """
     known = {task.id for live in jobs for task in live.running}
     strange = {(task.node_id, slot) for task in observed.tasks if task.task_id not in known for slot in task.slots}
-    shown = [live for live in jobs if (_wants_slots(live) and live.id not in held) or live.running]
+    shown = [live for live in jobs if (live.wants_slots and live.id not in held) or live.running]
     return Snapshot(
         nodes=_without(observed.nodes, strange),
         workloads=tuple(kinds.of(live.job).view(live) for live in shown),
         queues=queues,
     )
-
-
-def _wants_slots(live: LiveJob) -> bool:
-    return live.competes and not live.waits and not live.unprepared
 
 
 def _without(nodes: Iterable[NodeView], held: set[tuple[NodeId, int]]) -> tuple[NodeView, ...]:
@@ -76,6 +72,8 @@ def apply_plan(draft: Draft, kinds: Kinds, plan: Plan, user_of: UserOf) -> None:
 
 
 def _note_decision(draft: Draft, live: LiveJob, grant: Grant, reason: str) -> LiveJob:
+    if live.on_hold:
+        reason = live.job.why  # the scheduler knows only that it wants nothing
     if reason and reason != live.job.why:
         live = draft.put(replace(live, job=replace(live.job, why=reason)))
     if grant.num_tasks == live.target:

@@ -36,12 +36,14 @@ from pliant.control.loop.measures import Measures
 from pliant.control.loop.planner import Planner
 from pliant.control.loop.restore import load, reconcile
 from pliant.control.requests import changes
+from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
+from pliant.control.requests.trials import TrialRequests
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -63,8 +65,8 @@ MAX_NEWS = 50
 class Control:
     """Decides for all jobs and carries the decisions out.
 
-    What others ask for goes through `requests` (jobs), `deletions`, `sidecars`, `kernels`, `queues`, `queries`,
-    `measures` and `ending` (of the server).
+    What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
+    `queries`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -99,9 +101,13 @@ class Control:
             policy=self.queues.policy,
             kinds=kinds,
         )
-        self.requests = JobRequests(
+        acceptance = Acceptance(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
+        self.requests = JobRequests(
+            ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, acceptance=acceptance
+        )
+        self.trials = TrialRequests(ledger=self._ledger, acceptance=acceptance, store=store, settings=settings)
         self.deletions = Deletions(self._ledger, self.queries, store, clock, settings)
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self.kernels = KernelRequests(self._ledger, settings)

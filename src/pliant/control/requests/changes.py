@@ -19,6 +19,7 @@ from pliant.control.jobs.waiting import AWAITED, Awaited, wait_for, why_waits
 from pliant.control.requests.origin import FOLDER
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import problems_of_code, problems_of_spec
+from pliant.control.requests.trial_config import put_config, reads_config
 from pliant.control.settings import ARCHIVE, JobFolders
 from pliant.control.upkeep.results import note_submitted
 from pliant.core.errors import Conflict, InvalidInput, Stale, Unavailable
@@ -29,6 +30,7 @@ from pliant.core.lifecycle import JobState
 from pliant.core.tag import changed_tags, words_of_tags
 from pliant.files.archive import CODE_LIMITS, MODEL_LIMITS, unpack
 from pliant.files.folder import copy_file
+from pliant.files.pack import pack
 from pliant.files.space import disk_error
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.removal import remove
@@ -76,10 +78,10 @@ def unpack_code(spec: JobSpec, archive: Path, reach: Reach, kinds: Kinds, check:
         code = folder / "code"
         code.mkdir()
         _unpack(spec, archive, code, (kinds, reach), check)
-        _note(code, archive)
+        _note(spec, code, archive)
         yield code
     finally:
-        _discard(folder)
+        discard_folder(folder)
 
 
 def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach], check: CheckCode) -> None:
@@ -91,14 +93,24 @@ def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach]
     except OSError as error:
         raise disk_error(code.parent.parent, error) from error
     problems += problems_of_code(spec, code) + check(str(code))
+    try:
+        problems += put_config(spec, code)
+    except OSError as error:
+        raise disk_error(code.parent.parent, error) from error
     if problems:
         raise InvalidInput(*problems)
 
 
-def _note(code: Path, archive: Path) -> None:
+def _note(spec: JobSpec, code: Path, archive: Path) -> None:
+    """Note the code as it was submitted; the archive that is kept is the one that was sent, or has more in it."""
+    kept = code.parent / NOTES / ARCHIVE
     try:
         note_submitted(code, code.parent / NOTES)
-        copy_file(archive, code.parent / NOTES / ARCHIVE)
+        if reads_config(spec):
+            with kept.open("xb") as out:
+                out.writelines(pack(code))
+        else:
+            copy_file(archive, kept)
     except OSError as error:
         raise disk_error(code.parent.parent, error) from error
 
@@ -106,7 +118,7 @@ def _note(code: Path, archive: Path) -> None:
 def clean(jobs: Path) -> None:
     """Remove what is left of submissions that a server was checking when it was killed."""
     for folder in jobs.glob(f"{NEW_PREFIX}*"):
-        _discard(folder)
+        discard_folder(folder)
 
 
 def close_folders(jobs: Path) -> None:
@@ -140,13 +152,14 @@ def place_code(code: Path, folders: JobFolders) -> Iterator[None]:
             copies.rename(folders.root / FOLDER)
         yield
     except BaseException as error:
-        _discard(folders.root)
+        discard_folder(folders.root)
         if isinstance(error, OSError):
             raise disk_error(folders.root, error) from error
         raise
 
 
-def _discard(folder: Path) -> None:
+def discard_folder(folder: Path) -> None:
+    """Remove what is left of a job that was never queued."""
     with suppress(OSError):
         remove(UntrustedPath(folder.parent, folder.name))
 

@@ -3,63 +3,43 @@
 Callable from any thread; everything happens under control's one lock.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pliant.api.arrays import ArrayView
 from pliant.api.jobs import JobPatch, NotedJob, StacksAsked
 from pliant.api.view import fill
-from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.waiting import Awaited
 from pliant.control.requests import changes
+from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.arrays import multiply, specs_of
-from pliant.control.requests.origin import FOLDER, copy_foreign, jobs_started_from, with_copies
 from pliant.control.requests.predecessors import Predecessors
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import Queues
-from pliant.control.requests.reach import Reach
-from pliant.control.requests.submission import resolve_jobs
 from pliant.control.settings import ControlSettings, JobFolders
-from pliant.control.upkeep.results import note_of_patterns
 from pliant.core.access import VisibleJobs
 from pliant.core.array import ArraySettings, combinations
-from pliant.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from pliant.core.errors import Conflict, NotFound
 from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.notice import NO_NOTICES, NoticeSettings
-from pliant.files.space import disk_error
 from pliant.files.untrusted.opening import take_file
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
-    """A submission that can be queued."""
-
-    spec: JobSpec
-    code: Path
-    spec_for: Callable[[JobSpec, JobFolders], JobSpec]
-    """Returns what a job is asked for, with what was copied for it at its place."""
-    owner: str
-    visible: VisibleJobs | None
-    notes: Sequence[str]
-    notices: NoticeSettings
-    rerun_of: JobId | None = None
 
 
 class JobRequests:
     """The use cases about jobs."""
 
     def __init__(
-        self, *, ledger: Ledger, settings: ControlSettings, queries: Queries, queues: Queues, inputs: JobInputs
+        self, *, ledger: Ledger, settings: ControlSettings, queries: Queries, queues: Queues, acceptance: Acceptance
     ) -> None:
         self._ledger = ledger
         self._settings = settings
         self._queries = queries
         self._queues = queues
-        self._inputs = inputs
+        self._acceptance = acceptance
         self._predecessors = Predecessors(queries=queries, live=ledger.get)
 
     def submit(
@@ -81,8 +61,11 @@ class JobRequests:
             TooLarge: its code is over the limit.
             Unavailable: the server is going down, or its disk cannot take the code.
         """
-        with self._checked(spec, archive, owner, visible, notes, notices) as checked, self._ledger.lock:
-            (job_id,), found = self._queue(checked, [checked.spec], [checked.code])
+        with (
+            self._acceptance.checked(spec, archive, owner, visible, notes, notices) as checked,
+            self._ledger.lock,
+        ):
+            (job_id,), found = self._acceptance.queue(checked, [checked.spec], [checked.code])
             return fill(NotedJob, self._queries.job(job_id), notes=found)
 
     def submit_array(
@@ -102,11 +85,11 @@ class JobRequests:
             InvalidInput, TooLarge, Unavailable: as for `submit`.
         """
         num_jobs = len(combinations(array.array))
-        with self._checked(spec, archive, owner, visible, (), notices) as checked:
+        with self._acceptance.checked(spec, archive, owner, visible, (), notices) as checked:
             codes = multiply(checked.code, num_jobs)
             with self._ledger.lock:
                 array_id = f"array-{self._ledger.draft().next_id('array')}"
-                _, found = self._queue(checked, specs_of(checked.spec, array, array_id), codes)
+                _, found = self._acceptance.queue(checked, specs_of(checked.spec, array, array_id), codes)
                 return self._queries.array_view(array_id, notes=found)
 
     def rerun(
@@ -129,7 +112,7 @@ class JobRequests:
         _refuse_serving(job, "deploy the version again instead")
         with (
             open_archive(job, self._settings.folders(job.id)) as archive,
-            self._checked(spec, archive, owner, visible, notes, notices) as found,
+            self._acceptance.checked(spec, archive, owner, visible, notes, notices) as found,
             self._ledger.lock,
         ):
             checked, specs = replace(found, rerun_of=job.id), [found.spec]
@@ -137,91 +120,8 @@ class JobRequests:
                 number = self._ledger.draft().next_id("array")
                 values = {name: (value,) for name, value in array.values.items()}
                 specs = [*specs_of(found.spec, ArraySettings(array=values), f"array-{number}")]
-            (job_id,), said = self._queue(checked, specs, [checked.code])
+            (job_id,), said = self._acceptance.queue(checked, specs, [checked.code])
             return fill(NotedJob, self._queries.job(job_id), notes=said)
-
-    @contextmanager
-    def _checked(
-        self,
-        spec: JobSpec,
-        archive: Path,
-        owner: str,
-        visible: VisibleJobs | None,
-        notes: Sequence[str],
-        notices: NoticeSettings,
-    ) -> Iterator[_Checked]:
-        """Yield a submission that can be queued, with its code in a folder that is removed after the block."""
-        refused = self._predecessors.problems(spec.after, spec.after_any, visible)
-        try:
-            spec = self._queues.admit(spec)
-        except InvalidInput as error:
-            refused += error.problems  # told with all else that is wrong
-        refused += self._inputs.notices.problems(notices)
-        reach = Reach(
-            jobs=self._settings.home / "jobs",
-            sees=lambda job_id: self._queries.sees(job_id, visible),
-            sees_all=visible is None,
-            open_folders=self._settings.open_folders,
-            awaited=frozenset((*spec.after, *spec.after_any)),
-        )
-        spec = resolve_jobs(spec, self._settings, reach.sees)
-        with (
-            self._inputs.hold(spec, visible) as (spec, check),
-            changes.unpack_code(
-                spec, archive, reach, self._ledger.kinds, lambda code: (*refused, *check(code))
-            ) as code,
-            self._copied(spec, owner, code.parent) as spec_for,
-        ):
-            notes = (*notes, *self._ledger.kinds.of_spec(spec).notes(spec, code), *note_of_patterns(code))
-            yield _Checked(
-                spec=spec, code=code, spec_for=spec_for, owner=owner, visible=visible, notes=notes, notices=notices
-            )
-
-    def _queue(
-        self, checked: _Checked, specs: Sequence[JobSpec], codes: Sequence[Path]
-    ) -> tuple[list[JobId], Sequence[str]]:
-        """Give jobs that were checked their numbers and their folders, and queue them: all, or none."""
-        if self._ledger.draining:
-            raise Unavailable("the server is shutting down; submit again when it is back")
-        spec, draft = checked.spec, self._ledger.draft()
-        self._queues.admit(spec)  # the queue may have been closed since
-        for origin in jobs_started_from(spec, self._settings.home / "jobs"):
-            self._queries.job(origin)  # it may have been deleted since
-        after, after_any = self._predecessors.left(spec.after, spec.after_any, checked.visible)
-        notes = (*checked.notes, *self._queues.misfit(spec.queue, spec.min_tasks, spec.slots_per_task))
-        first = draft.next_id("job", len(specs))
-        ids = [JobId(f"job-{first + number}") for number in range(len(specs))]
-        with ExitStack() as placed:
-            for job_id, one, code in zip(ids, specs, codes, strict=True):
-                folders = self._settings.folders(job_id)
-                new = changes.NewJob(
-                    id=job_id,
-                    spec=checked.spec_for(one, folders),
-                    after=after,
-                    after_any=after_any,
-                    rerun_of=checked.rerun_of,
-                )
-                changes.submit(draft, self._ledger.kinds, new, checked.owner, notes)
-                self._inputs.notices.keep(job_id, checked.notices, checked.owner)  # before it: it may be over at once
-                placed.enter_context(changes.place_code(code, folders))
-            self._ledger.commit(draft)
-        return ids, notes
-
-    @contextmanager
-    def _copied(self, spec: JobSpec, owner: str, to: Path) -> Iterator[Callable[[JobSpec, JobFolders], JobSpec]]:
-        """Copy files of other users into a folder; yield what makes a job start from them at their place."""
-        user = self._queues.user_for(spec.queue, owner)
-
-        def is_foreign(job_id: str) -> bool:
-            other = self._queries.job(job_id)
-            return self._queues.user_for(other.queue, other.owner) != user
-
-        awaited = {name for name in (*spec.after, *spec.after_any) if self._ledger.get(JobId(name)) is not None}
-        try:
-            copies = copy_foreign(spec, self._settings.home / "jobs", is_foreign, to / FOLDER, awaited)
-        except OSError as error:
-            raise disk_error(to, error) from error
-        yield lambda one, folders: with_copies(one, copies, folders)
 
     def change(
         self, job_id: str, patch: JobPatch, revision: int | None = None, visible: VisibleJobs | None = None

@@ -15,6 +15,7 @@ from pliant.control.requests.reach import Reach
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
+from pliant.core.space import PARAM_PREFIX
 
 _JOB = re.compile(r"job-[0-9]+")
 _OPEN = "that everybody on this machine can read"
@@ -68,7 +69,7 @@ def _other_problems(spec: JobSpec, reach: Reach) -> Iterator[Problem]:
             f"interpreter {_OPEN}",
         )
     for name in sorted(spec.env):
-        if name.startswith("PLIANT_"):
+        if name.startswith("PLIANT_") and not name.startswith(PARAM_PREFIX):
             yield Problem(field=f"env.{name}", message="names that begin with PLIANT_ are Pliant's own; use another")
     texts = {"script": spec.script, **{f"env.{k}": v for k, v in spec.env.items()}}
     texts.update({f"args.{i}": arg for i, arg in enumerate(spec.args)})

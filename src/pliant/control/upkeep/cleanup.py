@@ -18,7 +18,7 @@ from pliant.core.job import Job, JobId
 from pliant.core.job_filter import ENDED_STATES, UNENDED_STATES, JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import Clock, Store, Writes
-from pliant.core.registry import AuditEntry, Kept, Registry
+from pliant.core.registry import AuditEntry, Kept
 from pliant.core.upkeep import Holding, Material, Records, Removal, Retention, Rule, Sweep
 from pliant.files.folder import write_whole
 from pliant.files.space import cause_of
@@ -51,25 +51,27 @@ class Upkeep:
         *,
         store: Store,
         records: Records,
-        registry: Registry,
         clock: Clock,
         settings: ControlSettings,
         notify: Callable[[], None] = lambda: None,
         trainings: Callable[[], Collection[str]] = tuple,
+        trials: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """Take what it needs.
 
         Args:
             notify: called after events were stored.
             trainings: the jobs that are trainings of models, which keep all but their checkpoints.
+            trials: the jobs of searches that are not over, which keep all.
         """
         self._store = store
         self._records = records
-        self._registry = registry
+        self._registry = store.registry
         self._clock = clock
         self._settings = settings
         self._notify = notify
         self._trainings = trainings
+        self._trials = trials
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
@@ -126,10 +128,10 @@ class Upkeep:
     def _holdings(self) -> Iterator[Holding]:
         points = self._records.num_points()
         needed = self._find_needed()
-        trainings = frozenset(self._trainings())
+        trainings, trials = frozenset(self._trainings()), frozenset(self._trials())
         for job in self._jobs(ENDED_STATES):
             folders = self._settings.folders(job.id)
-            if job.ended_at is None or any(folders.root in path.parents for path in needed):
+            if job.id in trials or job.ended_at is None or any(folders.root in path.parents for path in needed):
                 continue
             sizes = {
                 Material.LOGS: measure(folders.logs),

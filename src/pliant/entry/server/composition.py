@@ -28,6 +28,7 @@ from pliant.entry.server.rooms.endpoints import ServingRoom, gateway_options, op
 from pliant.entry.server.rooms.environments import base_environment, open_environments
 from pliant.entry.server.rooms.notices import open_notices
 from pliant.entry.server.rooms.people import open_people
+from pliant.entry.server.rooms.tuning import TuningRoom, open_tuning
 from pliant.entry.server.settings import ServerSettings
 from pliant.entry.server.shutdown import Shutdown
 from pliant.isolation.variables import allowed
@@ -56,6 +57,7 @@ class Composition:
     data: DatasetCatalog
     notices: NoticeSender
     serving: ServingRoom
+    tuning: TuningRoom
 
     def start(self) -> None:
         """Take up what an earlier server left."""
@@ -65,6 +67,7 @@ class Composition:
         self.context.control.subscribe(self.notices.wake)
         self.notices.start()
         self.serving.start()
+        self.tuning.start()
 
 
 def compose(settings: ServerSettings, home: Home, listener: Listener, store: SqlStore, stack: ExitStack) -> Composition:
@@ -102,6 +105,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
     gateway = gateway_options(settings, home, listener)
     shutdown.serving = serving = open_serving(gateway, home.challenge, registry, clock, control, people, sharing)
+    shutdown.tuning = tuning = open_tuning(settings, store, clock, control, people)
     context = Context(
         control=control,
         datasets=data,
@@ -117,8 +121,16 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         gateways=serving.hub,
         serving=serving.news,
         endpoints=serving.requests,
+        searches=tuning.room.requests,
         environments=environments,
-        upkeep=_upkeep(store, clock, control, event_signal, trainings=models.trainings.job_ids),
+        upkeep=_upkeep(
+            store,
+            clock,
+            control,
+            event_signal,
+            trainings=models.trainings.job_ids,
+            trials=tuning.room.unfinished_jobs,
+        ),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),
         uploads=home.uploads,
         frameworks=home.path / "frameworks",
@@ -126,7 +138,9 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         shut_down=lambda: shutdown.begin_once("a request"),
         trouble=cluster.trouble,
     )
-    return Composition(context=context, shutdown=shutdown, data=data, notices=notices.sender, serving=serving)
+    return Composition(
+        context=context, shutdown=shutdown, data=data, notices=notices.sender, serving=serving, tuning=tuning
+    )
 
 
 def _upkeep(
@@ -136,15 +150,16 @@ def _upkeep(
     event_signal: EventSignal,
     *,
     trainings: Callable[[], Collection[str]],
+    trials: Callable[[], Collection[str]],
 ) -> Upkeep:
     return Upkeep(
         store=store,
         records=store.records,
-        registry=store.registry,
         clock=clock,
         settings=control.settings,
         notify=event_signal.notify,
         trainings=trainings,
+        trials=trials,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pliant.control.loop.tick import Control
 from pliant.entry.server.rooms.endpoints import ServingRoom
+from pliant.entry.server.rooms.tuning import TuningRoom
 from pliant.server.event_signal import EventSignal
 from pliant.server.links import LinkHub
 from pliant.server.tunnels import TunnelHub
@@ -28,6 +29,7 @@ class Shutdown:
     links: LinkHub
     tunnels: TunnelHub
     serving: ServingRoom | None = None
+    tuning: TuningRoom | None = None
     exit: Callable[[], None] = lambda: None
     """Makes the web server end."""
     _asked: bool = False
@@ -49,6 +51,8 @@ class Shutdown:
     def _drain(self, cause: str) -> None:
         log.info("the server stops (%s): jobs save their state at the next step boundary", cause)
         try:
+            if self.tuning is not None:
+                self.tuning.close()
             if self.serving is not None:
                 self.serving.retire()
             self.control.ending.drain_all(cause)

@@ -1,1 +1,1 @@
-"""What chooses the values of trials, in a process of its own; the only room that imports Optuna."""
+"""Chooses values with Optuna: the one room that imports it, and only a process of its own imports this room."""

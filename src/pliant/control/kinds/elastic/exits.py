@@ -258,8 +258,11 @@ def _watch_anew(draft: Draft, live: ElasticJob) -> ElasticJob:
 
 def _reason_to_pause(live: ElasticJob, task: Task, reason: str) -> str:
     where = "from its newest checkpoint" if live.trained else "from the beginning"
+    if task.state is TaskState.LEAVING and live.trained:
+        until = "when it is released" if live.on_hold else "when slots free up"
+        return f"its state is saved; it goes on {until} ({task.reason})"
     if task.state is TaskState.LEAVING:
-        return f"its state is saved; it goes on when slots free up ({task.reason})" if live.trained else task.reason
+        return task.reason
     return f"its last task was lost ({reason}); it goes on {where} when slots free up"
 
 

@@ -1,0 +1,164 @@
+"""One step of a search: what its jobs say, what follows from that, and whether it is over.
+
+news         job-7 has reported val_loss 0.31 at epoch 3      trial 4 waits at rung 2
+rungs        all nine have come there                         4, 0 and 7 go on, six are pruned
+verdict      nothing: trials are unended                      the search goes on
+places       8, of which none is taken                        4, 0 and 7 train again
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isnan
+
+from pliant.core.search import Decision, DecisionKind, Search, SearchState, Trial, TrialState
+from pliant.policy.tuning.intake import JobNews, take_in
+from pliant.policy.tuning.promotion import Promotion, decide_rungs
+from pliant.policy.tuning.rungs import has_arrived, next_bracket, rungs_of
+from pliant.policy.tuning.verdict import judge_search, ran
+
+_KINDS: Mapping[TrialState, DecisionKind] = {
+    TrialState.PAUSED: "pause",
+    TrialState.COMPLETED: "complete",
+    TrialState.FAILED: "fail",
+    TrialState.STOPPED: "stop",
+    TrialState.PRUNED: "prune",
+}
+
+
+@dataclass(slots=True)
+class SearchStep:
+    """A search in the middle of a step, and what was decided in it."""
+
+    search: Search
+    trials: list[Trial]
+    """All of them, by number."""
+    now: float
+    decisions: list[Decision] = field(default_factory=list)
+    changed: set[int] = field(default_factory=set)
+
+    def decide(self, kind: DecisionKind, reason: str, trial: Trial | None = None) -> None:
+        """Note a decision, and what has become of a trial by it."""
+        number = None if trial is None else trial.number
+        position = self.search.position + 1
+        headline = reason.splitlines()[0] if reason else ""
+        self.decisions.append(
+            Decision(search=self.search.name, position=position, at=self.now, kind=kind, trial=number, reason=headline)
+        )
+        self.search = replace(self.search, position=position)
+        if trial is not None:
+            self.put(trial)
+
+    def put(self, trial: Trial) -> None:
+        """Note what has become of a trial."""
+        if trial.ended and trial.ended_at is None:
+            trial = replace(trial, ended_at=self.now)
+        self.changed.add(trial.number)
+        self.trials[trial.number] = trial
+
+    @property
+    def changed_trials(self) -> tuple[Trial, ...]:
+        return tuple(self.trials[number] for number in sorted(self.changed))
+
+
+def advance(step: SearchStep, news: Mapping[int, JobNews], *, num_places: int, slot_hours: float = 0.0) -> None:
+    """Note what follows from the news of trials' jobs.
+
+    Args:
+        step: where the search is; changed in place.
+        news: by number, of trials that have not ended.
+        num_places: so many trials may train at once.
+        slot_hours: what the search has used; 0 if it has no such limit.
+    """
+    for number in sorted(news):
+        _take(step, number, news[number])
+    while found := decide_rungs(step.search, step.trials):
+        for one in found:
+            step.decide("promote" if isinstance(one, Promotion) else "prune", one.reason, one.trial)
+    _note_best(step)
+    if step.search.state is not SearchState.RUNNING:
+        return
+    verdict = judge_search(step.search, step.trials, now=step.now, slot_hours=slot_hours)
+    if verdict is not None:
+        end(step, verdict.state, verdict.reason)
+        return
+    for trial in _to_resume(step, num_places):
+        step.put(replace(trial, state=TrialState.RUNNING))
+
+
+def _take(step: SearchStep, number: int, news: JobNews) -> None:
+    before = step.trials[number]
+    if before.ended:
+        return
+    after = take_in(step.search, before, news)
+    if after.state is not before.state:
+        step.decide(_KINDS[after.state], after.reason, after)
+    elif after != before:
+        step.put(after)
+
+
+def end(step: SearchStep, state: SearchState, reason: str) -> None:
+    """Note that a search is over, and with it whatever trial has not ended."""
+    for trial in tuple(step.trials):
+        if not trial.ended:
+            stopped = replace(trial, state=TrialState.STOPPED, reason=f"its search is over: {reason}")
+            step.decide("stop", stopped.reason, stopped)
+    step.decide("end", reason)
+    step.search = rest(replace(step.search, state=state, reason=reason), step.now)
+
+
+def rest(search: Search, now: float) -> Search:
+    """Return a search that does not run any more."""
+    return replace(search, ran_s=ran(search, now), running_since=None, ended_at=now)
+
+
+def _note_best(step: SearchStep) -> None:
+    if len(step.search.settings.objectives) > 1:
+        return
+    sign = 1 if step.search.settings.objectives[0].direction == "minimize" else -1
+    best, result = step.search.best, step.search.best_result
+    for number in sorted(step.changed):
+        trial = step.trials[number]
+        if trial.state is not TrialState.COMPLETED or not trial.results or isnan(trial.results[0]):
+            continue
+        own = (sign * trial.results[0], number)
+        if result is None or best is None or own < (sign * result, best):
+            best, result = number, trial.results[0]
+    step.search = replace(step.search, best=best, best_result=result)
+
+
+def _to_resume(step: SearchStep, num_places: int) -> Sequence[Trial]:
+    """Return which paused trials train again now: those that go on from a rung, the highest first."""
+    free = num_places - sum(trial.state is TrialState.RUNNING for trial in step.trials)
+    due = [
+        trial
+        for trial in step.trials
+        if trial.state is TrialState.PAUSED and not has_arrived(trial, rungs_of(step.search.settings, trial.bracket))
+    ]
+    return sorted(due, key=lambda one: (-one.rung, one.number))[: max(0, free)]
+
+
+def bracket_to_ask(search: Search, trials: Sequence[Trial], *, num_places: int) -> int | None:
+    """Return the bracket of the trial that is to be chosen now; None if none is."""
+    settings = search.settings
+    if search.state is not SearchState.RUNNING or search.exhausted:
+        return None
+    if settings.max_trials is not None and search.num_trials >= settings.max_trials:
+        return None
+    waiting = [trial for trial in trials if trial.state is TrialState.PAUSED]
+    if any(not has_arrived(trial, rungs_of(settings, trial.bracket)) for trial in waiting):
+        return None  # who was promoted goes first
+    if sum(trial.state is TrialState.RUNNING for trial in trials) >= num_places:
+        return None
+    return next_bracket(search, trials)
+
+
+def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
+    """Return a trial as the sampler sees it that chooses values for a bracket.
+
+    By whole rungs, nothing is known yet of those that began together with it: else what is chosen would depend on who
+    was quick.
+    """
+    halving = search.settings.halving
+    if halving is None or halving.order == "arrival" or trial.bracket != bracket:
+        return trial
+    return replace(trial, state=TrialState.RUNNING, rung=0, reports=(), results=None, reason="", ended_at=None)

@@ -1,0 +1,104 @@
+"""Who goes on at a rung, and who does not.
+
+Whole rungs: a rung is decided once all its trials have come to it or have ended. The best one in `factor` goes on, one
+at least. So the decision is a function of the results alone: neither slots nor the order of arrival play a part.
+
+By arrival (asynchronous successive halving; Li et al., MLSys 2020, with trials that pause): a trial goes on as soon as
+it is among the best ⌊n / factor⌋ of the n that have come to its rung so far. What still waits when nobody is to come is
+pruned.
+
+Equal values are in the order of their numbers. NaN is worse than everything and never goes on.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isnan
+
+from pliant.core.search import Search, Trial, TrialState
+from pliant.policy.tuning.rungs import is_whole, rungs_of, until, value_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """A trial goes on to its next rung, or to its end."""
+
+    trial: Trial
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """A trial does not go on."""
+
+    trial: Trial
+    reason: str
+
+
+def decide_rungs(search: Search, trials: Sequence[Trial]) -> tuple[Promotion | Pruning, ...]:
+    """Return what is decided by now at all rungs of all brackets that are not over; call again until it is nothing."""
+    halving = search.settings.halving
+    if halving is None:
+        return ()
+    open_brackets = sorted({trial.bracket for trial in trials if not trial.ended})
+    return tuple(decision for bracket in open_brackets for decision in _decide_bracket(search, trials, bracket))
+
+
+def _decide_bracket(search: Search, trials: Sequence[Trial], bracket: int) -> Iterator[Promotion | Pruning]:
+    halving = search.settings.halving
+    assert halving is not None, "only halving has rungs"
+    members = [trial for trial in trials if trial.bracket == bracket]
+    complete = bracket != trials[-1].bracket or is_whole(search, trials)
+    rungs = rungs_of(search.settings, bracket)
+    for rung, resource in enumerate(rungs):
+        here = [trial for trial in members if trial.rung >= rung]
+        to_come = not complete or any(trial.rung < rung and not trial.ended for trial in members)
+        arrived = [trial for trial in here if trial.ended or value_at(trial, resource) is not None]
+        waiting = [trial for trial in arrived if trial.rung == rung and trial.state is TrialState.PAUSED]
+        is_decidable = not to_come and len(arrived) == len(here)
+        if waiting and (is_decidable or halving.order == "arrival"):
+            yield from _decide(search, (rung, resource, len(rungs)), arrived, waiting, is_last=is_decidable)
+
+
+def _decide(
+    search: Search, place: tuple[int, int, int], arrived: Sequence[Trial], waiting: Sequence[Trial], *, is_last: bool
+) -> Iterator[Promotion | Pruning]:
+    halving = search.settings.halving
+    assert halving is not None, "only halving has rungs"
+    rung, resource, num_rungs = place
+    ranked = _ranked(search, arrived, resource)
+    num_kept = len(arrived) // halving.factor
+    if is_last and not any(trial.rung > rung for trial in arrived):
+        num_kept = max(1, num_kept)
+    places = {trial.number: place for place, trial in enumerate(ranked, start=1)}
+    at = f"{halving.resource} {resource}"
+    goal = "its end" if rung + 1 == num_rungs else f"the rung after {at}"
+    for trial in waiting:
+        own = places.get(trial.number)
+        shown = f"{search.settings.objectives[0].metric} {value_at(trial, resource):g} at {at}"
+        if own is not None and own <= num_kept:
+            reason = f"{shown} is number {own} of {len(arrived)}: it goes on to {goal}"
+            yield Promotion(trial=replace(trial, rung=trial.rung + 1, reason=reason), reason=reason)
+        elif is_last:
+            place_of = "no number" if own is None else f"number {own}"
+            reason = f"{shown} is {place_of} of {len(arrived)}, and {num_kept} {'go' if num_kept != 1 else 'goes'} on"
+            yield Pruning(trial=_pruned(trial, resource, reason), reason=reason)
+
+
+def _pruned(trial: Trial, resource: int, reason: str) -> Trial:
+    value = value_at(trial, resource)
+    assert value is not None, "who waits at a rung has a value there"
+    return replace(
+        trial,
+        state=TrialState.PRUNED,
+        reason=reason,
+        results=(value,),
+        reports=until(trial.reports, resource),
+    )
+
+
+def _ranked(search: Search, arrived: Sequence[Trial], resource: int) -> list[Trial]:
+    """Return those that have a number at a rung, the best first."""
+    sign = 1 if search.settings.objectives[0].direction == "minimize" else -1
+    numbers = [(trial, value_at(trial, resource)) for trial in arrived]
+    known = [(sign * value, trial.number, trial) for trial, value in numbers if value is not None and not isnan(value)]
+    return [trial for _, _, trial in sorted(known, key=lambda one: one[:2])]

@@ -1,0 +1,92 @@
+"""When a search is over, and why; how many trials may train, and which."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pliant.core.search import Search, SearchState, Trial, TrialState
+
+_EQUAL_FAILURES: Final = 3
+"""So many first trials that fail alike end a search, or as many as train at once if these are fewer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A search is over."""
+
+    state: SearchState
+    reason: str
+
+
+def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_hours: float) -> Verdict | None:
+    """Return that a running search is over, and why; None if it goes on.
+
+    Args:
+        slot_hours: what its trials have used; 0 if it has no such limit.
+    """
+    settings = search.settings
+    if alike := _fail_alike(search, trials):
+        return Verdict(state=SearchState.FAILED, reason=alike)
+    if settings.target is not None and (found := _on_target(search, trials)) is not None:
+        return _ended(trials, f"trial {found.number}: {found.reason}; {settings.target:g} was the target")
+    ran_s = ran(search, now)
+    if settings.max_time_s is not None and ran_s >= settings.max_time_s:
+        return _ended(trials, f"it has run for {ran_s:.0f} s; {settings.max_time_s:g} s is its limit")
+    if settings.max_slot_hours is not None and slot_hours >= settings.max_slot_hours:
+        return _ended(trials, f"it has used {slot_hours:.2f} slot-hours; {settings.max_slot_hours:g} is its limit")
+    if all(trial.ended for trial in trials) and (why := _nothing_left(search)):
+        return _ended(trials, why)
+    return None
+
+
+def ran(search: Search, now: float) -> float:
+    """Return for how long a search has run, seconds."""
+    return search.ran_s + (0.0 if search.running_since is None else max(0.0, now - search.running_since))
+
+
+def _nothing_left(search: Search) -> str:
+    """Return why no further trial will be chosen; empty if one may be."""
+    if search.exhausted:
+        return search.exhausted
+    limit = search.settings.max_trials
+    if limit is not None and search.num_trials >= limit:
+        return f"all of its {limit:,} trials have ended" if limit > 1 else "its trial has ended"
+    return ""
+
+
+def _ended(trials: Sequence[Trial], reason: str) -> Verdict:
+    if any(trial.state is TrialState.COMPLETED for trial in trials):
+        return Verdict(state=SearchState.COMPLETED, reason=reason)
+    failed = [trial for trial in trials if trial.state is TrialState.FAILED]
+    said = f"; trial {failed[-1].number}: {_headline(failed[-1])}" if failed else ""
+    return Verdict(state=SearchState.FAILED, reason=f"{reason}, and no trial came to a result{said}")
+
+
+def _headline(trial: Trial) -> str:
+    return trial.reason.splitlines()[0] if trial.reason else "it failed"
+
+
+def _fail_alike(search: Search, trials: Sequence[Trial]) -> str:
+    """Return what the first trials that ended all failed with; empty if there are too few, or any came to something."""
+    ended = sorted((trial for trial in trials if trial.ended), key=lambda one: (one.ended_at or 0.0, one.number))
+    needed = min(_EQUAL_FAILURES, search.settings.parallel or _EQUAL_FAILURES)
+    if len(ended) < needed or any(trial.state is not TrialState.FAILED for trial in ended):
+        return ""
+    if any(trial.reports and trial.state is TrialState.PAUSED for trial in trials):
+        return ""
+    headlines = {_headline(trial) for trial in ended[:needed]}
+    if len(headlines) != 1:
+        return ""
+    first = "its first trial failed" if needed == 1 else f"its first {needed} trials failed alike"
+    return f"{first}, so it ends: {headlines.pop()}"
+
+
+def _on_target(search: Search, trials: Sequence[Trial]) -> Trial | None:
+    target, direction = search.settings.target, search.settings.objectives[0].direction
+    assert target is not None, "asked only with a target"
+    for trial in trials:
+        if trial.state is not TrialState.COMPLETED or not trial.results:
+            continue
+        if trial.results[0] <= target if direction == "minimize" else trial.results[0] >= target:
+            return trial
+    return None

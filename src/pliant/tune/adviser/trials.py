@@ -1,0 +1,110 @@
+"""A search's trials as Optuna has them, and the storage in memory that holds them.
+
+A study is what its trials are now: which came first, and what they were before, leaves no trace in it. So an adviser
+that lives long and one that is made anew have the same study.
+"""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from optuna.storages import InMemoryStorage
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
+
+from pliant.core.search import Trial, TrialState
+from pliant.tune.advice import AdviserFailure
+from pliant.tune.adviser.distributions import Distributions
+
+_STATES: Final[Mapping[TrialState, OptunaState]] = MappingProxyType(
+    {
+        TrialState.RUNNING: OptunaState.RUNNING,
+        TrialState.PAUSED: OptunaState.RUNNING,
+        TrialState.COMPLETED: OptunaState.COMPLETE,
+        TrialState.PRUNED: OptunaState.PRUNED,
+        TrialState.FAILED: OptunaState.FAIL,
+        TrialState.STOPPED: OptunaState.FAIL,
+    }
+)
+_AT: Final = datetime.fromtimestamp(0, UTC)
+"""Optuna wants times and uses none here."""
+
+
+def frozen(trial: Trial, distributions: Distributions, num_objectives: int) -> FrozenTrial:
+    """Return a trial as Optuna keeps it.
+
+    Raises:
+        AdviserFailure: it has values that it cannot have, or results of another search.
+    """
+    params, chosen_from = distributions.internal(trial.values)
+    state, results = _STATES[trial.state], trial.results
+    if results is not None and len(results) != num_objectives:
+        raise AdviserFailure(f"trial {trial.number} has {len(results)} results for {num_objectives} objectives")
+    if results is None or any(map(math.isnan, results)):
+        results = None
+        state = OptunaState.FAIL if state is OptunaState.COMPLETE else state
+    return FrozenTrial(
+        number=trial.number,
+        trial_id=trial.number,
+        state=state,
+        value=None,
+        values=results if state in (OptunaState.COMPLETE, OptunaState.PRUNED) else None,
+        datetime_start=_AT,
+        datetime_complete=_AT if state.is_finished() else None,
+        params=params,
+        distributions=chosen_from,
+        user_attrs={},
+        system_attrs=dict(trial.attributes),
+        intermediate_values=dict(trial.reports),
+    )
+
+
+class TrialStorage(InMemoryStorage):
+    """One study in memory. Its trials can be put there as they are, without being told one by one."""
+
+    def put(self, trial: FrozenTrial) -> None:
+        """Take a trial, instead of the one that has its number, or as the next.
+
+        Raises:
+            AdviserFailure: the one before it is missing.
+        """
+        (study,) = self._studies.values()
+        if trial.number > len(study.trials):
+            raise AdviserFailure(f"trial {trial.number} is there, but not the one before it")
+        if trial.number == len(study.trials):
+            study.trials.append(trial)
+            self._trial_id_to_study_id_and_number[trial.number] = (0, trial.number)
+            self._max_trial_id = trial.number
+            study.param_distribution.update(trial.distributions)
+        else:
+            study.trials[trial.number] = trial
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        """All of them, by number; not to be changed."""
+        (study,) = self._studies.values()
+        return study.trials
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What samplers have noted with the study."""
+        return self.get_study_system_attrs(0)
+
+    def get_best_trial(self, study_id: int) -> FrozenTrial:
+        """Return the best trial; of equals the first by number, whichever was there first.
+
+        Raises:
+            ValueError: none has completed.
+        """
+        complete = [trial for trial in self.trials if trial.state is OptunaState.COMPLETE]
+        if not complete:
+            raise ValueError("No trials are completed yet.")
+        (direction,) = self.get_study_directions(study_id)
+        sign = -1.0 if direction is StudyDirection.MAXIMIZE else 1.0
+        return min(complete, key=lambda trial: sign * (trial.values or (math.inf,))[0])
+
+    def _update_cache(self, trial_id: int, study_id: int) -> None:
+        """Note nothing: the best is looked for when somebody asks for it."""

@@ -1,0 +1,207 @@
+"""Keeps searches going: takes in what their jobs say, decides what follows, and brings the jobs in line with that.
+
+One thread, which looks whenever something has happened, and once a second. It decides nothing itself (`policy.tuning`).
+What it was about to do when a server died, the next one's does: trials and jobs say all that it has to know.
+
+    trial running, its job not there      the job is queued, under the id that the trial has had from the beginning
+    trial paused, its job not held        the job is held: it leaves its slots at a step boundary
+    trial running, its job held           the job goes on
+    trial ended, its job not              the job is stopped
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Final
+
+from pliant.core.access import VisibleJobs
+from pliant.core.errors import Conflict, PliantError, Unavailable, UserError
+from pliant.core.lifecycle import JobState
+from pliant.core.search import SearchState, Trial, TrialState
+from pliant.policy.tuning.advance import advance, bracket_to_ask
+from pliant.policy.tuning.intake import JobNews
+from pliant.policy.tuning.rungs import has_arrived, rungs_of
+from pliant.tune.searches.archives import SearchArchives
+from pliant.tune.searches.asking import Asker, num_places
+from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
+from pliant.tune.searches.book import OpenSearch, SearchBook
+from pliant.tune.searches.ports import LiveTrial, SearchPorts
+from pliant.tune.searches.trial_job import spec_of
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 1.0
+_REST_S: Final = 0.02
+"""Between two looks: events come in bursts."""
+
+
+class SearchKeeper:
+    """Keeps all searches of a server going.
+
+    Args:
+        run_asker: lets somebody ask for a search from now on.
+    """
+
+    def __init__(
+        self,
+        *,
+        book: SearchBook,
+        archives: SearchArchives,
+        ports: SearchPorts,
+        run_asker: Callable[[Asker], RunningAsker] = AskerThread,
+    ) -> None:
+        self._book = book
+        self._archives = archives
+        self._ports = ports
+        self._run_asker = run_asker
+        self._askers: dict[str, RunningAsker] = {}
+        self._queued: set[tuple[str, int]] = set()
+        """Trials whose jobs are known to have been queued."""
+        self._read: dict[tuple[str, int], int] = {}
+        """Up to which step the values of each trial are known."""
+        self._wake = threading.Event()
+        self._closed = threading.Event()
+        self._said = ""
+
+    def run(self) -> None:
+        """Look until `close`."""
+        while not self._closed.is_set():
+            self._wake.wait(_LOOK_S)
+            self._closed.wait(_REST_S)
+            self._wake.clear()
+            if not self._closed.is_set():
+                self._look_safely()
+        for asker in self._askers.values():
+            asker.close()
+
+    def wake(self) -> None:
+        """Look now; from any thread."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """End `run`."""
+        self._closed.set()
+        self._wake.set()
+
+    def look(self) -> None:
+        """Bring all searches in line once."""
+        live: dict[str, list[LiveTrial]] = {}
+        for one in self._ports.jobs.live():
+            live.setdefault(one.search, []).append(one)
+        names = {*self._book.running(), *live}
+        self._forget_all_but(names)
+        for name in sorted(names):
+            found = self._book.find(name)
+            if found is None:
+                for one in live[name]:
+                    self._ports.jobs.stop(one.job_id, "the end of its search")
+            else:
+                self._look_at(name, found)
+                self._align(name, live.get(name, []))
+
+    def _forget_all_but(self, names: Collection[str]) -> None:
+        """Forget what is known of searches that are at rest."""
+        self._book.keep_open(names)
+        self._queued = {key for key in self._queued if key[0] in names}
+        self._read = {key: step for key, step in self._read.items() if key[0] in names}
+
+    def _look_safely(self) -> None:
+        try:
+            self.look()
+            self._said = ""
+        except PliantError as error:
+            if str(error) != self._said:
+                log.warning("searches cannot be looked after now, it is tried again: %s", error)
+            self._said = str(error)
+        except Exception:
+            log.exception("searches could not be looked after; it is tried again")
+
+    def _look_at(self, name: str, found: OpenSearch) -> None:
+        """Take in what the jobs of a search say, and decide what follows."""
+        search = found.search
+        news = {trial.number: self._news(found, trial) for trial in tuple(found.trials) if _may_have_news(found, trial)}
+        limit = search.settings.max_slot_hours
+        used = 0.0 if limit is None else self._ports.jobs.slot_hours([trial.job_id for trial in found.trials])
+        places = num_places(found, self._ports)
+        with self._book.lock:
+            now = self._book.find(name)
+            if now is None:
+                return
+            step = self._book.begin(now, self._ports.now())
+            advance(step, news, num_places=places, slot_hours=used)
+            if self._book.commit(step):
+                self.wake()  # what follows from it for jobs is done at the next look at the latest
+        self._ask(name, now, places)
+
+    def _news(self, found: OpenSearch, trial: Trial) -> JobNews:
+        search = found.search
+        try:
+            self._ensure_queued(found, trial)
+        except Unavailable:
+            raise
+        except UserError as error:
+            return JobNews(state=JobState.FAILED, reason=f"its job could not be queued: {error}")
+        key = (trial.search, trial.number)
+        news = self._ports.jobs.news(trial.job_id, search.settings.objectives, self._read.get(key, -1))
+        if points := news.series.get(search.settings.objectives[0].metric):
+            self._read[key] = points[-1].step
+        return news
+
+    def _ensure_queued(self, found: OpenSearch, trial: Trial) -> None:
+        key = (trial.search, trial.number)
+        if key in self._queued:
+            return
+        search = found.search
+        self._ports.jobs.submit(
+            trial.job_id,
+            spec_of(search, trial),
+            self._archives.path(search.checksum),
+            search.owner,
+            VisibleJobs(owner=search.owner),
+        )
+        self._queued.add(key)
+
+    def _align(self, name: str, live: Sequence[LiveTrial]) -> None:
+        """Bring the jobs of a search in line with its trials."""
+        found = self._book.find(name)
+        if found is None:
+            return
+        is_stopped = found.search.state is SearchState.STOPPED
+        for one in live:
+            trial = found.trials[one.number] if one.number < len(found.trials) else None
+            if trial is None or trial.job_id != one.job_id or trial.ended:
+                self._ports.jobs.stop(one.job_id, f"the search {name}" if trial is None else _why(name, trial))
+                continue
+            hold = is_stopped or trial.state is TrialState.PAUSED
+            if hold and not one.held:
+                with suppress(Conflict):  # a fixed job cannot pause: it trains on to its end
+                    self._ports.jobs.hold(one.job_id, f"the search {name} is stopped" if is_stopped else trial.reason)
+            elif one.held and not hold:
+                self._ports.jobs.release(one.job_id, trial.reason or f"the search {name} goes on")
+
+    def _ask(self, name: str, found: OpenSearch, places: int) -> None:
+        """Have somebody ask if there is something to ask."""
+        asker, search = self._askers.get(name), found.search
+        if search.state is not SearchState.RUNNING:
+            if asker is not None:
+                self._askers.pop(name).close()
+            return
+        has_pruner = search.settings.pruner is not None
+        if not has_pruner and bracket_to_ask(search, found.trials, num_places=places) is None:
+            return
+        if asker is None or asker.has_ended:
+            asker = self._askers[name] = self._run_asker(Asker(name, self._book, self._ports))
+        asker.wake()
+
+
+def _may_have_news(found: OpenSearch, trial: Trial) -> bool:
+    """Tell whether a trial's job may have come to something that matters: not while it waits at a rung."""
+    if trial.ended:
+        return False
+    waits = has_arrived(trial, rungs_of(found.search.settings, trial.bracket))
+    return trial.state is TrialState.RUNNING or not waits
+
+
+def _why(name: str, trial: Trial) -> str:
+    return f"the search {name}: {trial.reason.splitlines()[0] if trial.reason else trial.state.value}"

@@ -1,0 +1,100 @@
+"""What searches need of the other rooms, as protocols; `server` has the adapters."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pliant.core.access import VisibleJobs
+from pliant.core.errors import Problem
+from pliant.core.job import JobId, JobSpec
+from pliant.core.search import Objective, Search, SearchSettings
+from pliant.core.search_store import Searches
+from pliant.policy.tuning.intake import JobNews
+from pliant.tune.advice import Adviser, Opening
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTrial:
+    """The job of a trial that has not ended."""
+
+    job_id: JobId
+    search: str
+    number: int
+    held: bool
+
+
+class TrialJobs(Protocol):
+    """The jobs of trials. Every call may be repeated."""
+
+    def reserve(self) -> JobId:
+        """Return the id of a job to come, which is never given again."""
+        ...
+
+    def check(self, spec: JobSpec, archive: Path, owner: str, visible: VisibleJobs | None) -> Sequence[str]:
+        """Return what an owner should know of such a job.
+
+        Raises:
+            InvalidInput, TooLarge: it could not be run; with everything that is wrong with it.
+            Unavailable: the disk cannot take it, or the server is going down.
+        """
+        ...
+
+    def submit(self, job_id: JobId, spec: JobSpec, archive: Path, owner: str, visible: VisibleJobs | None) -> None:
+        """Queue a job under a reserved id, unless it was queued before.
+
+        Raises:
+            InvalidInput, TooLarge, Unavailable: as for `check`.
+        """
+        ...
+
+    def live(self) -> Sequence[LiveTrial]:
+        """Return the jobs of all trials that have not ended."""
+        ...
+
+    def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
+        """Return what a job has come to.
+
+        Args:
+            after_step: values of the first objective up to this step are known; of a job that has ended all are told.
+        """
+        ...
+
+    def hold(self, job_id: JobId, why: str) -> None:
+        """Let a job leave its slots at its next step boundary, with its state saved; it takes none until `release`.
+
+        Raises:
+            Conflict: it runs and cannot be paused.
+        """
+        ...
+
+    def release(self, job_id: JobId, why: str) -> None:
+        """Let a job go on that was held."""
+        ...
+
+    def stop(self, job_id: JobId, who: str) -> None:
+        """End a job at its next step boundary."""
+        ...
+
+    def num_places(self, spec: JobSpec) -> int:
+        """Return how many such jobs the slots of its queue can hold at once, each with its minimum; one at least."""
+        ...
+
+    def slot_hours(self, job_ids: Collection[JobId]) -> float:
+        """Return what some jobs have used so far, slots times hours."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPorts:
+    """What searches need of the other rooms."""
+
+    searches: Searches
+    jobs: TrialJobs
+    open_adviser: Callable[[Opening], Adviser]
+    problems_of: Callable[[SearchSettings], tuple[Problem, ...]]
+    """Returns what is wrong with settings."""
+    unknown_users: Callable[[Collection[str]], Collection[str]]
+    now: Callable[[], float]
+    changed: Callable[[Search], None]
+    """Called after a search was changed by somebody or by itself."""

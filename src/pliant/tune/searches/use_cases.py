@@ -1,0 +1,296 @@
+"""The use cases of searches: create, list, show, change, stop, resume, add trials, remove.
+
+They change what is kept; jobs follow (`keeper`). Only the code of a new search is looked at at once, so that everything
+that is wrong with it is said to who creates it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from pliant.core.access import Principal, VisibleJobs, name_once
+from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Problem, Stale
+from pliant.core.job import JobSpec
+from pliant.core.near_name import near_name
+from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
+from pliant.core.search_rules import problems_of_settings
+from pliant.core.space import Values
+from pliant.core.space_rules import problems_of_values
+from pliant.policy.tuning.advance import rest
+from pliant.tune.searches.archives import SearchArchives
+from pliant.tune.searches.book import OpenSearch, SearchBook
+from pliant.tune.searches.ports import SearchPorts
+
+_MAX_ENQUEUED: Final = 10_000
+
+
+class SearchRequests:
+    """All searches, as people ask for them. Safe to call from any thread."""
+
+    def __init__(
+        self, *, book: SearchBook, archives: SearchArchives, ports: SearchPorts, new_name: Callable[[], str]
+    ) -> None:
+        self._book = book
+        self._archives = archives
+        self._ports = ports
+        self._new_name = new_name
+
+    def create(
+        self,
+        caller: Principal,
+        name: str | None,
+        settings: SearchSettings,
+        job: JobSpec,
+        archive: Path,
+        visible: VisibleJobs | None,
+    ) -> tuple[Search, Sequence[str]]:
+        """Check a search and its code, and begin it; return it, and what its owner should know.
+
+        Args:
+            name: None: it gets one.
+            job: what its trials have in common.
+            visible: which jobs the caller may name; None: all.
+
+        Raises:
+            InvalidInput, TooLarge: with everything that is wrong with it.
+            Conflict: the name is taken.
+            Unavailable: the disk cannot take it, or the server is going down.
+        """
+        problems = self._problems(settings)
+        try:
+            notes = self._ports.jobs.check(job, archive, caller.name, visible)
+        except InvalidInput as error:
+            raise InvalidInput(*problems, *error.problems) from error
+        if problems:
+            raise InvalidInput(*problems)
+        settings = replace(settings, shared_with=name_once(settings.shared_with))
+        now = self._ports.now()
+        with self._book.lock:
+            search = Search(
+                name=name or self._new_name(),
+                owner=caller.name,
+                settings=settings,
+                job=job,
+                checksum=self._archives.keep(archive),
+                created_at=now,
+                running_since=now,
+            )
+            self._book.add(search)
+        return search, notes
+
+    def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Search, ...], str | None]:
+        """Return searches that somebody sees, and the name of the last if there are more."""
+        found: list[Search] = []
+        for search in self._book.all(after):
+            if not _sees(caller, search):
+                continue
+            if len(found) == limit:
+                return tuple(found), found[-1].name
+            found.append(search)
+        return tuple(found), None
+
+    def get(self, caller: Principal, name: str) -> Search:
+        """Return a search.
+
+        Raises:
+            NotFound: none that they see.
+        """
+        search = self._ports.searches.search(name)
+        if search is None or not _sees(caller, search):
+            near = near_name(name, [one.name for one in self._book.all() if _sees(caller, one)])
+            advice = "list them to see which there are" if near is None else f"is {near!r} meant?"
+            raise NotFound(f"there is no search {name!r:.80}; {advice}")
+        return search
+
+    def num_trials(self, name: str) -> Mapping[TrialState, int]:
+        """Return how many trials are in each state."""
+        return self._ports.searches.num_trials(name)
+
+    def find_trial(self, name: str, number: int) -> Trial | None:
+        """Return a trial, without asking who may see it; None if there is none."""
+        return self._ports.searches.trial(name, number)
+
+    def now(self) -> float:
+        """Return the time."""
+        return self._ports.now()
+
+    def trial(self, caller: Principal, name: str, number: int) -> Trial:
+        """Return a trial.
+
+        Raises:
+            NotFound: none that they see.
+        """
+        self.get(caller, name)
+        trial = self._ports.searches.trial(name, number)
+        if trial is None:
+            raise NotFound(f"{name} has no trial {number}; list its trials to see which there are")
+        return trial
+
+    def trials(
+        self, caller: Principal, name: str, *, after: int, limit: int, states: Sequence[TrialState]
+    ) -> tuple[tuple[Trial, ...], int | None]:
+        """Return trials in order, and the number of the last if there are more.
+
+        Raises:
+            NotFound: no search of that name that they see.
+        """
+        self.get(caller, name)
+        found = self._ports.searches.trials(name, after=after, limit=limit + 1, states=states)
+        return found[:limit], found[limit - 1].number if len(found) > limit else None
+
+    def best(self, caller: Principal, name: str, limit: int) -> tuple[Trial, ...]:
+        """Return completed trials, the best first.
+
+        Raises:
+            NotFound: no search of that name that they see.
+        """
+        search = self.get(caller, name)
+        maximize = search.settings.objectives[0].direction == "maximize"
+        return self._ports.searches.best_trials(name, maximize=maximize, limit=limit)
+
+    def decisions(self, caller: Principal, name: str, after: int, limit: int) -> tuple[Decision, ...]:
+        """Return what was decided, in order.
+
+        Raises:
+            NotFound: no search of that name that they see.
+        """
+        self.get(caller, name)
+        return self._ports.searches.decisions(name, after=after, limit=limit)
+
+    def change(self, caller: Principal, name: str, values: Mapping[str, Any], revision: int | None = None) -> Search:
+        """Change limits of a search, or whom it is shared with; one that has come to a limit goes on if it may now.
+
+        Raises:
+            NotFound, Forbidden: there is none that they see, or it is somebody else's.
+            InvalidInput: with everything that is wrong with it.
+            Stale: it is not at `revision` any more.
+        """
+        with self._book.lock:
+            found = self._own(caller, name)
+            search = found.search
+            if revision is not None and search.revision != revision:
+                raise Stale(
+                    f"the search {name!r} was changed meanwhile: it is at revision {search.revision}, not {revision}; "
+                    f"read it again and repeat the change"
+                )
+            settings = replace(search.settings, **values)
+            if problems := self._problems(settings):
+                raise InvalidInput(*problems)
+            settings = replace(settings, shared_with=name_once(settings.shared_with))
+            grows = settings.max_trials is None or settings.max_trials > search.num_trials
+            goes_on = search.state is SearchState.COMPLETED and grows and not search.exhausted
+            return self._put(found, replace(search, settings=settings), "its settings were changed", runs=goes_on)
+
+    def add_trials(self, caller: Principal, name: str, trials: Sequence[Values]) -> Search:
+        """Have these values tried next, beyond what the search would try; one that has ended goes on.
+
+        Raises:
+            NotFound, Forbidden: there is none that they see, or it is somebody else's.
+            InvalidInput: with everything that is wrong with the values.
+            Conflict: too many wait already.
+        """
+        with self._book.lock:
+            found = self._own(caller, name)
+            search, settings = found.search, found.search.settings
+            if problems := [*_problems_of_trials(settings, trials)]:
+                raise InvalidInput(*problems)
+            enqueued = (*search.enqueued, *trials)
+            if len(enqueued) > _MAX_ENQUEUED:
+                raise Conflict(f"{len(enqueued):,} trials would wait; {_MAX_ENQUEUED:,} is the most: add fewer at once")
+            if settings.max_trials is not None:
+                most = min(MAX_TRIALS, max(settings.max_trials, search.num_trials) + len(trials))
+                settings = replace(settings, max_trials=most)
+            runs = search.state in (SearchState.COMPLETED, SearchState.RUNNING)
+            reason = f"{caller.name} added {len(trials)} trial{'s' * (len(trials) != 1)}"
+            return self._put(
+                found, replace(search, settings=settings, enqueued=enqueued, exhausted=""), reason, runs=runs
+            )
+
+    def stop(self, caller: Principal, name: str) -> Search:
+        """Let the trials of a search leave their slots, with their state saved; `resume` lets them go on.
+
+        Raises:
+            NotFound, Forbidden: there is none that they see, or it is somebody else's.
+            Conflict: it does not run.
+        """
+        with self._book.lock:
+            found = self._own(caller, name)
+            search = found.search
+            if search.state is not SearchState.RUNNING:
+                raise Conflict(f"{name} is {search.state.value} already")
+            reason = f"{caller.name} stopped it"
+            stopped = rest(replace(search, state=SearchState.STOPPED, reason=reason), self._ports.now())
+            step = self._book.begin(found, self._ports.now())
+            step.search = stopped
+            step.decide("stop", reason)
+            self._book.commit(step)
+            return found.search
+
+    def resume(self, caller: Principal, name: str) -> Search:
+        """Let a search that was stopped go on.
+
+        Raises:
+            NotFound, Forbidden: there is none that they see, or it is somebody else's.
+            Conflict: it was not stopped.
+        """
+        with self._book.lock:
+            found = self._own(caller, name)
+            search = found.search
+            if search.state is not SearchState.STOPPED:
+                more = "; raise its limits, or add trials" if search.state is SearchState.COMPLETED else ""
+                raise Conflict(f"{name} is {search.state.value}, not stopped{more}")
+            return self._put(found, search, f"{caller.name} let it go on", runs=True)
+
+    def remove(self, caller: Principal, name: str) -> None:
+        """Forget a search; its jobs that have not ended are stopped, and what they wrote stays theirs.
+
+        Raises:
+            NotFound, Forbidden: there is none that they see, or it is somebody else's.
+        """
+        with self._book.lock:
+            search = self._own(caller, name).search
+            self._book.remove(name)
+            if all(one.checksum != search.checksum for one in self._book.all()):
+                self._archives.remove(search.checksum)
+        self._ports.changed(search)
+
+    def _put(self, found: OpenSearch, search: Search, reason: str, *, runs: bool) -> Search:
+        """Write a changed search, which runs from now on or stays as it is."""
+        now = self._ports.now()
+        step = self._book.begin(found, now)
+        if runs and search.state is not SearchState.RUNNING:
+            search = replace(search, state=SearchState.RUNNING, reason=reason, running_since=now, ended_at=None)
+        step.search = search
+        step.decide("resume", reason)
+        self._book.commit(step)
+        return found.search
+
+    def _own(self, caller: Principal, name: str) -> OpenSearch:
+        search = self.get(caller, name)
+        if not caller.owns(search.owner):
+            raise Forbidden(f"the search {name!r} belongs to {search.owner!r}; ask them, or begin one of your own")
+        return self._book.require(name)
+
+    def _problems(self, settings: SearchSettings) -> tuple[Problem, ...]:
+        strangers = set(self._ports.unknown_users([name for name in settings.shared_with if name != "*"]))
+        shares = tuple(
+            Problem(field=f"shared_with.{index}", message=f"no user is named {name!r}; ask them for their name")
+            for index, name in enumerate(settings.shared_with)
+            if name in strangers
+        )
+        return (*problems_of_settings(settings), *self._ports.problems_of(settings), *shares)
+
+
+def _problems_of_trials(settings: SearchSettings, trials: Sequence[Values]) -> Iterator[Problem]:
+    for index, values in enumerate(trials):
+        for problem in problems_of_values(settings.parameters, values):
+            yield Problem(field=f"trials.{index}.{problem.field}", message=problem.message)
+        missing = [name for name, one in settings.parameters.items() if name not in values and one.kind != "fixed"]
+        if missing and settings.sampler.name == "grid":
+            message = f"a grid chooses all values or none; give {', '.join(missing)} as well"
+            yield Problem(field=f"trials.{index}", message=message)
+
+
+def _sees(caller: Principal, search: Search) -> bool:
+    return caller.sees(search.owner, search.shared_with) and caller.reaches(search.KIND, search.name)

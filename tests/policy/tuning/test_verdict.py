@@ -1,0 +1,76 @@
+"""When a search is over."""
+
+from dataclasses import replace
+
+from tests.policy.tuning.stage import search_of, settings_of, trial_of
+
+from pliant.core.search import Search, SearchState, Trial, TrialState
+from pliant.policy.tuning.verdict import Verdict, judge_search
+
+
+def judged(search: Search, *trials: Trial, now: float = 10.0, slot_hours: float = 0.0) -> Verdict | None:
+    return judge_search(replace(search, num_trials=len(trials)), trials, now=now, slot_hours=slot_hours)
+
+
+def completed(number: int, result: float) -> Trial:
+    return trial_of(number, state=TrialState.COMPLETED, results=(result,), reason=f"it came to val_loss {result:g}")
+
+
+def failed(number: int, reason: str = "ValueError: no") -> Trial:
+    return trial_of(number, state=TrialState.FAILED, reason=f"{reason}\nTraceback", ended_at=float(number))
+
+
+def test_all_trials_ended() -> None:
+    verdict = judged(search_of(settings_of(max_trials=2)), completed(0, 0.5), failed(1))
+
+    assert verdict == Verdict(state=SearchState.COMPLETED, reason="all of its 2 trials have ended")
+
+
+def test_a_trial_that_has_not_ended_is_waited_for() -> None:
+    assert judged(search_of(settings_of(max_trials=2)), completed(0, 0.5), trial_of(1)) is None
+
+
+def test_no_trial_came_to_a_result() -> None:
+    verdict = judged(search_of(settings_of(max_trials=2)), failed(0), failed(1, "KeyError: 'x'"))
+
+    assert verdict == Verdict(
+        state=SearchState.FAILED,
+        reason="all of its 2 trials have ended, and no trial came to a result; trial 1: KeyError: 'x'",
+    )
+
+
+def test_first_trials_that_fail_alike_end_it() -> None:
+    search = search_of(settings_of())
+    verdict = judged(search, failed(0), failed(1), failed(2), trial_of(3))
+
+    assert verdict == Verdict(
+        state=SearchState.FAILED, reason="its first 3 trials failed alike, so it ends: ValueError: no"
+    )
+    assert judged(search, failed(0), failed(1), trial_of(2)) is None
+    assert judged(search, failed(0), failed(1), failed(2, "KeyError: 'x'"), trial_of(3)) is None
+    assert judged(search, failed(0), completed(1, 0.5), failed(2), failed(3), trial_of(4)) is None
+
+
+def test_with_one_at_a_time_the_first_failure_ends_it() -> None:
+    verdict = judged(search_of(settings_of(parallel=1)), failed(0))
+
+    assert verdict is not None
+    assert verdict.reason == "its first trial failed, so it ends: ValueError: no"
+
+
+def test_the_target_was_reached() -> None:
+    verdict = judged(search_of(settings_of(target=0.3)), completed(0, 0.5), completed(1, 0.25), trial_of(2))
+
+    assert verdict is not None
+    assert verdict.state is SearchState.COMPLETED
+    assert verdict.reason == "trial 1: it came to val_loss 0.25; 0.3 was the target"
+
+
+def test_limits_of_time_and_slots() -> None:
+    timed = judged(search_of(settings_of(max_time_s=60.0)), completed(0, 0.5), trial_of(1), now=61.0)
+    used = judged(search_of(settings_of(max_slot_hours=2.0)), completed(0, 0.5), trial_of(1), slot_hours=2.25)
+
+    assert timed is not None
+    assert timed.reason == "it has run for 61 s; 60 s is its limit"
+    assert used is not None
+    assert used.reason == "it has used 2.25 slot-hours; 2 is its limit"

@@ -1,0 +1,243 @@
+"""What keeps searches going: jobs follow what was decided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from tests.tune.searches.world import ANNA, JOB, PlayedJobs, World, settings_of
+
+from pliant.core.errors import InvalidInput
+from pliant.core.job import JobId
+from pliant.core.lifecycle import JobState
+from pliant.core.search import Halving, Pruner, SearchState, Trial, TrialState
+from pliant.core.space import Values
+from pliant.tune.advice import Adviser, AdviserFailure, AdviserLost, Asked, Exhausted, Judgement, Opening
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_trials_are_jobs_with_their_values_as_arguments(world: World) -> None:
+    world.create(job=replace(JOB, args=("--epochs", "9")))
+    world.settle()
+
+    (first, *_) = world.trials
+    spec = world.jobs.jobs[first.job_id].spec
+    assert spec.name == "s#0"
+    assert spec.args == ("--epochs", "9", f"--lr={first.values['lr']!r}", f"--width={first.values['width']}")
+    assert spec.trial is not None
+    assert (spec.trial.search, spec.trial.number, spec.trial.values) == ("s", 0, first.values)
+
+
+def test_values_that_reach_the_script_otherwise_are_no_arguments(world: World) -> None:
+    world.create(settings_of(pass_as=("config",)))
+    world.settle()
+
+    assert {job.spec.args for job in world.jobs.jobs.values()} == {()}
+
+
+def test_as_many_train_at_once_as_the_queue_has_places(world: World) -> None:
+    world.create()
+    world.settle()
+    assert len(world.jobs.jobs) == 4
+
+    assert world.play().state is SearchState.COMPLETED
+    assert len(world.jobs.jobs) == 8
+
+
+def test_no_more_than_parallel_train_at_once(world: World) -> None:
+    world.create(settings_of(parallel=2))
+    world.settle()
+
+    assert len(world.jobs.jobs) == 2
+
+
+def test_who_waits_at_a_rung_is_held_and_who_is_pruned_is_stopped(world: World) -> None:
+    world.create(settings_of(halving=Halving(min=1, max=9, factor=3), max_trials=6))
+    world.settle()
+    world.jobs.train()
+    world.settle()
+    assert [job.held for job in world.jobs.jobs.values()][:4] == ["it waits at rung 1 of 2, epoch 1"] * 4
+
+    world.jobs.train()
+    world.settle()
+    states = [job.state for job in world.jobs.jobs.values()]
+    assert states.count(JobState.STOPPED) == 4
+    assert [job.held for job in world.jobs.jobs.values() if not job.ended] == ["", ""]
+
+    assert world.play().best == min(world.trials, key=lambda one: (one.results or (9.0,))[0]).number
+
+
+def test_the_best_is_the_best_that_has_completed(world: World) -> None:
+    search = replace(world.create(), name="s")
+    world.play()
+
+    best = min(world.trials, key=lambda one: (one.results or (9.0,))[0])
+    assert (world.search.best, world.search.best_result) == (best.number, (best.results or ())[0])
+    assert world.requests.best(ANNA, search.name, 3)[0] == best
+
+
+def test_a_pruner_ends_those_that_are_worse(world: World) -> None:
+    pruner = Pruner(name="median", options={"n_startup_trials": 1})
+    world.create(settings_of(pruner=pruner, parallel=1))
+
+    assert world.play().state is SearchState.COMPLETED
+    pruned = [trial for trial in world.trials if trial.state is TrialState.PRUNED]
+    assert pruned
+    assert all(world.jobs.jobs[trial.job_id].state is JobState.STOPPED for trial in pruned)
+    assert "is worse than the median" in pruned[0].reason
+
+
+def test_a_search_whose_trials_fail_alike_ends(world: World) -> None:
+    world.jobs.curve = lambda _values, _epoch: None
+    world.create()
+    world.play()
+
+    assert world.search.state is SearchState.FAILED
+    assert world.search.reason == "its first 3 trials failed alike, so it ends: ValueError: no"
+    assert all(job.ended for job in world.jobs.jobs.values())
+
+
+def test_a_metric_that_nobody_reports_ends_it_with_the_names_of_those_that_are(world: World) -> None:
+    world.jobs.metrics = ("loss", "accuracy")
+    world.create()
+    world.play()
+
+    assert world.search.state is SearchState.FAILED
+    assert "without a value of val_loss; it reported accuracy, loss" in world.search.reason
+
+
+def test_a_job_that_cannot_be_queued_fails_its_trial(world: World) -> None:
+    world.create(settings_of(parallel=1))
+    world.settle()
+    world.jobs.train(9)
+    world.jobs.refuse = InvalidInput.at("dataset", "there is no data set 'digits'")
+    world.play()
+
+    failed = [trial for trial in world.trials if trial.state is TrialState.FAILED]
+    assert failed[0].reason == "its job could not be queued: dataset: there is no data set 'digits'"
+
+
+def test_a_deleted_job_fails_its_trial(world: World) -> None:
+    world.create()
+    world.settle()
+    job_id = world.trials[1].job_id
+    world.jobs.jobs[job_id].state = JobState.STOPPED
+    world.jobs.deleted.add(job_id)
+    world.settle()
+
+    assert world.trials[1].reason == f"its job {job_id} was deleted"
+
+
+def test_jobs_of_a_search_that_was_removed_are_stopped(world: World) -> None:
+    world.create()
+    world.settle()
+    world.requests.remove(ANNA, "s")
+    world.keeper.look()
+
+    assert {job.state for job in world.jobs.jobs.values()} == {JobState.STOPPED}
+
+
+def test_limits_end_what_trains(world: World) -> None:
+    world.create(settings_of(max_time_s=60.0, max_trials=None))
+    world.settle()
+    world.jobs.train()
+    world.time += 61
+    world.settle()
+
+    assert world.search.reason == "it has run for 61 s; 60 s is its limit, and no trial came to a result"
+    assert {trial.state for trial in world.trials} == {TrialState.STOPPED}
+    assert all(job.ended for job in world.jobs.jobs.values())
+
+
+def test_a_limit_of_slot_hours_counts_what_all_trials_used(world: World) -> None:
+    world.create(settings_of(max_slot_hours=2.0, max_trials=None))
+
+    assert world.play().reason.startswith("it has used 2.")
+
+
+# What may become of an adviser
+
+
+@dataclass
+class _Scripted:
+    """An adviser that answers what it is told to."""
+
+    answers: list[Asked | Exhausted | Exception]
+    closed: int = 0
+    openings: list[Opening] = field(default_factory=list)
+
+    def open(self, opening: Opening) -> Adviser:
+        self.openings.append(opening)
+        return self
+
+    def ask(self, number: int, changed: Sequence[Trial], given: Values | None = None) -> Asked | Exhausted:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def judge(self, number: int, changed: Sequence[Trial]) -> Judgement:
+        return Judgement(prune=False)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def _asked(lr: float = 0.1) -> Asked:
+    return Asked(values={"lr": lr, "width": 1}, state="{}")
+
+
+def test_what_chooses_values_fails_and_so_does_the_search(tmp_path: Path) -> None:
+    adviser = _Scripted([_asked(), AdviserFailure("KeyError: 'lr'")])
+    world = World(tmp_path, open_adviser=adviser.open)
+    world.create()
+    world.settle()
+
+    assert world.search.state is SearchState.FAILED
+    assert world.search.reason == "what chooses its values failed: KeyError: 'lr'"
+    assert [trial.state for trial in world.trials] == [TrialState.STOPPED]
+    assert adviser.closed == 1
+
+
+def test_an_adviser_that_is_lost_is_replaced_by_one_that_continues(tmp_path: Path) -> None:
+    adviser = _Scripted([_asked(), AdviserLost("it was killed"), _asked(0.2), AdviserLost("again"), _asked(0.3)])
+    adviser.answers.append(Exhausted(reason="all was tried"))
+    world = World(tmp_path, open_adviser=adviser.open)
+    world.create()
+    world.play()
+
+    assert [trial.values["lr"] for trial in world.trials] == [0.1, 0.2, 0.3]
+    assert [len(opening.trials) for opening in adviser.openings[:3]] == [0, 1, 2]
+    assert [opening.state for opening in adviser.openings[:3]] == ["", "{}", "{}"]
+    assert (world.search.state, world.search.reason) == (SearchState.COMPLETED, "all was tried")
+
+
+def test_an_adviser_that_is_lost_again_and_again_fails_the_search(tmp_path: Path) -> None:
+    adviser = _Scripted([AdviserLost("it gave no answer in 60 s") for _ in range(3)])
+    world = World(tmp_path, open_adviser=adviser.open)
+    world.create()
+    world.settle()
+
+    assert world.search.state is SearchState.FAILED
+    assert world.search.reason == "what chooses its values was lost 3 times in a row: it gave no answer in 60 s"
+
+
+def test_a_quick_trial_whose_job_has_completed_still_waits_at_its_rung(tmp_path: Path) -> None:
+    world = World(tmp_path, jobs=PlayedJobs(places=9))
+    world.create(settings_of(halving=Halving(min=1, max=9, factor=3), max_trials=9))
+    world.settle()
+    world.jobs.jobs[JobId("job-1")].epoch = 9
+    world.jobs.jobs[JobId("job-1")].state = JobState.COMPLETED
+    world.settle()
+    assert world.trials[0].state is TrialState.PAUSED
+
+    quick = world.play()
+    calm = World(tmp_path, jobs=PlayedJobs(places=9))
+    calm.create(settings_of(halving=Halving(min=1, max=9, factor=3), max_trials=9))
+    calm.play()
+    assert world.outcome() == calm.outcome()
+    assert quick.best == calm.search.best
