@@ -74,7 +74,7 @@ def test_what_a_client_sends_is_what_it_has() -> None:
         ({"sampler": {"name": "tpee"}}, "sampler.name", "is 'tpe' meant?"),
         ({"sampler": {"seed": -1}}, "sampler.seed", "-1 is too small"),
         ({"sampler": {"options": {"a": []}}}, "sampler.options.a", "it is no value"),
-        ({"halving": {"max": 2}}, "halving.max", "prune nothing"),
+        ({"halving": {"max": 1}}, "halving.max", "it prunes nothing"),
         ({"halving": {"max": 9, "factor": 1}}, "halving.factor", "1 is too small"),
         ({"halving": None, "pruner": {}}, "pruner.name", "it is missing"),
         ({"max_trials": None}, "max_trials", "nothing ends the search"),

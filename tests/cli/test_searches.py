@@ -103,9 +103,8 @@ def test_values_of_ones_own_are_added(run: Run, server: SearchServer, tmp_path: 
         file.write_text(text)
         assert run(server, "searches", "add", "digits", str(file)).code == 2
     assert "give values, or a file" in run(server, "searches", "add", "digits").err
-    assert (
-        "'lr' is given twice" in run(server, *(["searches", "add", "digits", "--param", "lr=1", "--param", "lr=2"])).err
-    )
+    twice = run(server, "searches", "add", "digits", "--param", "lr=1", "--param", "lr=2")
+    assert "--param: 'lr' is given twice" in twice.err
 
 
 def test_decisions_are_printed_with_their_reasons(run: Run, server: SearchServer) -> None:

@@ -1,5 +1,6 @@
 """What is wrong with the settings of a search as a whole; samplers have rules of their own, which are not here."""
 
+import itertools
 from collections.abc import Iterator
 
 from pliant.core.errors import Problem
@@ -12,7 +13,7 @@ Wrong = Iterator[tuple[str, str]]
 
 def problems_of_settings(settings: SearchSettings) -> tuple[Problem, ...]:
     """Return all that is wrong, also with the space."""
-    wrong = (*_wrong_objectives(settings), *_wrong_ends(settings), *_wrong_limits(settings))
+    wrong = (*_wrong_objectives(settings), *_wrong_halving(settings), *_wrong_limits(settings))
     return (*problems_of_space(settings.parameters), *(Problem(field=field, message=said) for field, said in wrong))
 
 
@@ -28,38 +29,32 @@ def _wrong_objectives(settings: SearchSettings) -> Wrong:
             yield f"pass_as.{i}", f"{way!r} is named twice; name it once"
 
 
-def _wrong_ends(settings: SearchSettings) -> Wrong:
-    """Yield what is wrong with how trials are ended early."""
-    if settings.pruner is not None and len(settings.objectives) > 1:
-        yield "pruner", "a pruner compares one objective; leave it out, or name one objective"
-    if settings.halving is None:
+def _wrong_halving(settings: SearchSettings) -> Wrong:
+    halving = settings.halving
+    if halving is None:
         return
-    if settings.pruner is not None:
-        yield "pruner", "halving and a pruner both end trials early; leave one of them out"
-    yield from _wrong_halving(settings.halving)
-    size = settings.halving.size
-    if size is not None and settings.max_trials is not None and size > settings.max_trials:
+    span = f"{halving.resource}s {halving.min} to {halving.max} by the factor {halving.factor}"
+    num_brackets = _num_rungs(halving) + 1
+    if halving.min > halving.max:
+        yield "halving.min", f"{halving.min} is above max, {halving.max}; exchange them"
+    elif halving.min == halving.max:
+        yield "halving.max", f"{halving.max} is the first rung, too: it prunes nothing; give more, or leave halving out"
+    elif halving.brackets > num_brackets:
+        yield "halving.brackets", f"{span} have no room for {halving.brackets}; give {num_brackets} or fewer"
+    size = halving.size
+    if size is not None and size < halving.factor:
         yield (
             "halving.size",
-            f"{size} is above max_trials, {settings.max_trials}; lower the one or raise the other",
+            f"one in {halving.factor} goes on, and of {size} none; give {halving.factor} or more",
         )
+    if size is not None and settings.max_trials is not None and size > settings.max_trials:
+        yield "halving.size", f"{size} is above max_trials, {settings.max_trials}; lower the one or raise the other"
 
 
-def _wrong_halving(halving: Halving) -> Wrong:
-    least, most, factor = halving.min, halving.max, halving.factor
-    span = f"{halving.resource}s {least} to {most} by the factor {factor}"
-    if least > most:
-        yield "halving.min", f"{least} is above max, {most}; exchange them"
-    elif most < least * factor:
-        yield "halving.max", f"{span} prune nothing: no whole rung lies below the end; give {least * factor} or more"
-    elif least * factor ** (halving.brackets - 1) > most:
-        brackets = next(num for num in range(1, halving.brackets + 1) if least * factor**num > most)
-        yield (
-            "halving.brackets",
-            f"{span} have no room for {halving.brackets}; give {brackets} or fewer",
-        )
-    if halving.size is not None and halving.size < factor:
-        yield "halving.size", f"one in {factor} goes on, and of {halving.size} none would; give {factor} or more"
+def _num_rungs(halving: Halving) -> int:
+    """Return how many rungs lie below the end."""
+    rungs = (halving.min * halving.factor**power for power in itertools.count())
+    return sum(1 for _ in itertools.takewhile(lambda rung: rung < halving.max, rungs))
 
 
 def _wrong_limits(settings: SearchSettings) -> Wrong:
