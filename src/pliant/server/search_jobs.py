@@ -131,7 +131,10 @@ class ControlTrials:
 
     def num_places(self, spec: JobSpec) -> int:
         """Return how many such jobs the slots of its queue can hold at once, each with its minimum."""
-        num_slots = self._control.queues.num_slots(spec.queue)
+        nodes = self._control.queries.nodes()
+        rules = next((rules for rules in self._control.queues.views(nodes) if rules.name == spec.queue), None)
+        own = None if rules is None else rules.slots
+        num_slots = sum(len(node.slots) if own is None else own.get(node.id, 0) for node in nodes)
         return max(1, num_slots // max(1, spec.num_slots_for(spec.min_tasks)))
 
     def slot_hours(self, job_ids: Collection[JobId]) -> float:

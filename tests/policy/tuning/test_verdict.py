@@ -5,10 +5,10 @@ from dataclasses import replace
 from tests.policy.tuning.stage import search_of, settings_of, trial_of
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
-from pliant.policy.tuning.verdict import Verdict, judge_search
+from pliant.policy.tuning.verdict import SearchEnd, judge_search
 
 
-def judged(search: Search, *trials: Trial, now: float = 10.0, slot_hours: float = 0.0) -> Verdict | None:
+def judged(search: Search, *trials: Trial, now: float = 10.0, slot_hours: float = 0.0) -> SearchEnd | None:
     return judge_search(replace(search, num_trials=len(trials)), trials, now=now, slot_hours=slot_hours)
 
 
@@ -23,7 +23,7 @@ def failed(number: int, reason: str = "ValueError: no") -> Trial:
 def test_all_trials_ended() -> None:
     verdict = judged(search_of(settings_of(max_trials=2)), completed(0, 0.5), failed(1))
 
-    assert verdict == Verdict(state=SearchState.COMPLETED, reason="all of its 2 trials have ended")
+    assert verdict == SearchEnd(state=SearchState.COMPLETED, reason="all of its 2 trials have ended")
 
 
 def test_a_trial_that_has_not_ended_is_waited_for() -> None:
@@ -33,7 +33,7 @@ def test_a_trial_that_has_not_ended_is_waited_for() -> None:
 def test_no_trial_came_to_a_result() -> None:
     verdict = judged(search_of(settings_of(max_trials=2)), failed(0), failed(1, "KeyError: 'x'"))
 
-    assert verdict == Verdict(
+    assert verdict == SearchEnd(
         state=SearchState.FAILED,
         reason="all of its 2 trials have ended, and no trial came to a result; trial 1: KeyError: 'x'",
     )
@@ -43,7 +43,7 @@ def test_first_trials_that_fail_alike_end_it() -> None:
     search = search_of(settings_of())
     verdict = judged(search, failed(0), failed(1), failed(2), trial_of(3))
 
-    assert verdict == Verdict(
+    assert verdict == SearchEnd(
         state=SearchState.FAILED, reason="its first 3 trials failed alike, so it ends: ValueError: no"
     )
     assert judged(search, failed(0), failed(1), trial_of(2)) is None

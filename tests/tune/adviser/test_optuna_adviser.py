@@ -243,6 +243,18 @@ def test_whatever_becomes_of_trials_in_whatever_order_only_what_they_are_now_cou
         assert played.ask(adviser, [changed[number] for number in sorted(changed)]) == anew
 
 
+def test_parameters_are_grouped_alike_whichever_trials_ended_first() -> None:
+    played = Played(settings=replace(KINDS["tpe-conditions"], options={"n_startup_trials": 1}).settings)
+    adviser = OptunaAdviser(played.opening)
+    for opt in ("sgd", "adam", "lion"):
+        played.ask(adviser, [], {"opt": opt})
+
+    for number in (2, 1, 0, 3, 4, 5):
+        changed = [played.end(number)]
+        anew = OptunaAdviser(played.opening).ask(len(played.trials), [])
+        assert played.ask(adviser, changed) == anew
+
+
 def test_a_completed_trial_without_a_number_counts_as_failed_and_an_infinite_one_counts() -> None:
     def chosen(results: tuple[float, ...], state: TrialState = TrialState.COMPLETED) -> Values:
         played = Played(settings=replace(KINDS["tpe"], options={"n_startup_trials": 2}).settings)

@@ -138,14 +138,6 @@ class Queues:
 
     # Submissions and moves
 
-    def num_slots(self, name: str) -> int:
-        """Return how many slots there are now that jobs of a queue may hold; none if there is no such queue."""
-        nodes = self._nodes()
-        rules = next((rules for rules in self.views(nodes) if rules.name == name), None)
-        if rules is None:
-            return 0
-        return sum(len(node.slots) if rules.slots is None else rules.slots.get(node.id, 0) for node in nodes)
-
     def misfit(self, name: str, min_tasks: int, slots_per_task: int) -> tuple[str, ...]:
         """Return a note that a job of this size cannot run on what its queue has now; nothing if it can."""
         nodes = self._nodes()

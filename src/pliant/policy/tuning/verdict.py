@@ -11,14 +11,14 @@ _EQUAL_FAILURES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SearchEnd:
     """A search is over."""
 
     state: SearchState
     reason: str
 
 
-def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_hours: float) -> Verdict | None:
+def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_hours: float) -> SearchEnd | None:
     """Return that a running search is over, and why; None if it goes on.
 
     Args:
@@ -26,7 +26,7 @@ def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_ho
     """
     settings = search.settings
     if alike := _fail_alike(search, trials):
-        return Verdict(state=SearchState.FAILED, reason=alike)
+        return SearchEnd(state=SearchState.FAILED, reason=alike)
     if settings.target is not None and (found := _on_target(search, trials)) is not None:
         return _ended(trials, f"trial {found.number}: {found.reason}; {settings.target:g} was the target")
     ran_s = ran(search, now)
@@ -54,12 +54,12 @@ def _nothing_left(search: Search) -> str:
     return ""
 
 
-def _ended(trials: Sequence[Trial], reason: str) -> Verdict:
+def _ended(trials: Sequence[Trial], reason: str) -> SearchEnd:
     if any(trial.state is TrialState.COMPLETED for trial in trials):
-        return Verdict(state=SearchState.COMPLETED, reason=reason)
+        return SearchEnd(state=SearchState.COMPLETED, reason=reason)
     failed = [trial for trial in trials if trial.state is TrialState.FAILED]
     said = f"; trial {failed[-1].number}: {_headline(failed[-1])}" if failed else ""
-    return Verdict(state=SearchState.FAILED, reason=f"{reason}, and no trial came to a result{said}")
+    return SearchEnd(state=SearchState.FAILED, reason=f"{reason}, and no trial came to a result{said}")
 
 
 def _headline(trial: Trial) -> str:
