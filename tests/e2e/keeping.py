@@ -37,5 +37,5 @@ def compose_and_keep(*args: Any) -> Composition:
 
 
 if __name__ == "__main__":
-    process.compose = compose_and_keep  # type: ignore[attr-defined]
+    process.compose = compose_and_keep  # type: ignore[assignment, attr-defined]
     sys.exit(process.main(sys.argv[1:]))

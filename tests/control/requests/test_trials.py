@@ -243,6 +243,7 @@ def test_a_running_job_that_is_held_saves_its_state_and_is_paused(world: World, 
     assert is_at_rest(world, job_id)
 
     release(world, job_id)
+    assert world.job(job_id).reason == "it was released (it is among the best 3 of 9); it goes on when slots free up"
     if restarts:
         world.restart()
     world.settle()
@@ -297,7 +298,7 @@ def test_its_slots_are_given_to_others_in_the_same_tick(make_world: MakeWorld) -
     assert (len(world.members(other)), is_at_rest(world, job_id)) == (4, True)
 
 
-def test_neither_cool_down_nor_a_queue_without_preemption_keeps_its_slots(make_world: MakeWorld) -> None:
+def test_a_queue_without_preemption_does_not_keep_its_slots(make_world: MakeWorld) -> None:
     world = make_world(2)
     world.control.queues.add_queue(Queue(name="slow", preemption=False), "ada")
     job_id = submit(world, queue="slow", max_tasks=2)
@@ -450,7 +451,7 @@ def test_a_task_that_dies_while_it_leaves_brings_nothing_back(world: World) -> N
     assert (state(world, job_id), is_at_rest(world, job_id)) == (JobState.PAUSED, True)
 
 
-def test_a_held_job_holds_up_no_array_and_is_wanted_by_no_queue(world: World) -> None:
+def test_no_queue_wants_slots_for_a_held_job(world: World) -> None:
     job_id = submit(world, max_tasks=4)
     assert world.control.measures.take().queues["default"].wanted == 4
 
@@ -494,7 +495,8 @@ def test_reports_come_whole_steps_at_a_time(world: World, monkeypatch: pytest.Mo
     world.store.write(Writes(metrics=tuple(points)))
     monkeypatch.setattr("pliant.control.requests.trials.MAX_POINTS", 3)
 
-    found, after = [], -1
+    found: list[Metric] = []
+    after = -1
     while page := world.control.trials.reports(job_id, ["acc", "loss"], after):
         found += page
         after = page[-1].step

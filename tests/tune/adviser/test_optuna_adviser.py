@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tune.adviser.played import CONDITIONAL, FINITE, KINDS, MIXED, NUMBERS, Kind, Played, ended, play, score
 
-from pliant.core.search import SearchSettings, TrialState
+from pliant.core.search import SearchSettings, Trial, TrialState
 from pliant.core.space import SearchParameter, Space, Value, Values
 from pliant.tune.advice import AdviserFailure, Asked, Exhausted
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
@@ -180,6 +180,20 @@ def test_a_given_value_whose_condition_does_not_hold_is_refused() -> None:
 
     with pytest.raises(AdviserFailure, match="momentum is given, but its condition does not hold"):
         adviser.ask(0, [], {"opt": "adam", "momentum": 0.5})
+
+
+@pytest.mark.parametrize("name", ["random", "tpe-conditions", "nsga2-conditions"])
+def test_a_question_that_failed_leaves_no_trace(name: str) -> None:
+    played, other = Played(settings=KINDS[name].settings), Played(settings=KINDS[name].settings)
+    adviser, undisturbed = OptunaAdviser(played.opening), OptunaAdviser(other.opening)
+
+    changed: list[Trial] = []
+    for number in range(16):
+        with pytest.raises(AdviserFailure, match="its condition does not hold"):
+            adviser.ask(number, changed, {"opt": "adam", "momentum": 0.5})
+        wanted: Values | None = {"opt": "sgd"} if number % 5 == 1 else None
+        assert played.ask(adviser, [], wanted) == other.ask(undisturbed, changed, wanted)
+        changed = [played.end(number)]
 
 
 def test_a_grid_takes_all_values_or_none() -> None:

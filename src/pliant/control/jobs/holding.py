@@ -15,6 +15,7 @@ from pliant.control.jobs.transitions import leave
 from pliant.control.jobs.waiting import why_idle
 from pliant.core.errors import Conflict
 from pliant.core.event import EventKind
+from pliant.core.lifecycle import JobState
 
 
 def hold(draft: Draft, kinds: Kinds, live: LiveJob, why: str) -> None:
@@ -44,6 +45,8 @@ def release(draft: Draft, live: LiveJob, why: str) -> None:
     if not live.on_hold:
         return
     job = replace(live.job, hold="")
+    if job.state is JobState.PAUSED:
+        job = replace(job, reason=f"it was released ({why}); it goes on when slots free up")
     draft.say(EventKind.JOB_RELEASED, f"{live.label} is not held any more: {why}", job_id=live.id)
     draft.put(replace(live, job=replace(job, why=why_idle(job))))
 

@@ -51,7 +51,11 @@ class OptunaAdviser:
                 raise AdviserFailure(f"values are asked for as trial {number}, and there are {there} trials")
             if not given and (reason := self._exhausted()):
                 return Exhausted(reason=reason)
-            return self._ask(number, given or {})
+            try:
+                return self._ask(number, given or {})
+            except BaseException:
+                self._undo(number)
+                raise
 
     def judge(self, number: int, changed: Sequence[Trial]) -> Judgement:
         with _failures("judge a trial"):
@@ -77,9 +81,8 @@ class OptunaAdviser:
             pruner=optuna.pruners.NopPruner() if settings.pruner is None else make_pruner(settings.pruner),
             directions=[objective.direction for objective in settings.objectives],
         )
-        noted = load_state(state, self._sampler) if state else {}
-        for name, value in noted.items():
-            self._storage.set_study_system_attr(self._study._study_id, name, value)
+        self._storage.attributes = load_state(state, self._sampler) if state else {}
+        self._state = state or dump_state(self._sampler, {})
         for trial in sorted(trials, key=lambda one: one.number):
             self._storage.put(self._frozen(trial))
 
@@ -97,13 +100,17 @@ class OptunaAdviser:
             self._storage.put(one)
         self._study._thread_local.cached_all_trials = None
         if reopened:
-            self._forget_spaces()
+            self._renew_sampler()
 
-    def _forget_spaces(self) -> None:
-        """Have the sampler look at all trials again, also those that it takes for finished."""
-        state = dump_state(self._sampler, {})
+    def _renew_sampler(self) -> None:
+        """Have a sampler look at all trials again, also those that the one so far takes for finished."""
         self._sampler = self._study.sampler = make_sampler(self._settings)
-        load_state(state, self._sampler)
+        self._storage.attributes = load_state(self._state, self._sampler)
+
+    def _undo(self, number: int) -> None:
+        """Be as before the trial of this number was asked for."""
+        self._storage.cut(number)
+        self._renew_sampler()
 
     def _ask(self, number: int, given: Values) -> Asked:
         if isinstance(self._sampler, TPESampler) and self._sampler._group:
@@ -117,11 +124,8 @@ class OptunaAdviser:
         attributes = {
             name: one for name, one in self._storage.trials[number].system_attrs.items() if name != _GRID_SPACE
         }
-        return Asked(
-            values=values,
-            state=dump_state(self._sampler, self._storage.attributes),
-            attributes={number: attributes} if attributes else {},
-        )
+        self._state = dump_state(self._sampler, self._storage.attributes)
+        return Asked(values=values, state=self._state, attributes={number: attributes} if attributes else {})
 
     def _enqueued(self, given: Values) -> dict[str, object]:
         missing = [name for name in self._distributions.names if name not in given]

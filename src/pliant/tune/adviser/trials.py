@@ -29,6 +29,8 @@ _STATES: Final[Mapping[TrialState, OptunaState]] = MappingProxyType(
         TrialState.STOPPED: OptunaState.FAIL,
     }
 )
+_STUDY: Final = 0
+"""The number of a storage's only study."""
 _AT: Final = datetime.fromtimestamp(0, UTC)
 """Optuna wants times and uses none here."""
 
@@ -71,27 +73,38 @@ class TrialStorage(InMemoryStorage):
         Raises:
             AdviserFailure: the one before it is missing.
         """
-        (study,) = self._studies.values()
-        if trial.number > len(study.trials):
+        trials = self.trials
+        if trial.number > len(trials):
             raise AdviserFailure(f"trial {trial.number} is there, but not the one before it")
-        if trial.number == len(study.trials):
-            study.trials.append(trial)
-            self._trial_id_to_study_id_and_number[trial.number] = (0, trial.number)
-            self._max_trial_id = trial.number
-            study.param_distribution.update(trial.distributions)
-        else:
-            study.trials[trial.number] = trial
+        if trial.number < len(trials):
+            trials[trial.number] = trial
+            return
+        trials.append(trial)
+        self._trial_id_to_study_id_and_number[trial.number] = (_STUDY, trial.number)
+        self._max_trial_id = trial.number
+        self._studies[_STUDY].param_distribution.update(trial.distributions)
+
+    def cut(self, number: int) -> None:
+        """Forget the trials from this number on."""
+        for trial in self.trials[number:]:
+            del self._trial_id_to_study_id_and_number[trial.number]
+        del self.trials[number:]
+        self._max_trial_id = number - 1
+        self._prev_waiting_trial_number[_STUDY] = number
 
     @property
     def trials(self) -> list[FrozenTrial]:
         """All of them, by number; not to be changed."""
-        (study,) = self._studies.values()
-        return study.trials
+        return self._studies[_STUDY].trials
 
     @property
     def attributes(self) -> dict[str, Any]:
         """What samplers have noted with the study."""
-        return self.get_study_system_attrs(0)
+        return self._studies[_STUDY].system_attrs
+
+    @attributes.setter
+    def attributes(self, noted: dict[str, Any]) -> None:
+        self._studies[_STUDY].system_attrs = noted
 
     def get_best_trial(self, study_id: int) -> FrozenTrial:
         """Return the best trial; of equals the first by number, whichever was there first.

@@ -40,7 +40,7 @@ class Asker:
         self._book = book
         self._ports = ports
         self._adviser: Adviser | None = None
-        self._told: list[Trial] = []
+        self._known: list[Trial] = []
         """All trials as the adviser knows them, by number."""
         self._judged: dict[int, int] = {}
         """Up to which epoch or step each trial was judged."""
@@ -116,12 +116,11 @@ class Asker:
 
     def _ready(self, opening: Opening) -> tuple[Adviser, Sequence[Trial]]:
         """Return the adviser, made if there is none, and which trials have changed since it was told last."""
-        told, self._told = self._told, [*opening.trials]
+        known, self._known = self._known, [*opening.trials]
         if self._adviser is None:
             self._adviser = self._ports.open_adviser(opening)
             return self._adviser, ()
-        known = len(told)
-        return self._adviser, [one for one in opening.trials if one.number >= known or told[one.number] != one]
+        return self._adviser, [one for one in opening.trials if one.number >= len(known) or known[one.number] != one]
 
     def _note_answer(self, question: _Question, answer: Asked | Exhausted, *, is_given: bool) -> None:
         with self._book.lock:
