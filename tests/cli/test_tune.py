@@ -15,7 +15,7 @@ from tests.tiny_searches import SearchServer, page, search_server, trial, view
 from pliant.api.searches import SearchPage
 from pliant.cli.commands import COMMANDS, Listed
 from pliant.cli.jobs.job_schema import rows, schema
-from pliant.cli.searches.search_file import FORM
+from pliant.cli.searches.search_file import SEARCH_KEYS
 from pliant.core.search import SearchState, TrialState
 
 PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"
@@ -157,6 +157,19 @@ max: 8
     assert body["objectives"] == [{"metric": "acc", "direction": "minimize"}]
 
 
+def test_what_is_typed_beside_a_file_takes_the_place_of_what_says_the_same_otherwise(
+    run: Run, server: SearchServer, folder: Path
+) -> None:
+    (folder / "s.yaml").write_text(
+        "path: train.py\nparameters: {n: 'int:1..8'}\nmetric: a\ndirection: maximize\nhalving: 1..9\nmax-trials: 9\n"
+    )
+    run(server, "tune", "s.yaml", "--pruner", "median", "--objective", "loss:minimize")
+
+    body = sent(server)
+    assert ("halving" in body, body["pruner"]) == (False, {"name": "median"})
+    assert body["objectives"] == [{"metric": "loss", "direction": "minimize"}]
+
+
 def test_what_is_wrong_with_a_file_is_said_with_its_line(run: Run, folder: Path) -> None:
     (folder / "s.yaml").write_text(
         "path: train.py\nparameters:\n  lr: {kind: log, low: 0, high: 1}\nmetric: a\ndirection: up\nmax-trials: 1\n"
@@ -178,7 +191,7 @@ def test_what_is_saved_is_what_was_typed(run: Run, server: SearchServer, folder:
     run(server, "tune", "train.py", *typed)
     saved = run(None, "tune", "train.py", *typed, "--save", "s.yaml")
     assert saved.out == "s.yaml is written; `pliant tune s.yaml` begins it\n"
-    jsonschema.validate(yaml.safe_load((folder / "s.yaml").read_text()), schema(FORM, "Search of Pliant"))
+    jsonschema.validate(yaml.safe_load((folder / "s.yaml").read_text()), schema(SEARCH_KEYS, "Search of Pliant"))
     run(server, "tune", "s.yaml")
 
     first, again = server.sent(ROUTE)
@@ -187,10 +200,10 @@ def test_what_is_saved_is_what_was_typed(run: Run, server: SearchServer, folder:
 
 def test_keys_are_the_options_of_tune_and_the_page_has_them() -> None:
     parameters = {one.name: one for one in Listed("tune", COMMANDS["tune"]).load().params}
-    assert {key.field for key in FORM.keys.values()} == parameters.keys() - NOT_OF_SEARCHES
+    assert {key.field for key in SEARCH_KEYS.by_name.values()} == parameters.keys() - NOT_OF_SEARCHES
 
     (table,) = re.findall(r"<!-- .*search_file -->\n\n(.*?)\n\n<!-- -->", PAGE.read_text(), re.DOTALL)
-    assert table.splitlines() == [*rows(FORM)], "run: python -m pliant.cli.searches.search_file"
+    assert table.splitlines() == [*rows(SEARCH_KEYS)], "run: python -m pliant.cli.searches.search_file"
 
 
 def test_the_schema_is_printed(run: Run) -> None:

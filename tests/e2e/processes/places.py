@@ -64,6 +64,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cli/app.py": ("command",),
         "cli/endpoints/settings_table.py": ("alone",),
         "cli/jobs/job_schema.py": ("alone",),
+        "cli/searches/search_file.py": ("alone",),
         "client/methods.py": ("alone",),
         "entry/adviser.py": ("adviser",),
         "entry/agent.py": ("agent",),

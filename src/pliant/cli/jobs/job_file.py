@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pliant.cli.jobs.asked import OPTIONS
-from pliant.cli.jobs.form import Form, JobFile, Key, keys_of, read_form, write_form
+from pliant.cli.jobs.file_keys import FileKeys, JobFile, Key, keys_of, read_file, write_file
 
 
 def _keys() -> Iterator[Key]:
@@ -23,8 +23,8 @@ PATH_KEY: Final = Key(
     help="A folder of code, or one Python file; if left out: the folder of the file.",
 )
 ARGS_KEY: Final = Key(name="args", field="args", type="texts", help="Passed to the script.")
-FORM: Final = Form("submit", "job-files.md", _keys())
-KEYS: Final[Mapping[str, Key]] = FORM.keys
+JOB_KEYS: Final = FileKeys("submit", "job-files.md", _keys())
+KEYS: Final[Mapping[str, Key]] = JOB_KEYS.by_name
 
 
 def read_job_file(path: Path) -> JobFile:
@@ -33,7 +33,7 @@ def read_job_file(path: Path) -> JobFile:
     Raises:
         InvalidInput: with all keys that are none, and all values that are not what their key takes.
     """
-    return read_form(path, FORM)
+    return read_file(path, JOB_KEYS)
 
 
 def write_job_file(path: Path, typed: Mapping[str, Any]) -> tuple[str, ...]:
@@ -42,4 +42,4 @@ def write_job_file(path: Path, typed: Mapping[str, Any]) -> tuple[str, ...]:
     Raises:
         InvalidInput: the file is there already, or cannot be written, or its name does not end as one's of a job file.
     """
-    return write_form(path, typed, FORM)
+    return write_file(path, typed, JOB_KEYS)

@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 
 from pliant.api.derive import settable, with_checks
 from pliant.cli.jobs.document import ValueType
-from pliant.cli.jobs.form import Form, Key
-from pliant.cli.jobs.job_file import FORM
+from pliant.cli.jobs.file_keys import FileKeys, Key
+from pliant.cli.jobs.job_file import JOB_KEYS
 from pliant.core.array import ArraySettings
 from pliant.core.job import JobSettings
 from pliant.core.notice import NoticeSettings
@@ -53,7 +53,7 @@ _HINTS: Final = {
 _BOUNDS: Final = ("enum", "minimum", "maximum", "exclusiveMinimum")
 
 
-def schema(form: Form = FORM, title: str = "Job of Pliant") -> dict[str, Any]:
+def schema(keys: FileKeys = JOB_KEYS, title: str = "Job of Pliant") -> dict[str, Any]:
     """Return the JSON Schema of job files, or of those of another command."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -61,7 +61,7 @@ def schema(form: Form = FORM, title: str = "Job of Pliant") -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "minProperties": 1,
-        "properties": {key.name: _property(key) for key in form.keys.values()},
+        "properties": {key.name: _property(key) for key in keys.by_name.values()},
     }
 
 
@@ -77,28 +77,28 @@ def _bounds(key: Key) -> dict[str, Any]:
     return {name: value for one in (shown, *shown.get("anyOf", ())) for name, value in one.items() if name in _BOUNDS}
 
 
-def rows(form: Form = FORM) -> Iterator[str]:
+def rows(keys: FileKeys = JOB_KEYS) -> Iterator[str]:
     """Yield a row of a Markdown table for every key."""
     yield "| key | value | |"
     yield "|---|---|---|"
-    for key in form.keys.values():
+    for key in keys.by_name.values():
         bounds = _bounds(key)
         value = ", ".join(f"`{one}`" for one in bounds["enum"]) if "enum" in bounds else _WORDS[key.type]
         yield f"| `{key.name}` | {value} | {key.help} |"
 
 
-def schema_printer(form: Form, title: str) -> Callable[[bool], None]:
+def schema_printer(keys: FileKeys, title: str) -> Callable[[bool], None]:
     """Return what prints a schema and ends, if that is asked for."""
 
     def print_it(value: bool) -> None:
         if value:
-            sys.stdout.write(json.dumps(schema(form, title), indent=2) + "\n")
+            sys.stdout.write(json.dumps(schema(keys, title), indent=2) + "\n")
             raise typer.Exit
 
     return print_it
 
 
-print_schema: Final = schema_printer(FORM, "Job of Pliant")
+print_schema: Final = schema_printer(JOB_KEYS, "Job of Pliant")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pliant.cli.fields import Given, read_typed, takes
 from pliant.cli.jobs.arrays import report_array, values_of
 from pliant.cli.jobs.asked import OPTIONS, find_jobs, report_job, secret_of, size_of, take_jobs, validate_job
 from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
-from pliant.cli.jobs.form import is_job_file
+from pliant.cli.jobs.file_keys import is_job_file
 from pliant.cli.jobs.job_file import read_job_file, write_job_file
 from pliant.cli.jobs.job_schema import print_schema
 from pliant.cli.options import FollowOption, JsonOption, WaitOption, leave_out_none

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pliant.cli.jobs.form import Form, JobFile, Key, keys_of, read_form, write_form
+from pliant.cli.jobs.file_keys import FileKeys, JobFile, Key, keys_of, read_file, write_file
 from pliant.cli.jobs.job_file import ARGS_KEY, PATH_KEY
 from pliant.cli.jobs.job_schema import rows, schema_printer
 from pliant.cli.searches.asked import OPTIONS
@@ -23,8 +23,8 @@ def _keys() -> Iterator[Key]:
     yield ARGS_KEY
 
 
-FORM: Final = Form("tune", "tuning.md", _keys())
-print_schema: Final = schema_printer(FORM, "Search of Pliant")
+SEARCH_KEYS: Final = FileKeys("tune", "tuning.md", _keys())
+print_schema: Final = schema_printer(SEARCH_KEYS, "Search of Pliant")
 
 
 def read_search_file(path: Path) -> JobFile:
@@ -33,17 +33,17 @@ def read_search_file(path: Path) -> JobFile:
     Raises:
         InvalidInput: with all keys that are none, and all values that are not what their key takes.
     """
-    return read_form(path, FORM)
+    return read_file(path, SEARCH_KEYS)
 
 
 def write_search_file(path: Path, typed: Mapping[str, Any]) -> tuple[str, ...]:
     """Write what was typed for a search into a new file, without secrets; return notes of what is not in it.
 
     Raises:
-        InvalidInput: as for `write_form`.
+        InvalidInput: as for `write_file`.
     """
-    return write_form(path, typed, FORM)
+    return write_file(path, typed, SEARCH_KEYS)
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(rows(FORM)) + "\n")
+    sys.stdout.write("\n".join(rows(SEARCH_KEYS)) + "\n")

@@ -142,7 +142,7 @@ def list_best(
 @searches.command("set")
 @takes(CHANGES)
 def set_search(context: typer.Context, name: NameArgument, given: Given, as_json: JsonOption = False) -> None:
-    """Change the limits of a search, also while it runs.
+    """Change the limits of a search; one that had come to a limit goes on.
 
     \b
     pliant searches set digits --max-trials 100 --parallel off
@@ -162,7 +162,7 @@ def stop(context: typer.Context, name: NameArgument, as_json: JsonOption = False
 
 @searches.command("resume")
 def resume(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
-    """Let a search that was stopped go on, or one whose limit was raised."""
+    """Let a search that was stopped go on where it was."""
     with open_client(context) as client:
         view = client.searches.resume(name)
     print_outcome(view, f"{view.name} is {view.state.value}", as_json=as_json)
@@ -182,7 +182,9 @@ def add(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let values of your own be tried, before others; what is left out is chosen.
+    """Let values of your own be tried next; what is left out is chosen.
+
+    They count beyond --max-trials.
 
     \b
     pliant searches add digits --param lr=0.01 --param act=relu
@@ -230,7 +232,10 @@ def log(context: typer.Context, name: NameArgument, as_json: JsonOption = False)
 
 @searches.command("remove")
 def remove(context: typer.Context, name: NameArgument) -> None:
-    """Forget a search that does not run, with its trials."""
+    """Forget a search with its trials.
+
+    Jobs of it that have not ended are stopped; all of them stay as jobs.
+    """
     with open_client(context) as client:
         client.searches.remove(name)
     say(f"{name} is forgotten")

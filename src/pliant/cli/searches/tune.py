@@ -13,7 +13,7 @@ from pliant.cli.catalog.environments import environment_of
 from pliant.cli.fields import Given, takes
 from pliant.cli.jobs.asked import OF_JOBS, find_jobs
 from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
-from pliant.cli.jobs.form import is_job_file
+from pliant.cli.jobs.file_keys import is_job_file
 from pliant.cli.options import JsonOption, WaitOption
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, print_outcome, say, say_notes
@@ -144,6 +144,7 @@ def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as
         if found:
             request = validate(SearchRequest, {**request.model_dump(exclude_defaults=True), **found})
         view = client.searches.submit(asked.code, request)
+        say_notes(view.notes)
         said = f"search {view.name} has begun"
         if not (follow or wait):
             print_outcome(view, f"{said}; `pliant searches show {view.name}` shows how it is", as_json=as_json)

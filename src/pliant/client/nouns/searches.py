@@ -91,7 +91,7 @@ class SearchClient(NounClient[SearchView]):
     def change(
         self, name: str, patch: SearchPatch | None = None, *, revision: int | None = None, **settings: Any
     ) -> SearchView:
-        """Change the limits of a search, also while it runs: `max_trials=80`; None takes a limit away.
+        """Change the limits of a search: `max_trials=80`; None takes one away. One that had come to a limit goes on.
 
         Raises:
             Stale: it is not at this revision any more.
@@ -110,15 +110,15 @@ class SearchClient(NounClient[SearchView]):
         return parse(self._view, self._connection.call("POST", f"{self._path(name)}/stop"))
 
     def resume(self, name: str) -> SearchView:
-        """Let a search that was stopped, or came to a limit that was raised since, go on.
+        """Let a search that was stopped go on where it was.
 
         Raises:
-            Conflict: it runs, or cannot go on.
+            Conflict: it was not stopped.
         """
         return parse(self._view, self._connection.call("POST", f"{self._path(name)}/resume"))
 
     def add_trials(self, name: str, trials: Sequence[Mapping[str, Value]]) -> SearchView:
-        """Let these values be tried, before others; what is left out of them is chosen.
+        """Let these values be tried next, beyond `max_trials`; what is left out of them is chosen.
 
         Raises:
             InvalidInput: with all that are none of its space.
@@ -154,10 +154,9 @@ class SearchClient(NounClient[SearchView]):
             after = page.last
 
     def remove(self, name: str, *, revision: int | None = None) -> None:
-        """Forget a search that does not run, with its trials.
+        """Forget a search with its trials; jobs of it that have not ended are stopped, and all of them stay as jobs.
 
         Raises:
-            Conflict: it runs.
             Stale: it is not at this revision any more.
         """
         path, headers = self._path(name), if_match(revision)
@@ -206,6 +205,11 @@ class SearchHandle:
         """What it is called."""
         return self.search.name
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its owner should know of the submission, in sentences."""
+        return self.search.notes
+
     def show(self) -> SearchView:
         """Return the search as it is now."""
         return self._searches.get(self.name)
@@ -231,7 +235,7 @@ class SearchHandle:
         return self._searches.decisions(self.name, after=after)
 
     def add_trials(self, *trials: Mapping[str, Value]) -> SearchView:
-        """Let these values be tried, before others."""
+        """Let these values be tried next, beyond its limit."""
         return self._searches.add_trials(self.name, trials)
 
     def change(self, **settings: Any) -> SearchView:
@@ -243,7 +247,7 @@ class SearchHandle:
         return self._searches.stop(self.name)
 
     def resume(self) -> SearchView:
-        """Let it go on."""
+        """Let it go on, after it was stopped."""
         return self._searches.resume(self.name)
 
 

@@ -29,7 +29,12 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 _TYPES: Final[Mapping[Any, ValueType]] = MappingProxyType(
     {str: "text", int: "integer", float: "number", bool: "flag", list[str]: "texts"}
 )
-_INSTEAD: Final = (*ALTERNATIVES, ("python", "environment", "requirements"))
+_INSTEAD: Final = (*ALTERNATIVES, ("python", "environment", "requirements"), ("halving", "pruner"))
+"""Of what is typed and what is in a file one is meant."""
+_REPLACED: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {"fixed": ("min_tasks", "max_tasks"), "objectives": ("metric", "direction"), "metric": ("objectives",)}
+)
+"""What is typed takes the place of these in a file."""
 _WIDTH: Final = 120
 
 
@@ -65,16 +70,16 @@ def keys_of(options: Mapping[str, FieldOption]) -> Iterator[Key]:
         yield Key(name=name, field=field, type=_TYPES[option.type], help=option.help, option=option)
 
 
-class Form:
+class FileKeys:
     """The files of one command."""
 
     def __init__(self, command: str, page: str, keys: Iterator[Key]) -> None:
         """Say which command takes them, which page of the documents has all keys, and which these are."""
         self.command = command
         self.head = f"# `pliant {command} FILE` takes this. docs/{page} has all keys.\n"
-        self.keys = MappingProxyType({key.name: key for key in keys})
-        self.by_field = MappingProxyType({key.field: key for key in self.keys.values()})
-        self.names = {key.field: key.name for key in self.keys.values()}
+        self.by_name = MappingProxyType({key.name: key for key in keys})
+        self.by_field = MappingProxyType({key.field: key for key in self.by_name.values()})
+        self.names = {key.field: key.name for key in self.by_name.values()}
         self.spelled = {field: f"--{name}" for field, name in self.names.items()} | {"path": "PATH", "args": "ARGS"}
 
 
@@ -92,13 +97,13 @@ class JobFile:
     """By parameters of the command: what would be typed for them, paths seen from the root."""
     lines: Mapping[str, int]
     """Where each of them stands."""
-    form: Form
+    keys: FileKeys
 
     def beside(self, context: typer.Context, given: Given) -> tuple[Given, Sequence[str]]:
         """Return what was typed and what the file says, of which the first wins; and which of it the file says."""
         typed = {name for name in given if _is_typed(context, name)}
         instead = {other for group in _INSTEAD if typed & {*group} for other in group}
-        instead |= {"min_tasks", "max_tasks"} if "fixed" in typed else set()
+        instead |= {other for name in typed for other in _REPLACED.get(name, ())}
         said = {name: value for name, value in self.typed.items() if name not in typed | instead}
         joined = given | said
         if "env" in typed:
@@ -117,19 +122,19 @@ class JobFile:
 
     def _placed(self, problem: Problem, fields: Sequence[str]) -> Problem:
         top = problem.field.partition(".")[0]
-        keys = self.form.keys
+        keys = self.keys.by_name
         key = (
-            self.form.by_field.get(top)
+            self.keys.by_field.get(top)
             or keys.get(top.removeprefix("--"))
             or (keys["path"] if top in ("PATH", "code") else None)
         )
         if not problem.field:
-            return Problem(field=str(self.path), message=respell(problem, self.form.names).message)
+            return Problem(field=str(self.path), message=respell(problem, self.keys.names).message)
         if key is None or key.field not in fields:
-            return respell(problem, self.form.spelled)
+            return respell(problem, self.keys.spelled)
         within = problem.field.removeprefix(top) if key.type == "parameters" else ""
         place = place_of(self.path, self.lines[key.field], f"{key.name}{within}")
-        return Problem(field=place, message=respell(problem, self.form.names).message)
+        return Problem(field=place, message=respell(problem, self.keys.names).message)
 
 
 def _is_typed(context: typer.Context, name: str) -> bool:
@@ -137,8 +142,8 @@ def _is_typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def read_form(path: Path, form: Form) -> JobFile:
-    """Return what a file says.
+def read_file(path: Path, keys: FileKeys) -> JobFile:
+    """Return what a file of these keys says.
 
     Raises:
         InvalidInput: with all keys that are none, and all values that are not what their key takes.
@@ -147,9 +152,9 @@ def read_form(path: Path, form: Form) -> JobFile:
     folder = path.expanduser().absolute().parent
     for name, node in document.nodes.items():
         line = document.lines[name]
-        key = form.keys.get(name)
+        key = keys.by_name.get(name)
         if key is None:
-            document.refuse(line, _unknown(name, form))
+            document.refuse(line, _unknown(name, keys))
             continue
         try:
             typed[key.field] = _placed(key, value_of(node, key.type), folder)
@@ -158,18 +163,18 @@ def read_form(path: Path, form: Form) -> JobFile:
     if document.problems:
         raise SpelledInput(*document.problems)
     typed.setdefault("path", str(folder))
-    lines = {form.keys[name].field: line for name, line in document.lines.items()}
-    return JobFile(path=path, typed=typed, lines=lines, form=form)
+    lines = {keys.by_name[name].field: line for name, line in document.lines.items()}
+    return JobFile(path=path, typed=typed, lines=lines, keys=keys)
 
 
-def _unknown(name: str, form: Form) -> str:
+def _unknown(name: str, keys: FileKeys) -> str:
     said = f"there is no key {name!r:.80}"
-    names = {field.replace("_", "-"): key for field, key in form.names.items()} | {key: key for key in form.keys}
+    names = {field.replace("_", "-"): key for field, key in keys.names.items()} | {key: key for key in keys.by_name}
     near = near_name(name.replace("_", "-"), [*names])
     return (
         f"{said}; is {names[near]!r} meant?"
         if near
-        else f"{said}; keys are the options of `pliant {form.command} --help`"
+        else f"{said}; keys are the options of `pliant {keys.command} --help`"
     )
 
 
@@ -180,7 +185,7 @@ def _placed(key: Key, value: Any, folder: Path) -> Any:
     return value if place is None else place(value, folder)
 
 
-def write_form(path: Path, typed: Mapping[str, Any], form: Form) -> tuple[str, ...]:
+def write_file(path: Path, typed: Mapping[str, Any], keys: FileKeys) -> tuple[str, ...]:
     """Write what was typed for a command into a new file, without secrets; return notes of what is not in it.
 
     Raises:
@@ -188,12 +193,12 @@ def write_form(path: Path, typed: Mapping[str, Any], form: Form) -> tuple[str, .
     """
     if path.suffix not in SUFFIXES:
         raise InvalidInput.at("--save", f"{str(path)!r} does not end in {', '.join(SUFFIXES)}; give such a name")
-    said, notes = _without_secrets(typed, form)
-    content = {key.name: _written(key, said[key.field], path) for key in form.keys.values() if key.field in said}
+    said, notes = _without_secrets(typed, keys)
+    content = {key.name: _written(key, said[key.field], path) for key in keys.by_name.values() if key.field in said}
     if path.suffix == ".json":
         text = json.dumps(content, indent=2) + "\n"
     else:
-        text = form.head + yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+        text = keys.head + yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -204,12 +209,12 @@ def write_form(path: Path, typed: Mapping[str, Any], form: Form) -> tuple[str, .
     return notes
 
 
-def _without_secrets(typed: Mapping[str, Any], form: Form) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _without_secrets(typed: Mapping[str, Any], keys: FileKeys) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return what may be written: of variables that are secrets the names, and no webhook, whose address may be one."""
     said = {
         field: value
         for field, value in typed.items()
-        if value not in (None, [], {}) and not _is_default(form, field, value)
+        if value not in (None, [], {}) and not _is_default(keys, field, value)
     }
     notes = []
     if said.pop("webhook", None) is not None:
@@ -223,8 +228,8 @@ def _without_secrets(typed: Mapping[str, Any], form: Form) -> tuple[dict[str, An
     return said, tuple(notes)
 
 
-def _is_default(form: Form, field: str, value: object) -> bool:
-    option = form.by_field[field].option if field in form.by_field else None
+def _is_default(keys: FileKeys, field: str, value: object) -> bool:
+    option = keys.by_field[field].option if field in keys.by_field else None
     return option is not None and bool(option.parameter.default == value)
 
 
