@@ -15,14 +15,14 @@ from tests.process_state import has_ended
 from tests.tune.adviser.played import KINDS, Kind, Played, play
 
 from pliant.core.search import Pruner, TrialState
-from pliant.tune.advice import AdviserFailure, AdviserLost, Asked, Exhausted, Opening
+from pliant.tune.advice import AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 from pliant.tune.adviser_process import AdviserProcess
 
 ENV = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
 
 
-def open_process(opening: Opening) -> AdviserProcess:
+def open_process(opening: AdviserInput) -> AdviserProcess:
     return AdviserProcess(opening, env=ENV)
 
 

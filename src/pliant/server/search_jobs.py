@@ -12,7 +12,7 @@ from pliant.core.ports import Clock
 from pliant.core.search import Objective, Search
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
-from pliant.tune.advice import Adviser, Opening
+from pliant.tune.advice import Adviser, AdviserInput
 from pliant.tune.sampler_rules import problems_of_sampler
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import SearchBook
@@ -51,7 +51,7 @@ def make_searches(
     control: Control,
     knows: Callable[[str], bool],
     *,
-    open_adviser: Callable[[Opening], Adviser],
+    open_adviser: Callable[[AdviserInput], Adviser],
     new_name: Callable[[], str],
 ) -> SearchRoom:
     """Return the searches over a control room.

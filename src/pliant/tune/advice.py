@@ -14,7 +14,7 @@ from pliant.core.space import Values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class AdviserInput:
     """What an adviser is made from."""
 
     name: str

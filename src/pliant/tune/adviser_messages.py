@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from pliant.core.search import Pruner, Trial, TrialState
 from pliant.core.space import Scalar
-from pliant.tune.advice import Opening
+from pliant.tune.advice import AdviserInput
 
 _M = TypeVar("_M")
 _Values = Mapping[str, Scalar | tuple[Scalar | tuple[Scalar, ...], ...]]
@@ -23,7 +23,7 @@ class Begin:
     """Make an adviser ready. Nothing is answered."""
 
     kind: Literal["begin"] = "begin"
-    opening: Opening
+    opening: AdviserInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

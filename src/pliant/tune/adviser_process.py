@@ -19,7 +19,7 @@ from typing import Final
 from pliant.core.search import Trial
 from pliant.core.space import Values
 from pliant.isolation.variables import allowed
-from pliant.tune.advice import AdviserFailure, AdviserLost, Asked, Exhausted, Judgement, Opening
+from pliant.tune.advice import AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 from pliant.tune.adviser_messages import (
     AskJudgement,
     AskValues,
@@ -54,7 +54,7 @@ class AdviserProcess:
 
     def __init__(
         self,
-        opening: Opening,
+        opening: AdviserInput,
         *,
         env: Mapping[str, str],
         deadline_s: float | None = None,

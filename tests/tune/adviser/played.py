@@ -7,7 +7,7 @@ from typing import Final
 from pliant.core.job import JobId
 from pliant.core.search import Objective, Pruner, Sampler, SamplerName, SearchSettings, Trial, TrialState
 from pliant.core.space import Scalar, SearchParameter, Space, Values
-from pliant.tune.advice import Adviser, Asked, Exhausted, Opening
+from pliant.tune.advice import Adviser, AdviserInput, Asked, Exhausted
 
 NUMBERS: Final[Space] = {
     "lr": SearchParameter(kind="float", low=1e-5, high=0.1, log=True),
@@ -120,8 +120,8 @@ class Played:
     state: str = ""
 
     @property
-    def opening(self) -> Opening:
-        return Opening(name="played", settings=self.settings, trials=tuple(self.trials.values()), state=self.state)
+    def opening(self) -> AdviserInput:
+        return AdviserInput(name="played", settings=self.settings, trials=tuple(self.trials.values()), state=self.state)
 
     def ask(self, adviser: Adviser, changed: Sequence[Trial], given: Values | None = None) -> Asked | Exhausted:
         number = len(self.trials)
@@ -140,7 +140,7 @@ class Played:
 
 def play(
     kind: Kind,
-    open_adviser: Callable[[Opening], Adviser],
+    open_adviser: Callable[[AdviserInput], Adviser],
     *,
     in_flight: int = 4,
     renewed: Callable[[int], bool] = lambda _number: False,

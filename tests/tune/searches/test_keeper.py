@@ -12,7 +12,7 @@ from pliant.core.job import JobId
 from pliant.core.lifecycle import JobState
 from pliant.core.search import Halving, Pruner, SearchState, Trial, TrialState
 from pliant.core.space import Values
-from pliant.tune.advice import Adviser, AdviserFailure, AdviserLost, Asked, Exhausted, Judgement, Opening
+from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 
 
 @pytest.fixture
@@ -168,9 +168,9 @@ class _Scripted:
 
     answers: list[Asked | Exhausted | Exception]
     closed: int = 0
-    openings: list[Opening] = field(default_factory=list)
+    openings: list[AdviserInput] = field(default_factory=list)
 
-    def open(self, opening: Opening) -> Adviser:
+    def open(self, opening: AdviserInput) -> Adviser:
         self.openings.append(opening)
         return self
 

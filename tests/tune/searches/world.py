@@ -13,7 +13,7 @@ from pliant.core.search import Objective, Sampler, Search, SearchSettings, Searc
 from pliant.core.space import SearchParameter, Values
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.sim.searches import MemorySearches
-from pliant.tune.advice import Adviser, Opening
+from pliant.tune.advice import Adviser, AdviserInput
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 from pliant.tune.sampler_rules import problems_of_sampler
 from pliant.tune.searches.archives import SearchArchives
@@ -202,7 +202,7 @@ class World:
     folder: Path
     jobs: PlayedJobs = field(default_factory=PlayedJobs)
     searches: MortalSearches = field(default_factory=MortalSearches)
-    open_adviser: Callable[[Opening], Adviser] = OptunaAdviser
+    open_adviser: Callable[[AdviserInput], Adviser] = OptunaAdviser
     time: float = 1000.0
     keeper: SearchKeeper = field(init=False)
     requests: SearchRequests = field(init=False)

@@ -1,13 +1,13 @@
 """What one server is made of: which room is given what. Starts the agent and the keepers of catalogs, no loop."""
 
 import os
-from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pliant
 from pliant.catalog.datasets.use_cases import DatasetCatalog
+from pliant.catalog.models.services import ModelServices
 from pliant.cluster.agent.settings import PRELOAD, AgentSettings
 from pliant.cluster.channel import AgentThread
 from pliant.cluster.local import LocalCluster
@@ -79,26 +79,18 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     check_walls(settings.isolation, nodes)
     alone = why_alone(settings.host, trusted=settings.trust_everyone, nodes=nodes)
     links, tunnels, event_signal = LinkHub(), TunnelHub(), EventSignal()
+    url, notify = listener.public_url, event_signal.notify
+    people = open_people(registry, store.audit, clock, home, url=url, login_fd=settings.login_fd, alone=alone)
     system_ids = SystemIds(registry, clock, settings.uids)
-    people = open_people(
-        registry, store.audit, clock, home, url=listener.public_url, login_fd=settings.login_fd, alone=alone
-    )
     children = _children(settings, home, system_ids)
     environments = stack.enter_context(open_environments(registry, clock, home.path, os.environ, people, children))
     data = open_datasets(registry, home.path, settings, clock, lambda name: control.queries.users_of(name), children)
     stack.callback(data.close)
-    notices = open_notices(
-        store, clock, home.path, settings.notices, url=listener.public_url, notify=event_signal.notify
-    )
+    notices = open_notices(store, clock, home.path, settings.notices, url=url, notify=notify)
     stack.callback(notices.sender.close)
-    control = Control(
-        store=store,
-        cluster=cluster,
-        links=links,
-        clock=clock,
-        inputs=JobInputs(data=data, preparations=environments, notices=notices.keeper, user_of=system_ids.of),
-        settings=_control_settings(settings, home, listener, data.data_root),
-    )
+    inputs = JobInputs(data=data, preparations=environments, notices=notices.keeper, user_of=system_ids.of)
+    own = _control_settings(settings, home, listener, data.data_root)
+    control = Control(store=store, cluster=cluster, links=links, clock=clock, inputs=inputs, settings=own)
     environments.watch(control.wake)
     shutdown = Shutdown(control=control, event_signal=event_signal, links=links, tunnels=tunnels)
     sharing = sharing_of(registry, clock, people.authenticator.has_user)
@@ -123,14 +115,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         endpoints=serving.requests,
         searches=tuning.room.requests,
         environments=environments,
-        upkeep=_upkeep(
-            store,
-            clock,
-            control,
-            event_signal,
-            trainings=models.trainings.job_ids,
-            trials=tuning.room.unfinished_jobs,
-        ),
+        upkeep=_upkeep(store, clock, control, event_signal, models, tuning),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),
         uploads=home.uploads,
         frameworks=home.path / "frameworks",
@@ -138,9 +123,8 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         shut_down=lambda: shutdown.begin_once("a request"),
         trouble=cluster.trouble,
     )
-    return Composition(
-        context=context, shutdown=shutdown, data=data, notices=notices.sender, serving=serving, tuning=tuning
-    )
+    sender = notices.sender
+    return Composition(context=context, shutdown=shutdown, data=data, notices=sender, serving=serving, tuning=tuning)
 
 
 def _upkeep(
@@ -148,9 +132,8 @@ def _upkeep(
     clock: SystemClock,
     control: Control,
     event_signal: EventSignal,
-    *,
-    trainings: Callable[[], Collection[str]],
-    trials: Callable[[], Collection[str]],
+    models: ModelServices,
+    tuning: TuningRoom,
 ) -> Upkeep:
     return Upkeep(
         store=store,
@@ -158,8 +141,8 @@ def _upkeep(
         clock=clock,
         settings=control.settings,
         notify=event_signal.notify,
-        trainings=trainings,
-        trials=trials,
+        trainings=models.trainings.job_ids,
+        trials=tuning.room.unfinished_jobs,
     )
 
 

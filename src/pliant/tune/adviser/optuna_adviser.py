@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial
 from pliant.core.errors import PliantError
 from pliant.core.search import Trial
 from pliant.core.space import Values
-from pliant.tune.advice import AdviserFailure, Asked, Exhausted, Judgement, Opening
+from pliant.tune.advice import AdviserFailure, AdviserInput, Asked, Exhausted, Judgement
 from pliant.tune.adviser.distributions import Distributions
 from pliant.tune.adviser.pruners import make_pruner, reason
 from pliant.tune.adviser.samplers import make_sampler
@@ -32,7 +32,7 @@ _GRID_SPACE = "search_space"
 class OptunaAdviser:
     """Chooses values. For one caller at a time; it is an `Adviser`."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: AdviserInput) -> None:
         """Rebuild the study.
 
         Raises:

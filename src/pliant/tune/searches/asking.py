@@ -14,7 +14,7 @@ from typing import Final
 
 from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import SearchStep, as_seen, bracket_to_ask, end
-from pliant.tune.advice import Adviser, AdviserFailure, AdviserLost, Asked, Exhausted, Judgement, Opening
+from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.ports import SearchPorts
 
@@ -99,7 +99,7 @@ class Asker:
             state = self._book.sampler_state(self.name) if self._adviser is None else ""
             given = found.search.enqueued[0] if found.search.enqueued and question.bracket is not None else None
             newest = found.trials[question.number].reports[-1][0] if question.bracket is None else 0
-        opening = Opening(name=self.name, settings=found.search.settings, trials=tuple(seen), state=state)
+        opening = AdviserInput(name=self.name, settings=found.search.settings, trials=tuple(seen), state=state)
         adviser, changed = self._ready(opening)
         if question.bracket is None:
             judgement = adviser.judge(question.number, changed)
@@ -114,7 +114,7 @@ class Asker:
         search, bracket = found.search, question.bracket
         return found.trials if bracket is None else [as_seen(search, trial, bracket) for trial in found.trials]
 
-    def _ready(self, opening: Opening) -> tuple[Adviser, Sequence[Trial]]:
+    def _ready(self, opening: AdviserInput) -> tuple[Adviser, Sequence[Trial]]:
         """Return the adviser, made if there is none, and which trials have changed since it was told last."""
         known, self._known = self._known, [*opening.trials]
         if self._adviser is None:

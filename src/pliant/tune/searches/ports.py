@@ -11,7 +11,7 @@ from pliant.core.job import JobId, JobSpec
 from pliant.core.search import Objective, Search, SearchSettings
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews
-from pliant.tune.advice import Adviser, Opening
+from pliant.tune.advice import Adviser, AdviserInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class SearchPorts:
 
     searches: Searches
     jobs: TrialJobs
-    open_adviser: Callable[[Opening], Adviser]
+    open_adviser: Callable[[AdviserInput], Adviser]
     problems_of: Callable[[SearchSettings], tuple[Problem, ...]]
     """Returns what is wrong with settings."""
     unknown_users: Callable[[Collection[str]], Collection[str]]

@@ -14,7 +14,7 @@ from pliant.isolation.variables import allowed
 from pliant.people.people import People
 from pliant.server.search_jobs import SearchRoom, make_searches
 from pliant.store.sql import SqlStore
-from pliant.tune.advice import Adviser, Opening
+from pliant.tune.advice import Adviser, AdviserInput
 from pliant.tune.adviser_process import AdviserProcess
 
 
@@ -40,7 +40,7 @@ def open_tuning(
     """Return what keeps searches; nothing runs before it is started, and no process before there is a search."""
     env = allowed(os.environ, settings.pass_env)
 
-    def open_adviser(opening: Opening) -> Adviser:
+    def open_adviser(opening: AdviserInput) -> Adviser:
         return AdviserProcess(opening, env=env)
 
     room = make_searches(
