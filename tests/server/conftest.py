@@ -58,6 +58,8 @@ from pliant.people.people import make_people
 from pliant.people.user import User
 from pliant.server.app import make_app
 from pliant.server.context import Context
+from pliant.server.search_jobs import make_searches
+from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 from pliant.server.endpoint_jobs import make_endpoints
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.endpoint_views import ShownEndpoints
@@ -152,6 +154,14 @@ class Served:
             show=self.gateways.send_serve,
             need_gateway=lambda: None,
         )
+        self.searches = make_searches(
+            self.store.searches,
+            self.clock,
+            self.control,
+            self.people.authenticator.has_user,
+            open_adviser=OptunaAdviser,
+            new_name=lambda: f"search-{self.store.next_id('search')}",
+        )
         self._listener = CountingSocket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.bind(("127.0.0.1", 0))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -188,6 +198,7 @@ class Served:
             shut_down=self._shut_down,
             trouble=lambda: self.trouble,
             endpoints=self.shown_endpoints(),
+            searches=self.searches.requests,
         )
         self.app = make_app(context, IBM)
         config = Listener(sock=self._listener, tls=None).config(

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from pliant.control.loop.tick import Control
 from pliant.core.access import VisibleJobs
+from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec, Metric
 from pliant.core.ports import Clock
-from pliant.core.search import Objective, Search
+from pliant.core.search import Objective, Search, SearchSettings
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.tune.advice import Adviser, AdviserInput
@@ -69,7 +71,7 @@ def make_searches(
         searches=searches,
         jobs=ControlTrials(control),
         open_adviser=open_adviser,
-        problems_of=problems_of_sampler,
+        problems_of=_problems_of,
         unknown_users=lambda names: [name for name in names if not knows(name)],
         now=clock.now,
         changed=changed,
@@ -78,6 +80,10 @@ def make_searches(
     keeper = SearchKeeper(book=book, archives=archives, ports=ports)
     requests = SearchRequests(book=book, archives=archives, ports=ports, new_name=new_name)
     return SearchRoom(requests=requests, keeper=keeper, archives=archives, book=book)
+
+
+def _problems_of(settings: SearchSettings) -> tuple[Problem, ...]:
+    return problems_of_sampler(settings, has_scipy=find_spec("scipy") is not None)
 
 
 class ControlTrials:

@@ -9,6 +9,7 @@ from pliant.core.access import Principal, Role
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
 from pliant.core.lifecycle import JobState
 from pliant.core.search import Sampler, SearchState, TrialState
+from pliant.core.space import SearchParameter
 
 ADMIN = Principal(name="root", role=Role.ADMIN)
 
@@ -143,6 +144,22 @@ def test_a_grid_is_given_all_values_or_none(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidInput, match="a grid chooses all values or none; give depth as well"):
         world.requests.add_trials(ANNA, "s", [{"width": 3}])
+
+
+def test_values_that_cannot_be_together_are_left_out_with_a_reason(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    space = {
+        "opt": SearchParameter(kind="choice", choices=("adam", "sgd")),
+        "momentum": SearchParameter(kind="int", low=1, high=3, when={"opt": ("sgd",)}),
+    }
+    world.create(settings_of(parameters=space, max_trials=3, sampler=Sampler(name="random", seed=1)))
+    world.requests.add_trials(ANNA, "s", [{"momentum": 2}] * 6)
+
+    assert world.play().state is SearchState.COMPLETED
+    refused = [reason for _, reason in world.said("ask") if "cannot be tried" in reason]
+    assert refused
+    assert refused[0].startswith("momentum=2 was asked for, and cannot be tried: momentum is given, but its condition")
+    assert len(world.trials) == 9 - len(refused)
 
 
 def test_an_archive_is_kept_as_long_as_a_search_needs_it(world: World, tmp_path: Path) -> None:

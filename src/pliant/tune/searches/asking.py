@@ -60,7 +60,8 @@ class Asker:
             self._num_lost = 0
         except AdviserFailure as error:
             self.drop()
-            self._fail(f"what chooses its values failed: {error}")
+            if not self._drop_given(question, error):
+                self._fail(f"what chooses its values failed: {error}")
         except AdviserLost as error:
             self.drop()
             self._num_lost += 1
@@ -151,6 +152,22 @@ class Asker:
             pruned = replace(trial, state=TrialState.PRUNED, reason=judgement.reason, results=results)
             step.decide("prune", judgement.reason, pruned)
             self._book.commit(step)
+
+    def _drop_given(self, question: _Question, error: AdviserFailure) -> bool:
+        """Forget values that somebody wants to be tried and that cannot be; tell whether the question was about such."""
+        with self._book.lock:
+            found = self._book.find(self.name)
+            if found is None or question.bracket is None or not found.search.enqueued:
+                return False
+            step = self._book.begin(found, self._ports.now())
+            values = " ".join(f"{name}={value}" for name, value in found.search.enqueued[0].items())
+            settings = found.search.settings
+            if settings.max_trials is not None:
+                settings = replace(settings, max_trials=max(1, settings.max_trials - 1))
+            step.search = replace(step.search, settings=settings, enqueued=found.search.enqueued[1:])
+            step.decide("ask", f"{values} was asked for, and cannot be tried: {error}")
+            self._book.commit(step)
+        return True
 
     def _fail(self, reason: str) -> None:
         with self._book.lock:

@@ -1,0 +1,178 @@
+"""Searches over REST, on a real server with a simulated cluster: their trials are jobs that can be seen as such."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import Served
+from tests.server.played import Played
+from tests.server.world import code
+
+from pliant.core.access import Role
+from pliant.core.job import JobId
+
+SEARCH: dict[str, Any] = {
+    "name": "lr-search",
+    "script": "train.py",
+    "parameters": {"lr": {"kind": "float", "low": 1e-4, "high": 0.1, "log": True}},
+    "objectives": [{"metric": "val_loss", "direction": "minimize"}],
+    "sampler": {"name": "random", "seed": 3},
+    "max_trials": 3,
+    "parallel": 2,
+}
+
+
+def create(http: httpx.Client, **changes: object) -> httpx.Response:
+    """Begin a search."""
+    body = json.dumps({name: value for name, value in (SEARCH | changes).items() if value is not ...})
+    return http.post("/searches", files={"job": (None, body), "code": ("c.tar.gz", code())})
+
+
+def settle(served: Served) -> None:
+    """Let what keeps searches look, ask, and queue."""
+    served.searches.keeper.look()
+    while served.asker_is_busy():
+        served.searches.keeper.look()
+    served.searches.keeper.look()
+
+
+def test_a_search_is_begun_shown_and_its_trials_are_jobs_of_its_owner(served: Served) -> None:
+    anna = served.client_of("anna")
+    made = create(anna)
+    assert made.status_code == 201, made.text
+    assert (made.json()["name"], made.json()["owner"], made.json()["state"]) == ("lr-search", "anna", "running")
+
+    settle(served)
+    (first, second) = anna.get("/searches/lr-search/trials").json()["trials"]
+    job = anna.get(f"/jobs/{first['job_id']}").json()["job"]
+    assert (job["owner"], job["spec"]["name"]) == ("anna", "lr-search#0")
+    assert job["spec"]["args"] == [f"--lr={first['values']['lr']!r}"]
+    assert job["spec"]["trial"]["number"] == 0
+    assert second["job_id"] != first["job_id"]
+    assert "attributes" not in first or first["attributes"] == {}
+    decisions = anna.get("/searches/lr-search/decisions").json()
+    assert [one["kind"] for one in decisions["decisions"]] == ["ask", "ask"]
+    assert decisions["last"] == 2
+    assert anna.get("/searches").json()["searches"][0]["trials"] == {"running": 2}
+
+
+def test_others_see_nothing_of_it(served: Served) -> None:
+    create(served.client_of("anna"))
+    settle(served)
+    ben = served.client_of("ben")
+
+    for path in ("", "/trials", "/trials/0", "/best", "/decisions"):
+        assert ben.get(f"/searches/lr-search{path}").status_code == 404
+    for method, path in (("POST", "/stop"), ("POST", "/resume"), ("DELETE", "")):
+        assert ben.request(method, f"/searches/lr-search{path}").status_code == 404
+    assert ben.get("/searches").json()["searches"] == []
+    assert served.client_of("vera", Role.VIEWER).post("/searches").status_code == 403
+
+
+def test_a_stopped_search_holds_its_jobs(served: Served) -> None:
+    anna = served.client_of("anna")
+    create(anna)
+    settle(served)
+
+    assert anna.post("/searches/lr-search/stop").json()["state"] == "stopped"
+    settle(served)
+    jobs = anna.get("/jobs").json()["jobs"]
+    assert {job["hold"] for job in jobs} == {"the search lr-search is stopped"}
+    assert anna.post("/searches/lr-search/stop").status_code == 409
+
+    anna.post("/searches/lr-search/resume")
+    settle(served)
+    assert {job["hold"] for job in anna.get("/jobs").json()["jobs"]} == {""}
+
+
+def test_secrets_of_its_jobs_are_not_shown(served: Served) -> None:
+    anna = served.client_of("anna")
+    made = create(anna, env={"API_TOKEN": "s3cret", "MODE": "x"})
+
+    assert made.json()["job"]["env"]["MODE"] == "x"
+    assert "s3cret" not in made.text + anna.get("/searches/lr-search").text + anna.get("/searches").text
+
+
+def test_changes_are_of_a_revision(served: Served) -> None:
+    anna = served.client_of("anna")
+    create(anna)
+    shown = anna.get("/searches/lr-search")
+
+    changed = anna.patch("/searches/lr-search", json={"max_trials": 5}, headers={"If-Match": shown.headers["etag"]})
+    assert changed.json()["settings"]["max_trials"] == 5
+    again = anna.patch("/searches/lr-search", json={"max_trials": 6}, headers={"If-Match": shown.headers["etag"]})
+    assert again.status_code == 412
+
+
+def test_added_trials_are_told_what_is_wrong_with_them(served: Served) -> None:
+    anna = served.client_of("anna")
+    create(anna)
+
+    wrong = anna.post("/searches/lr-search/trials", json={"trials": [{"lr": 7}, {"rate": 0.1}]})
+    assert [problem["field"] for problem in wrong.json()["problems"]] == ["trials.0.lr", "trials.1.rate"]
+    assert anna.post("/searches/lr-search/trials", json={"trials": [{"lr": 0.01}]}).json()["settings"]["max_trials"] == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"parameters": {}}, "parameters", ""),
+        ({"parameters": {"lr": {"kind": "float", "low": 0, "high": 1, "log": True}}}, "parameters.lr.low", "magnitude"),
+        ({"objectives": []}, "objectives", ""),
+        ({"objectives": [{"metric": "val_loss"}]}, "objectives.0.direction", ""),
+        ({"max_trials": 0}, "max_trials", ""),
+        ({"max_trials": None}, "max_trials", "nothing ends the search"),
+        ({"sampler": {"name": "grid"}}, "sampler.name", ""),
+        ({"sampler": {"name": "tpe", "options": {"n_startup": 3}}}, "sampler.options.n_startup", ""),
+        ({"script": "missing.py"}, "script", "not in the code folder"),
+        ({"queue": "nowhere"}, "queue", ""),
+        ({"shared_with": ["nobody"]}, "shared_with.0", "no user is named 'nobody'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_field(served: Served, changes: Any, field: str, message: str) -> None:
+    refused = create(served.client_of("anna"), **changes)
+
+    assert refused.status_code == 422, refused.text
+    found = {problem["field"]: problem["message"] for problem in refused.json()["problems"]}
+    assert field in found, found
+    assert message in found[field]
+
+
+def test_a_search_is_removed_and_its_jobs_stay(served: Served) -> None:
+    anna = served.client_of("anna")
+    create(anna)
+    settle(served)
+
+    assert anna.delete("/searches/lr-search").status_code == 204
+    settle(served)
+    assert anna.get("/searches/lr-search").status_code == 404
+    assert [job["state"] for job in anna.get("/jobs").json()["jobs"]] == ["stopped", "stopped"]
+
+
+def test_a_taken_name_is_refused(served: Served) -> None:
+    anna = served.client_of("anna")
+    create(anna)
+
+    assert create(anna).status_code == 409
+    assert create(anna, name="LR-Search").status_code == 409
+
+
+def test_a_search_is_played_to_its_end(tmp_path: Any) -> None:
+    """With tasks that train: simulated processes, the real control, the real store."""
+    played = Played(tmp_path)
+    try:
+        create(played.http, name="s", max_trials=2)
+        settle(played)
+        for number in (0, 1):
+            job_id = played.http.get(f"/searches/s/trials/{number}").json()["job_id"]
+            played.tick(1.0)
+            played.report_metric(JobId(job_id), "val_loss", 0.5 - 0.1 * number)
+            played.complete(job_id)
+        settle(played)
+        shown = played.http.get("/searches/s").json()
+        assert (shown["state"], shown["reason"]) == ("completed", "all of its 2 trials have ended")
+        assert (shown["best"]["number"], shown["best"]["results"]) == (1, [0.4])
+        assert [one["number"] for one in played.http.get("/searches/s/best?limit=5").json()["trials"]] == [1, 0]
+    finally:
+        played.close()
