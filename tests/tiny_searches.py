@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import TypeAdapter
 
 from pliant.api.searches import SearchView, TrialPage
+from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
 from pliant.core.search import Objective, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.space import SearchParameter
@@ -36,7 +37,8 @@ class SearchServer:
     url: str = ""
     token: str = "t"
     answers: dict[str, list[Any]] = field(default_factory=dict)
-    """By method and path, such as `GET /v1/searches`: nouns, one for each time, the last for ever; or a status."""
+    """By method and path, such as `GET /v1/searches`: one for each time, the last for ever. Each is a noun, bytes, a
+    status, or a status with problems."""
     asked: list[Asked] = field(default_factory=list)
 
     def answer(self, route: str, *nouns: Any) -> None:
@@ -54,13 +56,16 @@ class SearchServer:
         if not left:
             return _problem(404, f"there is no {asked.path}")
         noun = left[0] if len(left) == 1 else left.pop(0)
+        if isinstance(noun, tuple):
+            return _problem(noun[0], "some of it is wrong", noun[1])
         if isinstance(noun, int):
             return (noun, b"") if noun < 400 else _problem(noun, "this is not possible now")
         return 200, noun if isinstance(noun, bytes) else TypeAdapter(type(noun)).dump_json(noun)
 
 
-def _problem(status: int, detail: str) -> tuple[int, bytes]:
-    return status, json.dumps({"title": "wrong", "status": status, "detail": detail}).encode()
+def _problem(status: int, detail: str, problems: tuple[Problem, ...] = ()) -> tuple[int, bytes]:
+    found = [{"field": one.field, "message": one.message} for one in problems]
+    return status, json.dumps({"title": "wrong", "status": status, "detail": detail, "problems": found}).encode()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from tests.tiny_searches import SETTINGS, SearchServer, page, search_server, tri
 
 from pliant.api.searches import DecisionPage, SearchPage, TrialsRequest
 from pliant.cli.searches.frame import Going, SearchFrame, draw_search
+from pliant.core.errors import Problem
 from pliant.core.search import Decision, Objective, SearchState, TrialState
 
 
@@ -103,6 +104,11 @@ def test_values_of_ones_own_are_added(run: Run, server: SearchServer, tmp_path: 
         file.write_text(text)
         assert run(server, "searches", "add", "digits", str(file)).code == 2
     assert "give values, or a file" in run(server, "searches", "add", "digits").err
+    wrong = Problem(field="trials.0.lr", message="7 is not from 0 to 1")
+    server.answer(route, (422, (wrong,)))
+    assert "--param lr: 7 is not from 0 to 1" in run(server, "searches", "add", "digits", "--param", "lr=7").err
+    file.write_text('{"lr": 7}')
+    assert "trials.0.lr: 7 is not from 0 to 1" in run(server, "searches", "add", "digits", str(file)).err
     twice = run(server, "searches", "add", "digits", "--param", "lr=1", "--param", "lr=2")
     assert "--param: 'lr' is given twice" in twice.err
 
@@ -160,7 +166,7 @@ def test_a_frame_fits_its_screen_and_shows_who_trains_and_the_best() -> None:
 
     assert len(lines) <= 24
     assert all(len(line) <= 80 for line in lines)
-    assert lines[0].startswith("digits is running, 7/40 trials, 3 running")
+    assert lines[0].startswith("digits is running, 7/40 trials ended, 3 running")
     assert any(line.startswith("and ") and line.rstrip().endswith(" more") for line in lines)
     assert lines[-1].split() == ["2", "completed", "0.5", "2", "0.03", "relu", "job-12"]
     empty = Console(width=80, file=io.StringIO(), color_system=None)

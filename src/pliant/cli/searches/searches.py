@@ -1,7 +1,9 @@
 """The commands `searches …`: list, show, list trials, change, stop, resume, add trials, read decisions, remove."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -194,10 +196,20 @@ def add(
         raise InvalidInput.at("--param", "give values, or a file of them")
     trials = _read_trials(file) if file is not None else [read_values(param or ())]
     asked = validate(TrialsRequest, {"trials": trials})
-    with open_client(context) as client:
+    with open_client(context) as client, _naming_param() if file is None else nullcontext():
         view = client.searches.add_trials(name, asked.trials)
     what = "it is" if len(asked.trials) == 1 else f"these {len(asked.trials)} are"
     print_outcome(view, f"{view.name}: {what} tried next", as_json=as_json)
+
+
+@contextmanager
+def _naming_param() -> Iterator[None]:
+    """Say of what is wrong with the values of the only trial which parameter it is."""
+    try:
+        yield
+    except InvalidInput as error:
+        named = (replace(one, field=one.field.replace("trials.0", "param", 1)) for one in error.problems)
+        raise InvalidInput(*named) from error
 
 
 def _read_trials(file: Path) -> Sequence[Mapping[str, Any]]:

@@ -133,7 +133,7 @@ def words_of(trial: Trial) -> str:
 
 def headline(view: SearchView) -> str:
     """Return how a search stands, in a line."""
-    parts = [f"{view.name} is {view.state.value}", f"{counted(view)} trials"]
+    parts = [f"{view.name} is {view.state.value}", f"{counted(view)} trials ended"]
     parts += [f"{number} {state.value}" for state in _GOING if (number := view.trials.get(state, 0))]
     if view.best is not None:
         parts.append(f"best {results_of(view.best)} (trial {view.best.number}: {words_of(view.best)})")
