@@ -20,6 +20,7 @@ import uvicorn
 from tests.databases import new_sqlite
 from tests.link_proofs import new_proof
 from tests.plain_http import NO_TLS
+from tests.tune.searches.world import InlineAsker
 
 from pliant.api.link import MAX_FRAME_BYTES
 from pliant.api.serving_link import gateway_key
@@ -58,8 +59,6 @@ from pliant.people.people import make_people
 from pliant.people.user import User
 from pliant.server.app import make_app
 from pliant.server.context import Context
-from pliant.server.search_jobs import make_searches
-from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 from pliant.server.endpoint_jobs import make_endpoints
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.endpoint_views import ShownEndpoints
@@ -67,10 +66,12 @@ from pliant.server.event_signal import EventSignal
 from pliant.server.gateways import GatewayHub, ServingListener
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
+from pliant.server.search_jobs import make_searches
 from pliant.server.tunnels import TunnelHub
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
+from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 
 TOKEN = "the-token"
 SECRET = b"s" * 32
@@ -161,6 +162,7 @@ class Served:
             self.people.authenticator.has_user,
             open_adviser=OptunaAdviser,
             new_name=lambda: f"search-{self.store.next_id('search')}",
+            run_asker=InlineAsker,
         )
         self._listener = CountingSocket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.bind(("127.0.0.1", 0))

@@ -10,7 +10,7 @@ from tests.server.conftest import TOKEN, Served
 from tests.server.kept_endpoints import KeptEndpoints
 
 from pliant.core.job import Job, JobId, Metric, NodeId, Progress
-from pliant.core.link import Finished, Pulse, Report
+from pliant.core.link import Finished, Point, Pulse, Report
 from pliant.core.ports import Writes
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.sim.tasks import SimTasks
@@ -52,10 +52,13 @@ class Played(Served):
         self.tick(1.0)
         return JobId(made.json()["id"])
 
-    def report(self, job_id: str, progress: Progress = PROGRESS) -> None:
-        """Let the leader of a job say how far it is."""
+    def report(self, job_id: str, progress: Progress = PROGRESS, **metrics: float) -> None:
+        """Let the leader of a job say how far it is, and what metrics came to there."""
         generation = self.store.generations(JobId(job_id))[-1]
-        self.control.receive(generation.members[0], Report(generation=generation.number, progress=progress))
+        at = {"step": progress.step, "epoch": progress.epoch, "at": self.clock.now()}
+        points = tuple(Point(name=name, value=value, **at) for name, value in metrics.items())  # type: ignore[arg-type]
+        report = Report(generation=generation.number, progress=progress, points=points)
+        self.control.receive(generation.members[0], report)
         self.tick()
 
     def complete(self, job_id: str) -> None:

@@ -17,6 +17,8 @@ from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.tune.advice import Adviser, AdviserInput
 from pliant.tune.sampler_rules import problems_of_sampler
 from pliant.tune.searches.archives import SearchArchives
+from pliant.tune.searches.asking import Asker
+from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
 from pliant.tune.searches.book import SearchBook
 from pliant.tune.searches.keeper import SearchKeeper
 from pliant.tune.searches.ports import LiveTrial, SearchPorts
@@ -55,12 +57,14 @@ def make_searches(
     *,
     open_adviser: Callable[[AdviserInput], Adviser],
     new_name: Callable[[], str],
+    run_asker: Callable[[Asker], RunningAsker] = AskerThread,
 ) -> SearchRoom:
     """Return the searches over a control room.
 
     Args:
         knows: tells whether there is such a user.
         new_name: returns a name for a search, never the same.
+        run_asker: lets somebody ask for a search from now on.
     """
 
     def changed(_search: Search) -> None:
@@ -77,7 +81,7 @@ def make_searches(
         changed=changed,
     )
     book = SearchBook(searches, changed)
-    keeper = SearchKeeper(book=book, archives=archives, ports=ports)
+    keeper = SearchKeeper(book=book, archives=archives, ports=ports, run_asker=run_asker)
     requests = SearchRequests(book=book, archives=archives, ports=ports, new_name=new_name)
     return SearchRoom(requests=requests, keeper=keeper, archives=archives, book=book)
 

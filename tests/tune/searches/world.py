@@ -179,7 +179,7 @@ class MortalSearches(MemorySearches):
             raise Killed
 
 
-class _Inline:
+class InlineAsker:
     """Asks at once, in the thread that wakes it."""
 
     def __init__(self, asker: Asker) -> None:
@@ -223,7 +223,7 @@ class World:
         )
         book = SearchBook(self.searches, ports.changed)
         archives = SearchArchives(self.folder / "searches")
-        self.keeper = SearchKeeper(book=book, archives=archives, ports=ports, run_asker=_Inline)
+        self.keeper = SearchKeeper(book=book, archives=archives, ports=ports, run_asker=InlineAsker)
         self.requests = SearchRequests(book=book, archives=archives, ports=ports, new_name=lambda: "search-1")
 
     def create(self, settings: SearchSettings | None = None, job: JobSpec = JOB, name: str = "s") -> Search:

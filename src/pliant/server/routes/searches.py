@@ -99,10 +99,10 @@ def change(
     return _shown(requests, changed, response)
 
 
-@routes.delete("/searches/{name}", Permission.JOBS_WRITE, "Remove a search", 403, 404, 503, status_code=204)
-def remove(requests: InSearches, caller: Caller, name: Name) -> None:
+@routes.delete("/searches/{name}", Permission.JOBS_WRITE, "Remove a search", 403, 404, 412, 503, status_code=204)
+def remove(requests: InSearches, caller: Caller, name: Name, if_match: IfMatch = None) -> None:
     """Forget a search with its trials; jobs of it that have not ended are stopped, and all of them stay as jobs."""
-    requests.remove(caller, name)
+    requests.remove(caller, name, revision_of(if_match))
 
 
 @routes.post("/searches/{name}/stop", Permission.JOBS_WRITE, "Stop a search", 403, 404, 409, 503)

@@ -154,7 +154,7 @@ class Asker:
             self._book.commit(step)
 
     def _drop_given(self, question: _Question, error: AdviserFailure) -> bool:
-        """Forget values that somebody wants to be tried and that cannot be; tell whether the question was about such."""
+        """Forget values that somebody wants tried and that cannot be; tell whether the question was about such."""
         with self._book.lock:
             found = self._book.find(self.name)
             if found is None or question.bracket is None or not found.search.enqueued:

@@ -169,11 +169,7 @@ class SearchRequests:
         with self._book.lock:
             found = self._own(caller, name)
             search = found.search
-            if revision is not None and search.revision != revision:
-                raise Stale(
-                    f"the search {name!r} was changed meanwhile: it is at revision {search.revision}, not {revision}; "
-                    f"read it again and repeat the change"
-                )
+            _refuse_stale(search, revision)
             settings = replace(search.settings, **values)
             if problems := self._problems(settings):
                 raise InvalidInput(*problems)
@@ -242,14 +238,16 @@ class SearchRequests:
                 raise Conflict(f"{name} is {search.state.value}, not stopped{more}")
             return self._put(found, search, f"{caller.name} let it go on", runs=True)
 
-    def remove(self, caller: Principal, name: str) -> None:
+    def remove(self, caller: Principal, name: str, revision: int | None = None) -> None:
         """Forget a search; its jobs that have not ended are stopped, and what they wrote stays theirs.
 
         Raises:
             NotFound, Forbidden: there is none that they see, or it is somebody else's.
+            Stale: it is not at `revision` any more.
         """
         with self._book.lock:
             search = self._own(caller, name).search
+            _refuse_stale(search, revision)
             self._book.remove(name)
             if all(one.checksum != search.checksum for one in self._book.all()):
                 self._archives.remove(search.checksum)
@@ -280,6 +278,14 @@ class SearchRequests:
             if name in strangers
         )
         return (*problems_of_settings(settings), *self._ports.problems_of(settings), *shares)
+
+
+def _refuse_stale(search: Search, revision: int | None) -> None:
+    if revision is not None and search.revision != revision:
+        raise Stale(
+            f"the search {search.name!r} was changed meanwhile: it is at revision {search.revision}, not {revision}; "
+            f"read it again and repeat the change"
+        )
 
 
 def _problems_of_trials(settings: SearchSettings, trials: Sequence[Values]) -> Iterator[Problem]:
