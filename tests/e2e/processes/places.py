@@ -88,7 +88,6 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """The files that are programs, and which processes run them."""
 WITHOUT_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "adviser": "what chooses values for a search: no server starts one yet",
         "tracker": "what logs to an experiment tracker: a task starts it, and it never leaves that task's walls",
         "walls": "what tries which walls there are, when a server or a zygote starts: it enters them and ends",
         "alone": "`pliant run` and what else needs no server: a process of whoever calls it",

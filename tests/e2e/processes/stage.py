@@ -30,6 +30,7 @@ from pliant.api.datasets import DatasetRequest, SourceRequest
 from pliant.api.environments import EnvironmentRequest
 from pliant.api.jobs import JobRequest
 from pliant.api.people import UserRequest
+from pliant.api.searches import SearchRequest
 from pliant.api.tunnel import ShellRequest
 from pliant.catalog.environments import build_program, look_program
 from pliant.client import Client
@@ -45,6 +46,15 @@ _PATIENCE_S: Final = 60.0
 _LOOKER: Final = [sys.executable, "-I", look_program.__file__]
 _BUILDER: Final = [sys.executable, "-I", build_program.__file__]
 _SHELL: Final = ("/bin/sh", "-c", "read -r nothing")
+_SEARCH: Final = {
+    "name": "waiting",
+    "script": "script.py",
+    "parameters": {"lr": {"kind": "float", "low": 0, "high": 1}},
+    "objectives": [{"metric": "loss", "direction": "minimize"}],
+    "sampler": {"name": "random"},
+    "max_trials": 1000,
+    "parallel": 1,
+}
 _NUM_TASKS: Final = 2
 _NUM_TRIES: Final = 100
 """To see a process that does not wait by itself."""
@@ -130,6 +140,7 @@ class Stage:
         if all(has_ended(pid) for pid in self.pids["plugin"]):
             self._hold_plugin()
         self._hold_look()
+        self._hold_adviser()
         supervisor = "pliant.catalog.children.supervisor"
         self.pids["supervisor"] = [pid for pid in children_of(self.server) if supervisor in " ".join(command_of(pid))]
 
@@ -225,6 +236,18 @@ class Stage:
         assert version.job_id is not None
         self.pids["kernel"] = [task.pid for task in self._client.job(version.job_id).tasks if task.pid is not None]
         self.pids["gateway"] = [pid for pid in children_of(self.server) if "pliant.entry.gateway" in command_of(pid)]
+
+    def _hold_adviser(self) -> None:
+        """Have values chosen for one more trial, which waits for slots; then what chooses them waits for a while."""
+        if [search.name for search in self._client.searches.list()]:
+            parallel = self._client.searches.get("waiting").settings.parallel or 0
+            self._client.searches.change("waiting", parallel=parallel + 1)
+        else:
+            code = Path(tempfile.mkdtemp(dir=self.folder))
+            (code / "script.py").write_text(held.ALONE)
+            self._client.searches.submit(code, SearchRequest.model_validate(_SEARCH))
+        self._until(lambda: self._children(_is_adviser), "what chooses values is there")
+        self.pids["adviser"] = self._children(_is_adviser)
 
     # -- children of the server ------------------------------------------------------------------------------------
 
@@ -404,3 +427,7 @@ def _is_shell(command: list[str]) -> bool:
 
 def _has_ended(thread: threading.Thread) -> bool:
     return not thread.is_alive()
+
+
+def _is_adviser(command: list[str]) -> bool:
+    return "pliant.entry.adviser" in command

@@ -22,6 +22,7 @@ ROLES: Final = {
     "zygote": "the zygote",
     "inspector": "the inspectors, which look at what dead tasks left, and at what jobs hold on the disk",
     "gateway": "the gateway of endpoints",
+    "adviser": "what chooses values for a search",
     "elastic": "a task of an elastic training",
     "fixed": "a process of a fixed job",
     "interpreter": "a process with an interpreter of its own",
