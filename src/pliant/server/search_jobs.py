@@ -9,7 +9,7 @@ from typing import Final
 from pliant.control.loop.tick import Control
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import Problem
-from pliant.core.job import JobId, JobSpec, Metric
+from pliant.core.job import JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.search import Objective, Search, SearchSettings
 from pliant.core.search_store import Searches
@@ -23,6 +23,7 @@ from pliant.tune.searches.book import SearchBook
 from pliant.tune.searches.keeper import SearchKeeper
 from pliant.tune.searches.ports import LiveTrial, SearchPorts
 from pliant.tune.searches.result_file import read_results
+from pliant.tune.searches.series import thin
 from pliant.tune.searches.use_cases import SearchRequests
 
 FOLDER: Final = "searches"
@@ -122,10 +123,12 @@ class ControlTrials:
         if facts is None:
             return JobNews(state="deleted")
         if facts.ended_at is None:
-            points = self._points(job_id, [objectives[0].metric], after_step)
-            return JobNews(state=facts.state, reason=facts.reason, series=_by_name(points))
-        series = {**self._left_behind(job_id), **_by_name(self._points(job_id, (), -1))}
-        return JobNews(state=facts.state, reason=facts.reason, series=series, reported=tuple(series))
+            series = self._series(job_id, [objectives[0].metric], after_step)
+            return JobNews(state=facts.state, reason=facts.reason, series=series)
+        left = read_results(self._control.settings.folders(job_id).result)
+        series = {**left, **self._series(job_id, [one.metric for one in objectives], -1)}
+        some = {point.name for point in self._control.trials.reports(job_id, (), -1)}
+        return JobNews(state=facts.state, reason=facts.reason, series=series, reported=tuple({*some, *series}))
 
     def hold(self, job_id: JobId, why: str) -> None:
         """Let a job leave its slots with its state saved."""
@@ -156,17 +159,11 @@ class ControlTrials:
         ends = [*(point.at for point in page.points[1:]), page.now]
         return sum(point.num_slots * (end - point.at) for point, end in zip(page.points, ends, strict=False))
 
-    def _points(self, job_id: JobId, names: Sequence[str], after_step: int) -> Iterator[Metric]:
-        while page := self._control.trials.reports(job_id, names, after_step):
-            yield from page
+    def _series(self, job_id: JobId, names: Sequence[str], after_step: int) -> Mapping[str, Sequence[SeriesPoint]]:
+        series = {name: thin(self._points(job_id, name, after_step)) for name in names}
+        return {name: points for name, points in series.items() if points}
+
+    def _points(self, job_id: JobId, name: str, after_step: int) -> Iterator[SeriesPoint]:
+        while page := self._control.trials.reports(job_id, [name], after_step):
+            yield from (SeriesPoint(epoch=one.epoch, step=one.step, value=one.value) for one in page)
             after_step = page[-1].step
-
-    def _left_behind(self, job_id: JobId) -> Mapping[str, Sequence[SeriesPoint]]:
-        return read_results(self._control.settings.folders(job_id).result)
-
-
-def _by_name(points: Iterator[Metric]) -> Mapping[str, Sequence[SeriesPoint]]:
-    series: dict[str, list[SeriesPoint]] = {}
-    for point in points:
-        series.setdefault(point.name, []).append(SeriesPoint(epoch=point.epoch, step=point.step, value=point.value))
-    return series
