@@ -114,7 +114,7 @@ class Seen:
         return self.held().get(job_id, Timeline()).at(at)
 
     def working_at(self, job_id: JobId, at: float) -> int:
-        """Return how many of those slots trained, or answered; the others held a process that began, or was to leave."""
+        """Return how many of those slots trained, or answered; in the others a process began, or was to leave."""
         return min(self.working().get(job_id, Timeline()).at(at), self.slots_at(job_id, at))
 
     def held(self) -> Mapping[JobId, Timeline]:

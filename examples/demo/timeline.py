@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import JobId, TaskId
@@ -32,7 +33,7 @@ class Timeline:
     def mean(self, start: float, end: float) -> float:
         """Return the mean over a span of time."""
         edges = [start, *(at for at in self.instants if start < at < end), end]
-        area = sum(self.at(left) * (right - left) for left, right in zip(edges, edges[1:], strict=False))
+        area = sum(self.at(left) * (right - left) for left, right in pairwise(edges))
         return area / (end - start) if end > start else 0.0
 
 
