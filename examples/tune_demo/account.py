@@ -1,7 +1,7 @@
 """The account of both searches, and the checks that decide the demo's exit status.
 
-Pure: it is handed what was seen, and says what holds and what does not. Of times only one is checked: that slots which
-trials left were held again within a step. How long the searches took is told.
+Pure: it is handed what was seen, and says what holds and what does not. Of times only one is checked: slots that trials
+left are free for less long than the next process needs until it trains on them. How long the searches took is told.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from examples.demo.recording import Seen
 from examples.tune_demo.handover import Handover, handovers_of
 from examples.tune_demo.scenario import Run, TuneOutcome
 from pliant.core.event import EventKind
-from pliant.core.job import JobId
+from pliant.core.job import JobId, TaskId
 from pliant.core.search import SearchState, Trial, TrialState
 
 SECONDS = 60.0
@@ -34,8 +34,8 @@ class SearchAccount:
     """Held by its trials and the training beside it, the mean while it ran."""
     step_s: float
     """Of its trials: the median over all epochs."""
-    longest_step_s: float
-    """The mean step of the slowest epoch."""
+    starts_s: tuple[float, ...]
+    """From the start of each process of its jobs until it trained."""
     handovers: tuple[Handover, ...]
 
     @property
@@ -86,7 +86,7 @@ def _search_account(seen: Seen, run: Run, digests: Mapping[JobId, str]) -> Searc
         took_s=run.took_s,
         slots=sum(held[job_id].mean(run.began_at, run.ended_at) for job_id in jobs if job_id in held),
         step_s=median(steps) if steps else 0.0,
-        longest_step_s=max(steps, default=0.0),
+        starts_s=starts_of(seen, jobs),
         handovers=handovers_of(seen.events, num_slots=seen.num_slots, most=most, trials=trials),
     )
 
@@ -107,6 +107,27 @@ def steps_of(seen: Seen, job_ids: Sequence[JobId]) -> list[float]:
             elif event.kind is EventKind.GENERATION_SWITCHED:
                 last = (event.at, int(event.data["step"] or 0))
     return found
+
+
+def starts_of(seen: Seen, job_ids: Sequence[JobId]) -> tuple[float, ...]:
+    """Return what each process of these jobs needed from its start until it trained; those that never did are left out.
+
+    It trains with the first switch after it was ready.
+    """
+    started: dict[TaskId, float] = {}
+    ready: dict[JobId, list[TaskId]] = {job_id: [] for job_id in job_ids}
+    found = []
+    for event in seen.events:
+        if event.job_id not in ready:
+            continue
+        if event.kind is EventKind.TASK_STARTED and event.task_id is not None:
+            started[event.task_id] = event.at
+        elif event.kind is EventKind.TASK_READY and event.task_id in started:
+            ready[event.job_id].append(event.task_id)
+        elif event.kind is EventKind.GENERATION_SWITCHED:
+            found += [event.at - started[task_id] for task_id in ready[event.job_id]]
+            ready[event.job_id].clear()
+    return tuple(found)
 
 
 def checks_of(account: TuneAccount) -> tuple[Check, ...]:
@@ -167,7 +188,9 @@ def _same_best(elastic: SearchAccount, rigid: SearchAccount) -> Check:
 def _repeated(account: TuneAccount) -> Check:
     best = account.elastic.best
     digest = account.elastic.digests.get(-1 if best is None else best, "")
-    return _same("the best trial", "repeated alone on one slot, is the same, bit for bit", (digest, account.best_alone))
+    return _same(
+        "the best trial", "is, repeated alone on one slot, the same, bit for bit", (digest, account.best_alone)
+    )
 
 
 def _undisturbed(account: TuneAccount) -> Check:
@@ -182,13 +205,24 @@ def _same(label: str, claim: str, digests: Sequence[str]) -> Check:
 
 def _handed_over(one: SearchAccount) -> Check:
     took = [handover.took_s for handover in one.handovers]
-    limit = one.longest_step_s
-    found = f"{len(took)} times"
-    if took:
-        found += f", after {1000 * median(took):.0f} ms (median), {1000 * max(took):.0f} ms at most"
+    found = "; ".join([handovers_told(one), *([f"a process trained {_starts_told(one)}"] if one.starts_s else [])])
     return Check(
         label=f"search {one.label}",
-        claim="left slots that others wanted, and these held them within one step",
-        holds=bool(took) and max(took) <= limit,
-        found=f"{found}; a step took {1000 * one.step_s:.0f} ms (median), {1000 * limit:.0f} ms at most",
+        claim="left slots to others, who held them sooner than a resize takes",
+        holds=bool(took and one.starts_s) and max(took) <= max(one.starts_s),
+        found=found,
     )
+
+
+def handovers_told(one: SearchAccount) -> str:
+    """Say how often slots were left that others wanted, and how long they were free."""
+    took = [handover.took_s for handover in one.handovers]
+    if not took:
+        return "never"
+    steps = f" ({median(took) / one.step_s:.1f} steps)" if one.step_s else ""
+    times = "once" if len(took) == 1 else f"{len(took)} times"
+    return f"{times}, free for {1000 * median(took):.0f} ms{steps} by the median, {1000 * max(took):.0f} ms at most"
+
+
+def _starts_told(one: SearchAccount) -> str:
+    return f"{median(one.starts_s):.1f} s after its start by the median, {max(one.starts_s):.1f} at most"

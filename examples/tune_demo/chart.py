@@ -8,6 +8,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from examples.demo.chart import COLOURS, INK, layers
@@ -17,7 +18,10 @@ from pliant.core.job import JobId
 from pliant.core.search import Trial, TrialState
 
 TITLE = "The same search twice beside a training: trials that grow and shrink, and trials of a fixed size"
-TRIAL_COLOURS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
+GREY = "#b9bdc4"
+TRIAL_COLOURS = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22", "#4a3fb5"
+)  # fmt: skip
 PALE = 0.35
 
 
@@ -70,9 +74,9 @@ def _draw_slots(axes: Axes, seen: Seen, run: Run) -> None:
 
 def _jobs(run: Run) -> list[tuple[JobId, str, tuple[float, float, float]]]:
     """Return the jobs from the bottom up, with names and colours: the training, then the trials."""
-    beside = (run.beside, "A trains", mpl.colors.to_rgb("#b9bdc4"))
+    beside = (run.beside, "A trains", to_rgb(GREY))
     trials = [
-        (trial.job_id, f"trial {trial.number}", TRIAL_COLOURS[2 * trial.number % 20 + (trial.number >= 10)])
+        (trial.job_id, f"trial {trial.number}", to_rgb(TRIAL_COLOURS[trial.number % len(TRIAL_COLOURS)]))
         for trial in run.trials
     ]
     return [beside, *trials]
