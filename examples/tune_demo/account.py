@@ -76,7 +76,7 @@ def _search_account(seen: Seen, run: Run, digests: Mapping[JobId, str]) -> Searc
     jobs = (run.beside, *trials)
     held = seen.held()
     steps = steps_of(seen, trials)
-    most = {job_id: seen.details[job_id].job.max_tasks for job_id in jobs}
+    limits = {job_id: (seen.details[job_id].job.min_tasks, seen.details[job_id].job.max_tasks) for job_id in jobs}
     return SearchAccount(
         label=run.label,
         state=run.view.state.value,
@@ -87,7 +87,7 @@ def _search_account(seen: Seen, run: Run, digests: Mapping[JobId, str]) -> Searc
         slots=sum(held[job_id].mean(run.began_at, run.ended_at) for job_id in jobs if job_id in held),
         step_s=median(steps) if steps else 0.0,
         starts_s=starts_of(seen, jobs),
-        handovers=handovers_of(seen.events, num_slots=seen.num_slots, most=most, trials=trials),
+        handovers=handovers_of(seen.events, num_slots=seen.num_slots, limits=limits, trials=trials),
     )
 
 

@@ -1,9 +1,10 @@
 """How long slots that trials left were free although others wanted them.
 
-Pure. A slot is wanted if a job that trains holds fewer than its maximum, or one waits for its first. What a job asks
-for is told by the scheduler's decisions only later, so its maximum counts, from the moment that it trains until it is
-paused, held or over. When a trial's process leaves a slot that is wanted, a handover begins; it ends when no slot is
-both free and wanted any more.
+Pure. A slot is wanted if a job that trains holds fewer than its maximum, or one waits for its first. The scheduler
+decides only after a process has left, so the maximum counts, from the moment that a job trains until it is paused, held
+or over. A slot is free if nobody holds it and none is to have it that starts: who starts gets its first slot at once,
+and what was decided for it besides when it trains. When a trial's process leaves a slot and one is free and wanted then,
+a handover begins; it ends when none is both any more.
 
     12.40 s  trial 3 waits at a rung: its process leaves slot 5; A trains on 3 and may have 4     wanted 1, free 1
     12.42 s  A's fourth process starts on it                                                      handed over in 0.02 s
@@ -34,10 +35,12 @@ class _Pool:
 
     num_slots: int
     most: Mapping[JobId, int]
+    least: Mapping[JobId, int]
+    decided: dict[JobId, int] = field(default_factory=dict)
     held: dict[JobId, set[TaskId]] = field(default_factory=dict)
     training: set[JobId] = field(default_factory=set)
     waiting: set[JobId] = field(default_factory=set)
-    """Of these none has a slot, and each wants one."""
+    """Of these none has a slot, and each wants its minimum."""
 
     def take(self, event: Event) -> None:
         """Note what an event says."""
@@ -48,6 +51,8 @@ class _Pool:
         match event.kind:
             case EventKind.JOB_SUBMITTED | EventKind.JOB_RELEASED:
                 self.waiting.add(job_id)
+            case EventKind.DECISION:
+                self.decided[job_id] = int(event.data.get("to") or 0)
             case EventKind.TASK_STARTED if event.task_id is not None:
                 tasks.add(event.task_id)
                 self.waiting.discard(job_id)
@@ -63,27 +68,32 @@ class _Pool:
     def _forget(self, job_id: JobId) -> None:
         self.training.discard(job_id)
         self.waiting.discard(job_id)
+        self.decided.pop(job_id, None)
 
     @property
     def num_idle(self) -> int:
         """Slots that are free and wanted."""
-        free = self.num_slots - sum(map(len, self.held.values()))
+        starting = {job_id for job_id, tasks in self.held.items() if tasks} - self.training
+        kept = sum(max(self.decided.get(job_id, 0) - len(self.held[job_id]), 0) for job_id in starting)
+        free = self.num_slots - sum(map(len, self.held.values())) - kept
         wanted = sum(max(self.most[job_id] - len(self.held[job_id]), 0) for job_id in self.training)
-        return min(free, wanted + len(self.waiting))
+        wanted += sum(self.least[job_id] for job_id in self.waiting if self.least[job_id] <= free)
+        return min(free, wanted)
 
 
 def handovers_of(
-    events: Sequence[Event], *, num_slots: int, most: Mapping[JobId, int], trials: Sequence[JobId]
+    events: Sequence[Event], *, num_slots: int, limits: Mapping[JobId, tuple[int, int]], trials: Sequence[JobId]
 ) -> tuple[Handover, ...]:
     """Return every time at which trials left slots that others wanted.
 
     Args:
         events: in order, from the beginning.
         num_slots: of the server.
-        most: the highest number of tasks of each job that counts.
+        limits: of each job that counts the least and the highest number of tasks.
         trials: those among them whose leaving counts.
     """
-    pool, found = _Pool(num_slots=num_slots, most=most), []
+    least, most = ({job_id: pair[end] for job_id, pair in limits.items()} for end in (0, 1))
+    pool, found = _Pool(num_slots=num_slots, least=least, most=most), []
     left: tuple[float, JobId] | None = None
     for event in events:
         pool.take(event)

@@ -6,6 +6,7 @@ val_loss:minimize   made small              acc:maximize:max        its highest 
 """
 
 import re
+from dataclasses import replace
 from typing import Final, cast, get_args
 
 from pliant.core.errors import InvalidInput
@@ -58,8 +59,8 @@ def read_halving(text: str) -> Halving:
     resource = found["of"] or "epoch"
     if resource not in _RESOURCES:
         raise InvalidInput.at("", f"{resource!r} is not counted; give {' or '.join(_RESOURCES)}, such as epoch:1..27:3")
-    given = {"factor": int(found["by"])} if found["by"] else {}
-    return Halving(resource=cast(Resource, resource), min=int(found["min"]), max=int(found["max"]), **given)
+    halving = Halving(resource=cast(Resource, resource), min=int(found["min"]), max=int(found["max"]))
+    return replace(halving, factor=int(found["by"])) if found["by"] else halving
 
 
 def write_halving(halving: Halving) -> str:
