@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-serve test lint fix check docs up sim bench soak attack
+.PHONY: help setup demo demo-serve demo-tune test lint fix check docs up sim bench soak attack
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,9 @@ demo: setup ## play the scenario: two trainings share 8 slots (at most 3 minutes
 
 demo-serve: setup ## play another: a trained model takes slots of two trainings while it is asked (at most 3 minutes)
 	@$(BIN)/python -m examples.serve_demo.play $(ARGS)
+
+demo-tune: setup ## play a third: a search for the best parameters takes the slots that a training leaves (at most 3 minutes)
+	@$(BIN)/python -m examples.tune_demo.play $(ARGS)
 
 test: setup ## run the tests, the slow ones after the others; ARGS="tests/policy -k stable" for some
 	@$(BIN)/python -m tests.layers $(ARGS)

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from examples.demo.recording import Seen
+from examples.demo.timeline import Timeline
 from pliant.core.event import EventKind
 from pliant.core.job import JobId
 
@@ -68,8 +69,9 @@ def instants(seen: Seen) -> list[float]:
 
 def layers(seen: Seen, job_id: JobId, times: Sequence[float]) -> tuple[list[int], list[int]]:
     """Return the slots of a job that trained right after each instant, and those that it held besides."""
-    training = [seen.working_at(job_id, at) for at in times]
-    held = [seen.slots_at(job_id, at) for at in times]
+    all_held, all_working = seen.held().get(job_id, Timeline()), seen.working().get(job_id, Timeline())
+    held = [all_held.at(at) for at in times]
+    training = [min(all_working.at(at), num) for at, num in zip(times, held, strict=True)]
     return training, [all_slots - busy for all_slots, busy in zip(held, training, strict=True)]
 
 

@@ -82,6 +82,8 @@ def has_ended(seen: Seen, job_id: JobId) -> bool:
 
 def _refuse_failed_jobs(seen: Seen) -> None:
     for job_id, detail in seen.details.items():
+        if seen.is_trial(job_id) and detail.job.state is JobState.STOPPED:
+            continue  # its search has pruned it
         if detail.job.state in (JobState.FAILED, JobState.STOPPED):
             label = seen.labels.get(job_id, job_id)
             raise DemoFailed(f"training {label} ({job_id}) is {detail.job.state}: {detail.job.reason}")

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
+from examples.demo.timeline import Timeline, held_by_job, working_by_job
 from pliant.api.jobs import JobDetail
+from pliant.api.searches import SearchView
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import JobId, TaskId
 from pliant.core.lifecycle import GenerationState
@@ -72,6 +74,8 @@ class Seen:
     """The one among the jobs that answers requests."""
     answers: tuple[Answer, ...] = ()
     """In the order in which they came."""
+    search: SearchView | None = None
+    """The newest one, as it is now."""
 
     def elapsed_s(self, at: float) -> float:
         """Return the seconds from the start of the demo to `at`."""
@@ -107,36 +111,24 @@ class Seen:
 
     def slots_at(self, job_id: JobId, at: float) -> int:
         """Return how many slots the job's processes held at an instant."""
-        held = 0
-        for point in self.usage:
-            if point.job_id == job_id and point.at <= at:
-                held = point.num_slots
-        return held
+        return self.held().get(job_id, Timeline()).at(at)
 
     def working_at(self, job_id: JobId, at: float) -> int:
-        """Return how many of those slots trained, or answered; the others held a process that began, or was to leave.
+        """Return how many of those slots trained, or answered; in the others a process began, or was to leave."""
+        return min(self.working().get(job_id, Timeline()).at(at), self.slots_at(job_id, at))
 
-        A training changes its size at once; the kernels of an endpoint come and go one by one.
-        """
-        if job_id == self.endpoint_id:
-            return min(len(self._kernels_at(at)), self.slots_at(job_id, at))
-        size = 0
-        for event in self.events_of(EventKind.GENERATION_SWITCHED, job_id):
-            if event.at <= at:
-                size = int(event.data["size"] or 0)
-        return min(size, self.slots_at(job_id, at))
+    def held(self) -> Mapping[JobId, Timeline]:
+        """Return the slots that each job held: for those who ask of many instants."""
+        return held_by_job(self.usage)
 
-    def _kernels_at(self, at: float) -> set[TaskId]:
-        """Return the kernels that had loaded their model and had not gone yet."""
-        ready: set[TaskId] = set()
-        for event in self.events:
-            if event.job_id != self.endpoint_id or event.task_id is None or event.at > at:
-                continue
-            if event.kind is EventKind.TASK_READY:
-                ready.add(event.task_id)
-            elif event.kind in (EventKind.TASK_LEFT, EventKind.TASK_LOST):
-                ready.discard(event.task_id)
-        return ready
+    def working(self) -> Mapping[JobId, Timeline]:
+        """Return the tasks of each job that trained, or answered."""
+        return working_by_job(self.events, self.endpoint_id)
+
+    def is_trial(self, job_id: JobId) -> bool:
+        """Tell whether a job is the trial of a search."""
+        detail = self.details.get(job_id)
+        return detail is not None and detail.job.spec.trial is not None
 
 
 def quantile(values: Iterable[float], part: float) -> float:
@@ -195,10 +187,21 @@ class Recording:
             if not self._seen.events or event.seq > self._seen.events[-1].seq:
                 self._seen = replace(self._seen, events=(*self._seen.events, event))
 
+    @property
+    def details(self) -> Mapping[JobId, JobDetail]:
+        """What the server said of the jobs last."""
+        with self._lock:
+            return self._seen.details
+
     def set_state(self, details: Sequence[JobDetail], usage: Sequence[Usage]) -> None:
         """Replace what the server says of jobs and slots."""
         with self._lock:
             self._seen = replace(self._seen, details={d.job.id: d for d in details}, usage=tuple(usage))
+
+    def set_search(self, search: SearchView) -> None:
+        """Replace what the server says of the newest search."""
+        with self._lock:
+            self._seen = replace(self._seen, search=search)
 
     def set_stage(self, stage: Stage) -> None:
         """Add a stage or replace the one with its number."""

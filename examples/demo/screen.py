@@ -4,7 +4,7 @@
 `Screen` shows it live in a terminal, `Lines` prints what is new where there is none.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
@@ -15,8 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.demo.recording import Seen, Stage, quantile
+from examples.demo.timeline import Timeline
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId
+from pliant.core.search import ENDED, TrialState
 
 COLOURS = ("dodger_blue2", "dark_orange", "green3", "magenta")
 SHOWN_KINDS = {
@@ -49,7 +51,7 @@ def render(seen: Seen, width: int, height: int) -> RenderableType:
     """Return the whole picture."""
     chart = _chart(seen, width)
     jobs = _jobs(seen, width)
-    endpoint = _endpoint(seen)
+    endpoint = [*_endpoint(seen), *_search(seen)]
     stages = _stages(seen)
     num_left = height - len(chart) - (len(_shown(seen)) + 1) - len(endpoint) - len(stages) - 3
     legend = SERVING_LEGEND if seen.endpoint_id else LEGEND
@@ -69,7 +71,9 @@ def _chart(seen: Seen, width: int) -> list[Text]:
     """Return one line per slot, the highest first, then the axis and its labels."""
     num_columns = max(width - 6, 10)
     window_s = max(MIN_WINDOW_S, seen.elapsed_s(seen.now))
-    stacks = [_stack(seen, seen.began_at + (column + 0.5) * window_s / num_columns) for column in range(num_columns)]
+    held, working = seen.held(), seen.working()
+    instants = (seen.began_at + (column + 0.5) * window_s / num_columns for column in range(num_columns))
+    stacks = [_stack(seen, held, working, at) for at in instants]
     lines = []
     for slot in range(seen.num_slots, 0, -1):
         line = Text(f"{slot:>3} ", style="dim")
@@ -92,14 +96,17 @@ class Cell:
     block: str
 
 
-def _stack(seen: Seen, at: float) -> list[Cell] | None:
+def _stack(
+    seen: Seen, held: Mapping[JobId, Timeline], working: Mapping[JobId, Timeline], at: float
+) -> list[Cell] | None:
     """Return what the slots do at an instant, from the bottom up; None for the future."""
     if at > seen.now:
         return None
     cells = []
     for job_id in seen.labels:
-        num_training = seen.working_at(job_id, at)
-        num_idle = seen.slots_at(job_id, at) - num_training
+        num_held = held[job_id].at(at) if job_id in held else 0
+        num_training = min(working[job_id].at(at), num_held) if job_id in working else 0
+        num_idle = num_held - num_training
         colour = colour_of(seen, job_id)
         cells += [Cell(colour, TRAINS)] * num_training + [Cell(colour, WAITS)] * num_idle
     return cells[: seen.num_slots]
@@ -141,7 +148,8 @@ def _jobs(seen: Seen, width: int) -> Table:
 
 
 def _shown(seen: Seen) -> list[JobId]:
-    return [job_id for job_id in seen.labels if job_id != seen.endpoint_id][-MAX_ROWS:]
+    others = [job_id for job_id in seen.labels if job_id != seen.endpoint_id and not seen.is_trial(job_id)]
+    return others[-MAX_ROWS:]
 
 
 def _endpoint(seen: Seen) -> list[Text]:
@@ -151,6 +159,22 @@ def _endpoint(seen: Seen) -> list[Text]:
     style = f"bold {colour_of(seen, seen.endpoint_id)}"
     line = Text(f" {seen.labels[seen.endpoint_id]} ", style=style, no_wrap=True, overflow="ellipsis")
     return [line.append(_answers(seen), style="default")]
+
+
+def _search(seen: Seen) -> list[Text]:
+    """Return the line of the search, if there is one."""
+    if seen.search is None:
+        return []
+    view, trials = seen.search, seen.search.trials
+    words = [
+        f"{view.state.value}: {sum(trials.get(state, 0) for state in ENDED)}/{view.settings.max_trials} trials ended",
+        f"{trials.get(TrialState.RUNNING, 0)} train",
+        f"{trials.get(TrialState.PAUSED, 0)} wait at a rung",
+    ]
+    if view.best is not None and view.best.results:
+        words.append(f"best {view.settings.objectives[0].metric} {view.best.results[0]:.5f} (trial {view.best.number})")
+    line = Text(f" {view.name} ", style="bold", no_wrap=True, overflow="ellipsis")
+    return [line.append(", ".join(words), style="default")]
 
 
 def _answers(seen: Seen) -> str:
@@ -268,7 +292,7 @@ class Lines:
             self._progress_at = seen.now
             for job_id, label in seen.labels.items():
                 self._print_progress(seen, job_id, label)
-            for line in _endpoint(seen):
+            for line in (*_endpoint(seen), *_search(seen)):
                 self._print(Text(f"{seen.elapsed_s(seen.now):6.1f} s ").append_text(line))
 
     def stop(self) -> None:

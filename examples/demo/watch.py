@@ -48,9 +48,13 @@ def watching(home: Path, recording: Recording) -> Iterator[None]:
 
 
 def refresh(client: Client, recording: Recording) -> None:
-    """Ask once for the jobs and for who held slots when."""
+    """Ask once for the jobs and for who held slots when; of jobs that were over before all is known."""
+    known = {job_id: detail for job_id, detail in recording.details.items() if detail.job.ended}
     jobs = sorted(client.jobs().jobs, key=lambda job: job.submitted_at)
-    recording.set_state([client.job(job.id) for job in jobs], client.usage().points)
+    details = [known[job.id] if job.id in known else client.job(job.id) for job in jobs]
+    recording.set_state(details, client.usage().points)
+    if names := {detail.job.spec.trial.search: None for detail in details if detail.job.spec.trial is not None}:
+        recording.set_search(client.searches.get(list(names)[-1]))
 
 
 def catch_up(client: Client, recording: Recording) -> None:

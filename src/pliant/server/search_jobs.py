@@ -138,9 +138,9 @@ class ControlTrials:
         """Let a job go on that was held."""
         self._control.trials.release(job_id, why)
 
-    def stop(self, job_id: JobId, who: str) -> None:
+    def stop(self, job_id: JobId, why: str) -> None:
         """End a job at its next step boundary."""
-        self._control.trials.stop(job_id, who)
+        self._control.trials.stop(job_id, why)
 
     def num_places(self, spec: JobSpec) -> int:
         """Return how many such jobs the slots of its queue can hold at once, each with its minimum."""

@@ -91,6 +91,19 @@ def test_what_is_wrong_is_said_before_anything_is_sent(
     assert server.asked == []
 
 
+def test_of_several_scripts_the_one_that_is_named_is_searched(
+    client: Client, server: SearchServer, script: Path
+) -> None:
+    (script.parent / "other.py").write_text("import pliant.train\n")
+    server.answer("POST /v1/searches", view())
+
+    client.tune(
+        script.parent, parameters={"lr": "float:0..1"}, metric="loss", name="x", max_trials=3, script="other.py"
+    )
+
+    assert [body["script"] for body in server.sent("POST /v1/searches")] == ["other.py"]
+
+
 def test_a_request_is_sent_as_it_is(client: Client, server: SearchServer, script: Path) -> None:
     server.answer("POST /v1/searches", view())
     request = SearchRequest.model_validate(

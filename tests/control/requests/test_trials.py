@@ -148,7 +148,7 @@ def test_its_values_are_variables_of_its_tasks(world: World) -> None:
     told = {name: value for name, value in env.items() if "PARAM" in name or name in ("PLIANT_SEARCH", "SUBID")}
     assert told == {
         "PLIANT_PARAM_LR": "1e-05",
-        "PLIANT_PARAM_LAYERS": "[64, 64]",
+        "PLIANT_PARAM_LAYERS": "[64,64]",
         "PLIANT_PARAM_OTHER": "mine",
         "PLIANT_SEARCH": "lr-search",
         "SUBID": "4",
@@ -193,7 +193,7 @@ def test_it_is_run_again_as_an_ordinary_job_with_the_same_values(world: World) -
     for job in (made, last):
         assert (job.spec.trial, job.spec.args) == (None, ("--epochs=9", "--lr=1e-05"))
         env = env_of(world, job.id)
-        assert (env["PLIANT_PARAM_LR"], env["PLIANT_PARAM_LAYERS"]) == ("1e-05", "[64, 64]")
+        assert (env["PLIANT_PARAM_LR"], env["PLIANT_PARAM_LAYERS"]) == ("1e-05", "[64,64]")
         assert not {"PLIANT_SEARCH", "PLIANT_TRIAL", "SUBID"} & env.keys()
         config = world.control.settings.folders(job.id).root / "code" / "config.json"
         assert json.loads(config.read_text())["lr"] == 1e-05

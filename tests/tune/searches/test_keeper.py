@@ -1,5 +1,6 @@
 """What keeps searches going: jobs follow what was decided."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,6 +67,8 @@ def test_who_waits_at_a_rung_is_held_and_who_is_pruned_is_stopped(world: World) 
     world.settle()
     states = [job.state for job in world.jobs.jobs.values()]
     assert states.count(JobState.STOPPED) == 4
+    whys = [job.stopped for job in world.jobs.jobs.values() if job.stopped]
+    assert all(re.fullmatch(r"the search s stopped it: val_loss \S+ at epoch 1 is number .*", why) for why in whys)
     assert [job.held for job in world.jobs.jobs.values() if not job.ended] == ["", ""]
 
     assert world.play().best == min(world.trials, key=lambda one: (one.results or (9.0,))[0]).number

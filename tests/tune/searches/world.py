@@ -65,6 +65,8 @@ class PlayedJob:
     epoch: int = 0
     state: JobState = JobState.PENDING
     held: str = ""
+    stopped: str = ""
+    """Why, of one that was stopped."""
 
     @property
     def ended(self) -> bool:
@@ -130,9 +132,10 @@ class PlayedJobs:
     def release(self, job_id: JobId, why: str) -> None:
         self.jobs[job_id].held = ""
 
-    def stop(self, job_id: JobId, who: str) -> None:
+    def stop(self, job_id: JobId, why: str) -> None:
         if not self.jobs[job_id].ended:
             self.jobs[job_id].state = JobState.STOPPED
+            self.jobs[job_id].stopped = why
 
     def num_places(self, spec: JobSpec) -> int:
         return self.places

@@ -265,7 +265,8 @@ def search_request(code: Path, searches: SearchClient, options: Mapping[str, Any
     given["parameters"] = _parameters(given.get("parameters", {}))
     if isinstance(halving := given.get("halving"), str):
         given["halving"] = values_of(Halving, _at("halving", read_halving, halving))
-    given.setdefault("script", find_script(code))
+    if "script" not in given:
+        given["script"] = find_script(code)
     if "name" not in given:
         given["name"] = searches.free_name(Path(given["script"]).stem)
     return checked(SearchRequest, given)

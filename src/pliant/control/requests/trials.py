@@ -90,11 +90,9 @@ class TrialRequests:
         """Let a job that is held compete for slots again; `why` follows "is not held any more:"."""
         self._decide(job_id, lambda draft, live: holding.release(draft, live, why))
 
-    def stop(self, job_id: JobId, who: str) -> None:
-        """End a job at its next step boundary; at once if it holds no slots."""
-        self._decide(
-            job_id, lambda draft, live: stop(draft, self._ledger.kinds.of(live.job), live, f"{who} stopped it")
-        )
+    def stop(self, job_id: JobId, why: str) -> None:
+        """End a job at its next step boundary, at once if it holds no slots; `why` becomes its reason."""
+        self._decide(job_id, lambda draft, live: stop(draft, self._ledger.kinds.of(live.job), live, why))
 
     def _decide(self, job_id: JobId, decide: Callable[[Draft, LiveJob], object]) -> None:
         """Decide about a job that competes for slots, and carry it out."""

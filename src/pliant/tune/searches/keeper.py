@@ -95,7 +95,7 @@ class SearchKeeper:
             found = self._book.find(name)
             if found is None:
                 for one in live[name]:
-                    self._ports.jobs.stop(one.job_id, "the end of its search")
+                    self._ports.jobs.stop(one.job_id, "its search is over")
             else:
                 self._look_at(name, found)
                 self._align(name, live.get(name, []))
@@ -171,7 +171,7 @@ class SearchKeeper:
         for one in live:
             trial = found.trials[one.number] if one.number < len(found.trials) else None
             if trial is None or trial.job_id != one.job_id or trial.ended:
-                self._ports.jobs.stop(one.job_id, f"the search {name}" if trial is None else _why(name, trial))
+                self._ports.jobs.stop(one.job_id, _why(name, trial))
                 continue
             hold = is_stopped or trial.state is TrialState.PAUSED
             if hold and not one.held:
@@ -203,5 +203,6 @@ def _may_have_news(found: OpenSearch, trial: Trial) -> bool:
     return trial.state is TrialState.RUNNING or not waits
 
 
-def _why(name: str, trial: Trial) -> str:
-    return f"the search {name}: {trial.reason.splitlines()[0] if trial.reason else trial.state.value}"
+def _why(name: str, trial: Trial | None) -> str:
+    because = f": {trial.reason.splitlines()[0]}" if trial is not None and trial.reason else ""
+    return f"the search {name} stopped it{because}"

@@ -72,8 +72,8 @@ class TrialJobs(Protocol):
         """Let a job go on that was held."""
         ...
 
-    def stop(self, job_id: JobId, who: str) -> None:
-        """End a job at its next step boundary."""
+    def stop(self, job_id: JobId, why: str) -> None:
+        """End a job at its next step boundary; `why` becomes its reason."""
         ...
 
     def num_places(self, spec: JobSpec) -> int:
