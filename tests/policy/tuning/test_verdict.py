@@ -51,6 +51,23 @@ def test_first_trials_that_fail_alike_end_it() -> None:
     assert judged(search, failed(0), completed(1, 0.5), failed(2), failed(3), trial_of(4)) is None
 
 
+def test_jobs_and_values_that_a_failure_names_do_not_make_it_another_one() -> None:
+    said = "train.py raised {} (in job-{}.1, see home/jobs/job-{}/result/log)"
+    unknown = [
+        replace(failed(number, f"error: unknown --act={act} --lr={lr}"), values={"act": act, "lr": lr})
+        for number, act, lr in ((0, "relu", 0.1), (1, "gelu", 2e-05), (2, "relu", 0.03))
+    ]
+
+    raised = judged(search_of(settings_of()), *(failed(n, said.format("KeyError", n + 7, n + 7)) for n in range(3)))
+    refused = judged(search_of(settings_of()), *unknown)
+
+    first = "its first 3 trials failed alike, so it ends:"
+    assert raised is not None
+    assert raised.reason == f"{first} {said.format('KeyError', 7, 7)}"
+    assert refused is not None
+    assert refused.reason == f"{first} error: unknown --act=relu --lr=0.1"
+
+
 def test_with_one_at_a_time_the_first_failure_ends_it() -> None:
     verdict = judged(search_of(settings_of(parallel=1)), failed(0))
 

@@ -1,13 +1,16 @@
 """When a search is over, and why; how many trials may train, and which."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
+from pliant.core.space import text_of_value
 
 _EQUAL_FAILURES: Final = 3
 """So many first trials that fail alike end a search, or as many as train at once if these are fewer."""
+_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +77,18 @@ def _fail_alike(search: Search, trials: Sequence[Trial]) -> str:
         return ""
     if any(trial.reports and trial.state is TrialState.PAUSED for trial in trials):
         return ""
-    headlines = {_headline(trial) for trial in ended[:needed]}
-    if len(headlines) != 1:
+    if len({_fault(trial) for trial in ended[:needed]}) != 1:
         return ""
     first = "its first trial failed" if needed == 1 else f"its first {needed} trials failed alike"
-    return f"{first}, so it ends: {headlines.pop()}"
+    return f"{first}, so it ends: {_headline(ended[0])}"
+
+
+def _fault(trial: Trial) -> str:
+    """Return what a trial failed with, without what names this trial: its values, and numbers such as its job's."""
+    text = _headline(trial)
+    for name, value in trial.values.items():
+        text = text.replace(f"{name}={text_of_value(value)}", f"{name}=")
+    return _NUMBER.sub("#", text)
 
 
 def _on_target(search: Search, trials: Sequence[Trial]) -> Trial | None:
