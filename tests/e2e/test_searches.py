@@ -77,8 +77,9 @@ def alone(client: Client, trial: Trial) -> Job:
 
 def is_training(client: Client, name: str) -> bool:
     return any(
-        (job.progress is not None and job.progress.step > 0 and not job.ended)
-        for job in (client.job(trial.job_id).job for trial in client.searches.trials(name, states=("running",)))
+        job.progress is not None and job.progress.step > 0 and not job.ended
+        for job in client.jobs(limit=1000).jobs
+        if job.spec.name.startswith(f"{name}#")
     )
 
 

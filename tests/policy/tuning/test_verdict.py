@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.policy.tuning.stage import search_of, settings_of, trial_of
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
-from pliant.policy.tuning.verdict import Verdict, judge_search
+from pliant.policy.tuning.verdict import Verdict, headline, judge_search
 
 
 def judged(search: Search, *trials: Trial, now: float = 10.0, slot_hours: float = 0.0) -> Verdict | None:
@@ -66,6 +66,14 @@ def test_jobs_and_values_that_a_failure_names_do_not_make_it_another_one() -> No
     assert raised.reason == f"{first} {said.format('KeyError', 7, 7)}"
     assert refused is not None
     assert refused.reason == f"{first} error: unknown --act=relu --lr=0.1"
+
+
+def test_what_a_script_printed_last_is_said_of_its_failure() -> None:
+    reason = "train.py ended with exit code 2; the end of its stderr (log):\nusage: train.py\nerror: no --lr\n"
+
+    assert headline(reason) == "train.py ended with exit code 2; the end of its stderr (log): error: no --lr"
+    assert headline("KeyError: 'x'\nTraceback") == "KeyError: 'x'"
+    assert headline("") == ""
 
 
 def test_with_one_at_a_time_the_first_failure_ends_it() -> None:

@@ -66,7 +66,15 @@ def _ended(trials: Sequence[Trial], reason: str) -> Verdict:
 
 
 def _headline(trial: Trial) -> str:
-    return trial.reason.splitlines()[0] if trial.reason else "it failed"
+    return headline(trial.reason) or "it failed"
+
+
+def headline(reason: str) -> str:
+    """Return one line of a reason: its first; with the last if that is what the first announces."""
+    lines = [line for line in reason.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].rstrip().endswith(":"):
+        return f"{lines[0].rstrip()} {lines[-1].strip()}"
+    return lines[0] if lines else ""
 
 
 def _fail_alike(search: Search, trials: Sequence[Trial]) -> str:
