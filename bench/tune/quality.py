@@ -1,5 +1,6 @@
 """Every sampler on standard functions, through an adviser's process, against plain Optuna with the same seed."""
 
+import itertools
 import math
 import os
 import warnings
@@ -56,7 +57,7 @@ PROBLEMS: Final = (
     Problem(name="sphere", function=lambda x: sum(a * a for a in x), bounds=[(-5.0, 10.0)] * 3),
     Problem(
         name="rosenbrock",
-        function=lambda x: sum(100 * (b - a * a) ** 2 + (1 - a) ** 2 for a, b in zip(x, x[1:], strict=False)),
+        function=lambda x: sum(100 * (b - a * a) ** 2 + (1 - a) ** 2 for a, b in itertools.pairwise(x)),
         bounds=[(-5.0, 10.0)] * 3,
     ),
     Problem(

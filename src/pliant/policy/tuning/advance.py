@@ -41,7 +41,14 @@ class SearchStep:
         number = None if trial is None else trial.number
         position = self.search.position + 1
         self.decisions.append(
-            Decision(search=self.search.name, position=position, at=self.now, kind=kind, trial=number, reason=headline(reason))
+            Decision(
+                search=self.search.name,
+                position=position,
+                at=self.now,
+                kind=kind,
+                trial=number,
+                reason=headline(reason),
+            )
         )
         self.search = replace(self.search, position=position)
         if trial is not None:

@@ -37,7 +37,7 @@ def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_ho
         return _ended(trials, f"it has run for {ran_s:.0f} s; {settings.max_time_s:g} s is its limit")
     if settings.max_slot_hours is not None and slot_hours >= settings.max_slot_hours:
         return _ended(trials, f"it has used {slot_hours:.2f} slot-hours; {settings.max_slot_hours:g} is its limit")
-    if all(trial.ended for trial in trials) and (why := _nothing_left(search)):
+    if (why := _nothing_left(search)) and all(trial.ended for trial in trials):
         return _ended(trials, why)
     return None
 
@@ -79,9 +79,11 @@ def headline(reason: str) -> str:
 
 def _fail_alike(search: Search, trials: Sequence[Trial]) -> str:
     """Return what the first trials that ended all failed with; empty if there are too few, or any came to something."""
+    if any(trial.ended and trial.state is not TrialState.FAILED for trial in trials):
+        return ""
     ended = sorted((trial for trial in trials if trial.ended), key=lambda one: (one.ended_at or 0.0, one.number))
     needed = min(_EQUAL_FAILURES, search.settings.parallel or _EQUAL_FAILURES)
-    if len(ended) < needed or any(trial.state is not TrialState.FAILED for trial in ended):
+    if len(ended) < needed:
         return ""
     if any(trial.reports and trial.state is TrialState.PAUSED for trial in trials):
         return ""
