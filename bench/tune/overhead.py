@@ -141,9 +141,7 @@ def by_optuna(folder: Path, processes: Processes, num_trials: int) -> Sequence[T
     return _by_script(command, folder, processes, num_trials)
 
 
-def _by_script(
-    command: Sequence[str | Path], folder: Path, processes: Processes, num_trials: int
-) -> Sequence[Times]:
+def _by_script(command: Sequence[str | Path], folder: Path, processes: Processes, num_trials: int) -> Sequence[Times]:
     if processes.start(command).wait(LIMIT_S) != 0:
         raise RuntimeError(f"{command[1]} failed:\n{processes.tail()}")
     return [

@@ -17,9 +17,7 @@ def main() -> None:
     """Run the trials, one after the other."""
     folder, num_trials = Path(sys.argv[1]), int(sys.argv[2])
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
-        storage=f"sqlite:///{folder}/optuna.db", sampler=optuna.samplers.RandomSampler(seed=1)
-    )
+    study = optuna.create_study(storage=f"sqlite:///{folder}/optuna.db", sampler=optuna.samplers.RandomSampler(seed=1))
     for number in range(num_trials):
         (folder / f"{number}.asked").write_text(repr(time.time()))
         trial = study.ask()
