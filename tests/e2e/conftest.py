@@ -1,5 +1,6 @@
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from tests.e2e.pace import Pace
 from tests.e2e.pool import Pool
 
 from pliant.client import Client
+from pliant.core.errors import Conflict
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,8 @@ def pool(_pool: Pool) -> Iterator[Pool]:
     with _pool.client() as client:
         for job in client.jobs().jobs:
             if not job.ended and job.spec.endpoint is None:  # that of an endpoint ends with it
-                client.stop(job.id)
+                with suppress(Conflict):  # it has ended just now
+                    client.stop(job.id)
         _pool.until(lambda: not any(slot.taken for slot in client.cluster().slots), "all slots are free")
 
 

@@ -35,8 +35,8 @@ from pliant.train.group.membership import TaskMembership
 from pliant.train.link.link import Link, PulseSettings
 from pliant.train.state.step_file import StepFile
 
-GOODBYE_S = 15.0
-"""A task that has ended waits this long for a server that is away, to tell it how."""
+GOODBYE_S = 300.0
+"""A task that has ended waits this long for a server that is away, to tell it how, and what it reported last."""
 TRACKED_END_S = 12.0
 """So long the trackers of a training that is over are waited for."""
 TRACKED_LEAVE_S = 3.0

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.policy.tuning.stage import search_of, settings_of, trial_of
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
-from pliant.policy.tuning.verdict import SearchEnd, judge_search
+from pliant.policy.tuning.verdict import SearchEnd, headline, judge_search
 
 
 def judged(search: Search, *trials: Trial, now: float = 10.0, slot_hours: float = 0.0) -> SearchEnd | None:
@@ -49,6 +49,31 @@ def test_first_trials_that_fail_alike_end_it() -> None:
     assert judged(search, failed(0), failed(1), trial_of(2)) is None
     assert judged(search, failed(0), failed(1), failed(2, "KeyError: 'x'"), trial_of(3)) is None
     assert judged(search, failed(0), completed(1, 0.5), failed(2), failed(3), trial_of(4)) is None
+
+
+def test_jobs_and_values_that_a_failure_names_do_not_make_it_another_one() -> None:
+    said = "train.py raised {} (in job-{}.1, see home/jobs/job-{}/result/log)"
+    unknown = [
+        replace(failed(number, f"error: unknown --act={act} --lr={lr}"), values={"act": act, "lr": lr})
+        for number, act, lr in ((0, "relu", 0.1), (1, "gelu", 2e-05), (2, "relu", 0.03))
+    ]
+
+    raised = judged(search_of(settings_of()), *(failed(n, said.format("KeyError", n + 7, n + 7)) for n in range(3)))
+    refused = judged(search_of(settings_of()), *unknown)
+
+    first = "its first 3 trials failed alike, so it ends:"
+    assert raised is not None
+    assert raised.reason == f"{first} {said.format('KeyError', 7, 7)}"
+    assert refused is not None
+    assert refused.reason == f"{first} error: unknown --act=relu --lr=0.1"
+
+
+def test_what_a_script_printed_last_is_said_of_its_failure() -> None:
+    reason = "train.py ended with exit code 2; the end of its stderr (log):\nusage: train.py\nerror: no --lr\n"
+
+    assert headline(reason) == "train.py ended with exit code 2; the end of its stderr (log): error: no --lr"
+    assert headline("KeyError: 'x'\nTraceback") == "KeyError: 'x'"
+    assert headline("") == ""
 
 
 def test_with_one_at_a_time_the_first_failure_ends_it() -> None:

@@ -1,7 +1,7 @@
 """What keeps searches going: jobs follow what was decided."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -160,6 +160,33 @@ def test_a_limit_of_slot_hours_counts_what_all_trials_used(world: World) -> None
     world.create(settings_of(max_slot_hours=2.0, max_trials=None))
 
     assert world.play().reason.startswith("it has used 2.")
+
+
+@dataclass(slots=True)
+class _Metered(PlayedJobs):
+    """Jobs that note whose hours were asked for."""
+
+    asked: list[JobId] = field(default_factory=list)
+
+    def slot_hours(self, job_ids: Collection[JobId]) -> float:
+        self.asked += job_ids
+        return PlayedJobs.slot_hours(self, job_ids)
+
+
+def test_what_a_job_has_used_that_has_ended_is_asked_for_once_more_at_most(tmp_path: Path) -> None:
+    jobs = _Metered(places=2)
+    world = World(tmp_path, jobs=jobs)
+    world.create(settings_of(max_slot_hours=1000.0, max_trials=6))
+    world.settle()
+    first = world.trials[0].job_id
+    world.jobs.train(9)
+    world.settle()
+    world.keeper.look()
+    num_asked = jobs.asked.count(first)
+
+    world.play()
+    assert world.search.state is SearchState.COMPLETED
+    assert jobs.asked.count(first) == num_asked
 
 
 # What may become of an adviser

@@ -14,7 +14,7 @@ from pliant.core.search import Decision, DecisionKind, Search, SearchState, Tria
 from pliant.policy.tuning.intake import JobNews, take_in
 from pliant.policy.tuning.promotion import Promotion, decide_rungs
 from pliant.policy.tuning.rungs import has_arrived, next_bracket, rungs_of
-from pliant.policy.tuning.verdict import judge_search, ran
+from pliant.policy.tuning.verdict import headline, judge_search, ran
 
 _KINDS: Mapping[TrialState, DecisionKind] = {
     TrialState.PAUSED: "pause",
@@ -40,9 +40,15 @@ class SearchStep:
         """Note a decision, and what has become of a trial by it."""
         number = None if trial is None else trial.number
         position = self.search.position + 1
-        headline = reason.splitlines()[0] if reason else ""
         self.decisions.append(
-            Decision(search=self.search.name, position=position, at=self.now, kind=kind, trial=number, reason=headline)
+            Decision(
+                search=self.search.name,
+                position=position,
+                at=self.now,
+                kind=kind,
+                trial=number,
+                reason=headline(reason),
+            )
         )
         self.search = replace(self.search, position=position)
         if trial is not None:

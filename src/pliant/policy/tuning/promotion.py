@@ -10,7 +10,7 @@ pruned.
 Equal values are in the order of their numbers. NaN is worse than everything and never goes on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 
@@ -65,11 +65,10 @@ def _decide(
     halving = search.settings.halving
     assert halving is not None, "only halving has rungs"
     rung, resource, num_rungs = place
-    ranked = _ranked(search, arrived, resource)
+    places = _places(search, arrived, waiting, resource)
     num_kept = len(arrived) // halving.factor
     if is_last and not any(trial.rung > rung for trial in arrived):
         num_kept = max(1, num_kept)
-    places = {trial.number: place for place, trial in enumerate(ranked, start=1)}
     at = f"{halving.resource} {resource}"
     goal = "its end" if rung + 1 == num_rungs else f"the rung after {at}"
     for trial in waiting:
@@ -96,9 +95,10 @@ def _pruned(trial: Trial, resource: int, reason: str) -> Trial:
     )
 
 
-def _ranked(search: Search, arrived: Sequence[Trial], resource: int) -> list[Trial]:
-    """Return those that have a number at a rung, the best first."""
+def _places(search: Search, arrived: Sequence[Trial], waiting: Sequence[Trial], resource: int) -> Mapping[int, int]:
+    """Return which place those have that wait, 1 for the best; by number. Who has no number at the rung has none."""
     sign = 1 if search.settings.objectives[0].direction == "minimize" else -1
-    numbers = [(trial, value_at(trial, resource)) for trial in arrived]
-    known = [(sign * value, trial.number, trial) for trial, value in numbers if value is not None and not isnan(value)]
-    return [trial for _, _, trial in sorted(known, key=lambda one: one[:2])]
+    values = [(value_at(trial, resource), trial.number) for trial in arrived]
+    ranked = sorted((sign * value, number) for value, number in values if value is not None and not isnan(value))
+    numbers = {trial.number for trial in waiting}
+    return {number: place for place, (_, number) in enumerate(ranked, start=1) if number in numbers}

@@ -1,13 +1,16 @@
 """When a search is over, and why; how many trials may train, and which."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
+from pliant.core.space import text_of_value
 
 _EQUAL_FAILURES: Final = 3
 """So many first trials that fail alike end a search, or as many as train at once if these are fewer."""
+_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_ho
         return _ended(trials, f"it has run for {ran_s:.0f} s; {settings.max_time_s:g} s is its limit")
     if settings.max_slot_hours is not None and slot_hours >= settings.max_slot_hours:
         return _ended(trials, f"it has used {slot_hours:.2f} slot-hours; {settings.max_slot_hours:g} is its limit")
-    if all(trial.ended for trial in trials) and (why := _nothing_left(search)):
+    if (why := _nothing_left(search)) and all(trial.ended for trial in trials):
         return _ended(trials, why)
     return None
 
@@ -63,22 +66,39 @@ def _ended(trials: Sequence[Trial], reason: str) -> SearchEnd:
 
 
 def _headline(trial: Trial) -> str:
-    return trial.reason.splitlines()[0] if trial.reason else "it failed"
+    return headline(trial.reason) or "it failed"
+
+
+def headline(reason: str) -> str:
+    """Return one line of a reason: its first; with the last if that is what the first announces."""
+    lines = [line for line in reason.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].rstrip().endswith(":"):
+        return f"{lines[0].rstrip()} {lines[-1].strip()}"
+    return lines[0] if lines else ""
 
 
 def _fail_alike(search: Search, trials: Sequence[Trial]) -> str:
     """Return what the first trials that ended all failed with; empty if there are too few, or any came to something."""
+    if any(trial.ended and trial.state is not TrialState.FAILED for trial in trials):
+        return ""
     ended = sorted((trial for trial in trials if trial.ended), key=lambda one: (one.ended_at or 0.0, one.number))
     needed = min(_EQUAL_FAILURES, search.settings.parallel or _EQUAL_FAILURES)
-    if len(ended) < needed or any(trial.state is not TrialState.FAILED for trial in ended):
+    if len(ended) < needed:
         return ""
     if any(trial.reports and trial.state is TrialState.PAUSED for trial in trials):
         return ""
-    headlines = {_headline(trial) for trial in ended[:needed]}
-    if len(headlines) != 1:
+    if len({_fault(trial) for trial in ended[:needed]}) != 1:
         return ""
     first = "its first trial failed" if needed == 1 else f"its first {needed} trials failed alike"
-    return f"{first}, so it ends: {headlines.pop()}"
+    return f"{first}, so it ends: {_headline(ended[0])}"
+
+
+def _fault(trial: Trial) -> str:
+    """Return what a trial failed with, without what names this trial: its values, and numbers such as its job's."""
+    text = _headline(trial)
+    for name, value in trial.values.items():
+        text = text.replace(f"{name}={text_of_value(value)}", f"{name}=")
+    return _NUMBER.sub("#", text)
 
 
 def _on_target(search: Search, trials: Sequence[Trial]) -> Trial | None:

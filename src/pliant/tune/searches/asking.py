@@ -121,7 +121,11 @@ class Asker:
         if self._adviser is None:
             self._adviser = self._ports.open_adviser(opening)
             return self._adviser, ()
-        return self._adviser, [one for one in opening.trials if one.number >= len(known) or known[one.number] != one]
+        return self._adviser, [
+            one
+            for one in opening.trials
+            if one.number >= len(known) or (known[one.number] is not one and known[one.number] != one)
+        ]  # most are the same
 
     def _note_answer(self, question: _Question, answer: Asked | Exhausted, *, is_given: bool) -> None:
         with self._book.lock:

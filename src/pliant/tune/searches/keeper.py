@@ -17,6 +17,7 @@ from typing import Final
 
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import Conflict, PliantError, Unavailable, UserError
+from pliant.core.job import JobId
 from pliant.core.lifecycle import JobState
 from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import advance, bracket_to_ask
@@ -60,6 +61,8 @@ class SearchKeeper:
         """Trials whose jobs are known to have been queued."""
         self._read: dict[tuple[str, int], int] = {}
         """Up to which step the values of each trial are known."""
+        self._used: dict[tuple[str, int], float] = {}
+        """Slot hours of trials whose jobs have ended, in searches with a limit of them."""
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._said = ""
@@ -97,7 +100,7 @@ class SearchKeeper:
                 for one in live[name]:
                     self._ports.jobs.stop(one.job_id, "its search is over")
             else:
-                self._look_at(name, found)
+                self._look_at(name, found, {one.job_id for one in live.get(name, ())})
                 self._align(name, live.get(name, []))
 
     def _forget_all_but(self, names: Collection[str]) -> None:
@@ -105,6 +108,7 @@ class SearchKeeper:
         self._book.keep_open(names)
         self._queued = {key for key in self._queued if key[0] in names}
         self._read = {key: step for key, step in self._read.items() if key[0] in names}
+        self._used = {key: hours for key, hours in self._used.items() if key[0] in names}
 
     def _look_safely(self) -> None:
         try:
@@ -117,12 +121,13 @@ class SearchKeeper:
         except Exception:
             log.exception("searches could not be looked after; it is tried again")
 
-    def _look_at(self, name: str, found: OpenSearch) -> None:
+    def _look_at(self, name: str, found: OpenSearch, live: Collection[JobId]) -> None:
         """Take in what the jobs of a search say, and decide what follows."""
         search = found.search
-        news = {trial.number: self._news(found, trial) for trial in tuple(found.trials) if _may_have_news(found, trial)}
+        unended = [trial for trial in tuple(found.trials) if not trial.ended]
+        news = {trial.number: self._news(found, trial) for trial in unended if _may_have_news(found, trial)}
         limit = search.settings.max_slot_hours
-        used = 0.0 if limit is None else self._ports.jobs.slot_hours([trial.job_id for trial in found.trials])
+        used = 0.0 if limit is None else self._slot_hours(found, live)
         places = num_places(found, self._ports)
         with self._book.lock:
             now = self._book.find(name)
@@ -133,6 +138,19 @@ class SearchKeeper:
             if self._book.commit(step):
                 self.wake()  # what follows from it for jobs is done at the next look at the latest
         self._ask(name, now, places)
+
+    def _slot_hours(self, found: OpenSearch, live: Collection[JobId]) -> float:
+        """Return what the jobs of a search have used; those that have ended are asked for once."""
+        used = 0.0
+        for trial in tuple(found.trials):
+            key = (trial.search, trial.number)
+            hours = self._used.get(key)
+            if hours is None:
+                hours = self._ports.jobs.slot_hours([trial.job_id])
+                if trial.ended and trial.job_id not in live:
+                    self._used[key] = hours
+            used += hours
+        return used
 
     def _news(self, found: OpenSearch, trial: Trial) -> JobNews:
         search = found.search
@@ -196,9 +214,7 @@ class SearchKeeper:
 
 
 def _may_have_news(found: OpenSearch, trial: Trial) -> bool:
-    """Tell whether a trial's job may have come to something that matters: not while it waits at a rung."""
-    if trial.ended:
-        return False
+    """Tell whether the job of a trial that has not ended may have come to something: not while it waits at a rung."""
     waits = has_arrived(trial, rungs_of(found.search.settings, trial.bracket))
     return trial.state is TrialState.RUNNING or not waits
 
