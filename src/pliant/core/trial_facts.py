@@ -11,6 +11,8 @@ class TrialFacts:
     """A job at one instant."""
 
     job_id: JobId
+    revision: int
+    """Grows with every change of the job, so with whatever is reported of it."""
     state: JobState
     hold: str
     """Why it is held, in words; empty: it is not."""

@@ -9,7 +9,7 @@ from typing import Final
 from pliant.control.loop.tick import Control
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import Problem
-from pliant.core.job import JobId, JobSpec
+from pliant.core.job import JobId, JobSpec, Metric
 from pliant.core.ports import Clock
 from pliant.core.search import Objective, Search, SearchSettings
 from pliant.core.search_store import Searches
@@ -71,10 +71,16 @@ def make_searches(
     def changed(_search: Search) -> None:
         keeper.wake()
 
+    def hear(metrics: Sequence[Metric]) -> None:
+        if jobs.awaits(metrics):
+            keeper.wake()
+
+    jobs = ControlTrials(control)
+    control.trials.subscribe(hear)
     archives = SearchArchives(control.settings.home / FOLDER)
     ports = SearchPorts(
         searches=searches,
-        jobs=ControlTrials(control),
+        jobs=jobs,
         open_adviser=open_adviser,
         problems_of=_problems_of,
         unknown_users=lambda names: [name for name in names if not knows(name)],
@@ -96,6 +102,12 @@ class ControlTrials:
 
     def __init__(self, control: Control) -> None:
         self._control = control
+        self._awaited: dict[JobId, tuple[str, int, int]] = {}
+        """Of jobs that have not ended: the metric that is waited for, and at which revision it was read to which step."""
+
+    def awaits(self, metrics: Sequence[Metric]) -> bool:
+        """Tell whether a value is among these that a search waits for; from any thread."""
+        return any(self._awaited.get(one.job_id, ("",))[0] == one.name for one in metrics)
 
     def reserve(self) -> JobId:
         """Return the id of a job to come."""
@@ -120,10 +132,18 @@ class ControlTrials:
     def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
         """Return what a job has come to."""
         facts = self._control.trials.facts([job_id]).get(job_id)
+        if facts is None or facts.ended_at is not None:
+            self._awaited.pop(job_id, None)
         if facts is None:
             return JobNews(state="deleted")
         if facts.ended_at is None:
-            series = self._series(job_id, [objectives[0].metric], after_step)
+            metric = objectives[0].metric
+            _, revision, step = self._awaited.get(job_id, ("", -1, -1))
+            if revision == facts.revision and step <= after_step:
+                return JobNews(state=facts.state, reason=facts.reason)
+            series = self._series(job_id, [metric], after_step)
+            newest = max((one.step for one in series.get(metric, ())), default=after_step)
+            self._awaited[job_id] = (metric, facts.revision, newest)
             return JobNews(state=facts.state, reason=facts.reason, series=series)
         left = read_results(self._control.settings.folders(job_id).result)
         series = {**left, **self._series(job_id, [one.metric for one in objectives], -1)}

@@ -16,7 +16,7 @@ written has changed nothing. Callers hold the lock.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from pliant.control.jobs.counts import ControlCounts
@@ -27,7 +27,7 @@ from pliant.control.jobs.live import LiveJob
 from pliant.control.jobs.waiting import follow
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import InternalError
-from pliant.core.job import JobId
+from pliant.core.job import JobId, Metric
 from pliant.core.ports import Clock, Cluster, Links, Store, TaskExit
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class Ledger:
         self._inbox = inbox
         self._jobs: dict[JobId, LiveJob] = {}
         self._listeners: tuple[Callable[[], None], ...] = ()
+        self._metric_listeners: tuple[Callable[[Sequence[Metric]], None], ...] = ()
 
     def jobs(self) -> Mapping[JobId, LiveJob]:
         """Return the jobs that have not ended or still hold slots."""
@@ -110,6 +111,9 @@ class Ledger:
         if events:
             for listener in self._listeners:
                 listener()
+        if writes is not None and writes.metrics:
+            for hear in self._metric_listeners:
+                hear(writes.metrics)
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` after events were stored, from any thread; returns what ends it."""
@@ -121,6 +125,11 @@ class Ledger:
                 self._listeners = tuple(other for other in self._listeners if other is not listener)
 
         return unsubscribe
+
+    def subscribe_metrics(self, hear: Callable[[Sequence[Metric]], None]) -> None:
+        """Call `hear` with what tasks have reported, after it was stored, from any thread and for good."""
+        with self.lock:
+            self._metric_listeners = (*self._metric_listeners, hear)
 
     def _remember(self, job_id: JobId, live: LiveJob | None) -> None:
         if self._seen_by_scheduler(live) != self._seen_by_scheduler(self._jobs.get(job_id)):

@@ -116,6 +116,7 @@ class TrialRequests:
     def _facts(self, job: Job) -> TrialFacts:
         return TrialFacts(
             job_id=job.id,
+            revision=job.revision,
             state=job.state,
             hold=job.hold,
             reason=job.reason,
@@ -125,6 +126,10 @@ class TrialRequests:
             has_model=job.ended and is_file(self._settings.folders(job.id).weights),
             ended_at=job.ended_at,
         )
+
+    def subscribe(self, hear: Callable[[Sequence[Metric]], None]) -> None:
+        """Call `hear` with what tasks of any job have reported, after it was stored, from any thread and for good."""
+        self._ledger.subscribe_metrics(hear)
 
     def reports(self, job_id: JobId, metrics: Sequence[str], after_step: int) -> tuple[Metric, ...]:
         """Return points of a job's series after a step, in order of (step, name); all that there are of each step.
