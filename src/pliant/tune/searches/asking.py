@@ -40,7 +40,7 @@ class Asker:
         self._book = book
         self._ports = ports
         self._adviser: Adviser | None = None
-        self._told: list[Trial] = []
+        self._known: list[Trial] = []
         """All trials as the adviser knows them, by number."""
         self._judged: dict[int, int] = {}
         """Up to which epoch or step each trial was judged."""
@@ -116,15 +116,16 @@ class Asker:
 
     def _ready(self, opening: Opening) -> tuple[Adviser, Sequence[Trial]]:
         """Return the adviser, made if there is none, and which trials have changed since it was told last."""
-        told, self._told = self._told, [*opening.trials]
+        before, self._known = self._known, [*opening.trials]
         if self._adviser is None:
             self._adviser = self._ports.open_adviser(opening)
             return self._adviser, ()
-        known = len(told)
+        num_known = len(before)
         return self._adviser, [
             one
             for one in opening.trials
-            if one.number >= known or (told[one.number] is not one and told[one.number] != one)  # most are the same
+            if one.number >= num_known
+            or (before[one.number] is not one and before[one.number] != one)  # most are the same
         ]
 
     def _note_answer(self, question: _Question, answer: Asked | Exhausted, *, is_given: bool) -> None:
