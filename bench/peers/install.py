@@ -7,7 +7,7 @@ be installed is told, and only its own peer is missing.
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 TORCH = "torch==2.13.0+cpu"
@@ -27,13 +27,13 @@ def default_folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "pliant" / "bench-peers"
 
 
-def install(folder: Path) -> dict[str, str]:
-    """Make the environment complete; return the peers that are missing, and why."""
+def install(folder: Path, wanted: Collection[str] = tuple(PINS)) -> dict[str, str]:
+    """Make the environment complete for these peers; return those that are missing, and why."""
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=LIMIT_S)
     missing = {}
-    for peer in PINS:
+    for peer in wanted:
         if works(python, peer):
             continue
         print(f"installing {' '.join(PINS[peer])} into {folder}", flush=True)

@@ -132,12 +132,13 @@ def by_pliant(folder: Path, processes: Processes, num_trials: int) -> Sequence[T
 
 def by_ray(python: Path, how: str, folder: Path, processes: Processes, num_trials: int) -> Sequence[Times]:
     """Search with Ray Tune."""
-    return _by_script([python, SCRIPTS / "by_ray.py", folder, str(num_trials), how], folder, processes, num_trials)
+    command: Sequence[str | Path] = [python, SCRIPTS / "by_ray.py", folder, str(num_trials), how]
+    return _by_script(command, folder, processes, num_trials)
 
 
 def by_optuna(folder: Path, processes: Processes, num_trials: int) -> Sequence[Times]:
     """Search with Optuna."""
-    command = [sys.executable, SCRIPTS / "by_optuna.py", folder, str(num_trials)]
+    command: Sequence[str | Path] = [sys.executable, SCRIPTS / "by_optuna.py", folder, str(num_trials)]
     return _by_script(command, folder, processes, num_trials)
 
 
