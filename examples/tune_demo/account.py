@@ -157,20 +157,20 @@ def _completed(one: SearchAccount) -> Check:
 
 
 def _same_trials(elastic: SearchAccount, rigid: SearchAccount) -> Check:
-    told = [[told_of(trial) for trial in one.trials] for one in (elastic, rigid)]
-    differing = [number for number, (a, b) in enumerate(zip(*told, strict=False)) if a != b]
-    holds = not differing and len(told[0]) == len(told[1]) > 0
+    facts = [[facts_of(trial) for trial in one.trials] for one in (elastic, rigid)]
+    differing = [number for number, (a, b) in enumerate(zip(*facts, strict=False)) if a != b]
+    holds = not differing and len(facts[0]) == len(facts[1]) > 0
     num = sum(len(trial.reports) for trial in elastic.trials)
-    same = f"{len(told[0])} trials, {num} values of the metric, every pruning and promotion"
+    same = f"{len(facts[0])} trials, {num} values of the metric, every pruning and promotion"
     return Check(
         label="both searches",
         claim="chose the same trials, which came to the same values and decisions, bit for bit",
         holds=holds,
-        found=same if holds else f"trials {differing} of {len(told[0])} and {len(told[1])} differ",
+        found=same if holds else f"trials {differing} of {len(facts[0])} and {len(facts[1])} differ",
     )
 
 
-def told_of(trial: Trial) -> tuple[object, ...]:
+def facts_of(trial: Trial) -> tuple[object, ...]:
     """Return what of a trial must not depend on slots."""
     return trial.number, dict(trial.values), trial.state, trial.rung, trial.reports, trial.results
 
@@ -205,7 +205,9 @@ def _same(label: str, claim: str, digests: Sequence[str]) -> Check:
 
 def _handed_over(one: SearchAccount) -> Check:
     took = [handover.took_s for handover in one.handovers]
-    found = "; ".join([handovers_told(one), *([f"a process trained {_starts_told(one)}"] if one.starts_s else [])])
+    found = "; ".join(
+        [describe_handovers(one), *([f"a process trained {_describe_starts(one)}"] if one.starts_s else [])]
+    )
     return Check(
         label=f"search {one.label}",
         claim="left slots to others, who held them sooner than a resize takes",
@@ -214,7 +216,7 @@ def _handed_over(one: SearchAccount) -> Check:
     )
 
 
-def handovers_told(one: SearchAccount) -> str:
+def describe_handovers(one: SearchAccount) -> str:
     """Say how often slots were left that others wanted, and how long they were free."""
     took = [handover.took_s for handover in one.handovers]
     if not took:
@@ -224,5 +226,5 @@ def handovers_told(one: SearchAccount) -> str:
     return f"{times}, free for {1000 * median(took):.0f} ms{steps} by the median, {1000 * max(took):.0f} ms at most"
 
 
-def _starts_told(one: SearchAccount) -> str:
+def _describe_starts(one: SearchAccount) -> str:
     return f"{median(one.starts_s):.1f} s after its start by the median, {max(one.starts_s):.1f} at most"

@@ -2,9 +2,9 @@
 
 Pure. A slot is wanted if a job that trains holds fewer than its maximum, or one waits for its first. The scheduler
 decides only after a process has left, so the maximum counts, from the moment that a job trains until it is paused, held
-or over. A slot is free if nobody holds it and none is to have it that starts: who starts gets its first slot at once,
-and what was decided for it besides when it trains. When a trial's process leaves a slot and one is free and wanted then,
-a handover begins; it ends when none is both any more.
+or over. A slot is free if nobody holds it and it is not kept for a job that starts: who starts gets the first slots at
+once, and what was decided for it besides when it trains. When a trial's process leaves a slot and one is free and
+wanted then, a handover begins; it ends when none is both any more.
 
     12.40 s  trial 3 waits at a rung: its process leaves slot 5; A trains on 3 and may have 4     wanted 1, free 1
     12.42 s  A's fourth process starts on it                                                      handed over in 0.02 s

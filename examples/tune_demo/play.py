@@ -20,7 +20,7 @@ from examples.demo.recording import Recording
 from examples.demo.report import show_checks, write
 from examples.demo.server import leftovers, serving
 from examples.demo.watch import catch_up, refresh, watching
-from examples.tune_demo.account import SearchAccount, TuneAccount, account_of, checks_of, handovers_told
+from examples.tune_demo.account import SearchAccount, TuneAccount, account_of, checks_of, describe_handovers
 from examples.tune_demo.chart import draw
 from examples.tune_demo.scenario import NUM_SLOTS, TuneSettings, play
 from pliant.core.space import text_of_value
@@ -92,7 +92,7 @@ def _facts(one: SearchAccount) -> dict[str, str]:
         "slots in use": f"{one.slots:.2f} on average, with A's",
         "best": " ".join([result, *(f"{name}={text}" for name, text in values.items())]),
         "a step took": f"{1000 * one.step_s:.0f} ms (median of all epochs)",
-        "slots left to others": handovers_told(one),
+        "slots left to others": describe_handovers(one),
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.examples.tune_demo.conftest import GOOD
 
 from examples.demo.recording import Seen
-from examples.tune_demo.account import SearchAccount, TuneAccount, account_of, checks_of, handovers_told, steps_of
+from examples.tune_demo.account import SearchAccount, TuneAccount, account_of, checks_of, describe_handovers, steps_of
 from examples.tune_demo.scenario import TuneOutcome
 from pliant.core.search import TrialState
 
@@ -83,4 +83,4 @@ def test_slots_that_stay_free_for_longer_than_a_start_takes_are_found(account: T
 
     assert broken(replace(account, elastic=replace(one, handovers=(slow,)))) == [HANDED_OVER]
     assert broken(replace(account, elastic=replace(one, handovers=()))) == [HANDED_OVER]
-    assert handovers_told(one) == "once, free for 400 ms (4.0 steps) by the median, 400 ms at most"
+    assert describe_handovers(one) == "once, free for 400 ms (4.0 steps) by the median, 400 ms at most"
