@@ -22,6 +22,7 @@ from pliant.core.near_name import near_name
 from pliant.core.search import Halving, Sampler
 from pliant.core.space import Scalar
 from pliant.ibm.rest.translate.hpo.request import AlgoDef
+from pliant.ibm.rest.translate.hpo.space import no_name
 
 ALGORITHMS: Final = ("Random", "Bayesian", "Tpe", "Hyperband", "ExperimentGridSearch")
 NO_PLUGINS: Final = "plug-in algorithms come in a later version"
@@ -170,6 +171,8 @@ def _bayesian(asked: _Given) -> Algorithm:
 def _hyperband(asked: _Given) -> Algorithm:
     name = asked.require("ResourceName", "the parameter that says how long to train, such as epochs")
     text = asked.require("ResourceValue", "the most of it")
+    if name and (message := no_name(name)):
+        asked.problems.append(Problem(field="algoDef.algoParams.ResourceName", message=message))
     value = asked.whole("ResourceValue", 1, 1, _MAX_RESOURCE) if text else 1
     eta = asked.whole("eta", 3, 2, 100)
     num_rungs, reach = 0, eta

@@ -132,9 +132,9 @@ def _space(request: HpoRequest) -> tuple[dict[str, SearchParameter], tuple[Value
         space, trials = to_trials(request.experiments)
     else:
         space, trials = to_space(request.hyperParams), ()
-    if len(space) > MAX_PARAMETERS:
+    if len(space) >= MAX_PARAMETERS:  # one is left for Hyperband's resource
         field_name = "experiments.0.hyperParams" if by_experiments else "hyperParams"
-        raise InvalidInput.at(field_name, f"there are {len(space)}; {MAX_PARAMETERS} are the most: give fewer")
+        raise InvalidInput.at(field_name, f"there are {len(space)}; {MAX_PARAMETERS - 1} are the most: give fewer")
     return dict(space), trials
 
 

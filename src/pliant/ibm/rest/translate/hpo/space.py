@@ -67,6 +67,14 @@ def to_trials(experiments: Sequence[HpoExperiment]) -> tuple[Mapping[str, Search
     return space, tuple(trials)
 
 
+def no_name(name: str) -> str:
+    """Return why a hyperparameter cannot be called so; empty if it can."""
+    if _NAME.fullmatch(name):
+        return ""
+    rule = "give letters, digits, '_', '-' and '.', 60 at most, a letter or '_' first"
+    return f"{name!r:.80} is no name of a hyperparameter; {rule}"
+
+
 def kind_of(one: HyperParam) -> str:
     """Return int, double or str.
 
@@ -86,11 +94,7 @@ def _of(where: str, name: str, problem: Problem) -> Problem:
 
 
 def _check_name(name: str, before: Mapping[str, object]) -> None:
-    if not _NAME.fullmatch(name):
-        message = (
-            f"{name!r:.80} is no name of a hyperparameter; give letters, digits, '_', '-' and '.', 60 at most, a "
-            f"letter or '_' first"
-        )
+    if message := no_name(name):
         raise InvalidInput.at("name", message)
     if name in before:
         raise InvalidInput.at("name", f"{name!r} is given twice; give it once")
@@ -235,7 +239,7 @@ def _power(kind: str, base: Decimal, exponent: Decimal) -> int | float:
         if not is_whole or exponent < 0 or magnitude > 53:
             message = f"{base} to the power of {exponent} is no whole number up to {_LARGEST}; give other bounds"
             raise InvalidInput.at("power", message)
-        return int(base) ** int(exponent)
+        return int(pow(int(base), int(exponent)))
     if not -1000 < magnitude < 1000:
         raise InvalidInput.at("power", f"{base} to the power of {exponent} is no number that can be kept; give others")
     if exponent == exponent.to_integral_value():
