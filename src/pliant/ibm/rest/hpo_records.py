@@ -117,9 +117,9 @@ def _find_job(context: Context, job_id: JobId) -> Job | None:
 def _series(context: Context, job_id: JobId, names: Sequence[str]) -> Series:
     """Return what a job has reported, or left in its file; the latest, as a search looks at it."""
     left = read_results(context.control.settings.folders(job_id).result)
-    told = context.control.trials.reports(job_id, names, -1)[-_MAX_POINTS:]
+    points = context.control.trials.reports(job_id, names, -1)[-_MAX_POINTS:]
     reported: dict[str, list[float]] = {}
-    for point in told:
+    for point in points:
         reported.setdefault(point.name, []).append(point.value)
     filed = {name: [point.value for point in left[name]] for name in names if name in left}
     return dict(chain(filed.items(), reported.items()))

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pliant.api.faults import problems_of
 from pliant.core.errors import InvalidInput, Problem
-from pliant.ibm.rest.translate.plain_json import MAX_DEPTH, require_plain
+from pliant.ibm.rest.translate.plain_json import require_plain
 
 FIELD: Final = "data"
 MAX_CHARACTERS: Final = 2_000_000
@@ -130,19 +130,10 @@ def _load(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        if not text.lstrip().startswith("{'") or _depth(text) > MAX_DEPTH:
+        if not text.lstrip().startswith("{'"):
             raise InvalidInput.at(FIELD, f"it is not JSON ({error}); send an object") from error
     try:
         return json.loads(json.dumps(ast.literal_eval(text.strip())))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         message = "it is neither JSON nor a dictionary as Python prints it; send an object of JSON"
         raise InvalidInput.at(FIELD, message) from error
-
-
-def _depth(text: str) -> int:
-    """Return how deep something in Python's words can be nested at most: signs nest, too."""
-    depth = deepest = 0
-    for character in text:
-        depth += (character in "[({") - (character in "])}")
-        deepest = max(deepest, depth)
-    return max(deepest, MAX_DEPTH + 1) if any(sign in text for sign in ("--", "++", "+-", "-+", "~")) else deepest

@@ -119,12 +119,12 @@ def _space(request: HpoRequest) -> tuple[dict[str, SearchParameter], tuple[Value
     by_experiments = request.algoDef.algorithm.strip().lower() == EXPERIMENTS.lower()
     if request.hyperParams and request.experiments:
         raise InvalidInput.at("experiments", "there are hyperParams, too; give one of the two")
-    if by_experiments != bool(request.experiments):
-        if by_experiments:
-            raise InvalidInput.at("experiments", f"there are none, and {EXPERIMENTS} tries them alone; give them")
-        if not request.hyperParams:
-            raise InvalidInput.at("hyperParams", "there are none; give what may be chosen")
+    if by_experiments and not request.experiments:
+        raise InvalidInput.at("experiments", f"there are none, and {EXPERIMENTS} tries them alone; give them")
+    if request.experiments and not by_experiments:
         raise InvalidInput.at("experiments", f"they are for {EXPERIMENTS} alone; give hyperParams, or that algorithm")
+    if not request.hyperParams and not by_experiments:
+        raise InvalidInput.at("hyperParams", "there are none; give what may be chosen")
     if len(request.experiments) > MAX_EXPERIMENTS:
         message = f"there are {len(request.experiments):,}; {MAX_EXPERIMENTS:,} are the most: give fewer"
         raise InvalidInput.at("experiments", message)
