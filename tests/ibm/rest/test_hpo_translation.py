@@ -23,7 +23,7 @@ from pliant.tune.sampler_rules import problems_of_sampler
 LR = {"name": "lr", "type": "Range", "dataType": "DOUBLE", "minDbVal": 0.001, "maxDbVal": 0.1}
 
 
-def hpo(algorithm: str = "Random", params: Mapping[str, object] = {}, **changes: Any) -> dict[str, Any]:  # noqa: B006
+def hpo(algorithm: str = "Random", params: Mapping[str, object] = {}, **changes: Any) -> dict[str, Any]:
     """Return what a client sends; what is changed in `algoDef` begins with `algo_`."""
     algo = {
         "algorithm": algorithm,
@@ -34,7 +34,11 @@ def hpo(algorithm: str = "Random", params: Mapping[str, object] = {}, **changes:
     }
     algo |= {name.removeprefix("algo_"): value for name, value in changes.items() if name.startswith("algo_")}
     rest = {name: value for name, value in changes.items() if not name.startswith("algo_")}
-    return {"modelSpec": {"args": "--exec-start PyTorch --model-main a.py"}, "algoDef": algo, "hyperParams": [LR]} | rest
+    return {
+        "modelSpec": {"args": "--exec-start PyTorch --model-main a.py"},
+        "algoDef": algo,
+        "hyperParams": [LR],
+    } | rest
 
 
 def read(sent: Mapping[str, Any], *, can_pause: bool = True, has_scipy: bool = True) -> AskedSearch:

@@ -60,6 +60,8 @@ class SearchKeeper:
         """Trials whose jobs are known to have been queued."""
         self._read: dict[tuple[str, int], int] = {}
         """Up to which step the values of each trial are known."""
+        self._looked_at: Collection[str] = ()
+        """Searches that ran at the last look, or had jobs: what these came to since is still to be taken in."""
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._said = ""
@@ -89,16 +91,18 @@ class SearchKeeper:
         live: dict[str, list[LiveTrial]] = {}
         for one in self._ports.jobs.live():
             live.setdefault(one.search, []).append(one)
-        names = {*self._book.running(), *live}
+        going = {*self._book.running(), *live}
+        names = {*going, *self._looked_at}
         self._forget_all_but(names)
         for name in sorted(names):
             found = self._book.find(name)
             if found is None:
-                for one in live[name]:
+                for one in live.get(name, ()):
                     self._ports.jobs.stop(one.job_id, "the end of its search")
             else:
                 self._look_at(name, found)
                 self._align(name, live.get(name, []))
+        self._looked_at = going
 
     def _forget_all_but(self, names: Collection[str]) -> None:
         """Forget what is known of searches that are at rest."""

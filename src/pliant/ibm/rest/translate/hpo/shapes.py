@@ -82,7 +82,7 @@ def hpo_json(search: Search, tried: Sequence[Tried], record: HpoRecord, now: flo
         "modelSpec": {"sigName": record.instance_group or search.job.queue, "args": record.args},
         "algoDef": record.algorithm or _algorithm(search),
         "hyperParams": list(record.hyper_params) or _hyper_params(search.settings.parameters),
-        "best": best,
+        **({} if best is None else {"best": best}),  # IBM's client reads no null here
         "experiments": [*experiments, *waiting],
         "notes": notes_text(record.notes),
     }
