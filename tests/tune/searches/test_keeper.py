@@ -271,3 +271,28 @@ def test_a_quick_trial_whose_job_has_completed_still_waits_at_its_rung(tmp_path:
     calm.play()
     assert world.outcome() == calm.outcome()
     assert quick.best == calm.search.best
+
+
+def test_what_a_job_that_cannot_pause_comes_to_counts_though_its_search_is_stopped(world: World) -> None:
+    world.create(settings_of(parallel=1), job=replace(JOB, fixed=True))
+    world.settle()
+    world.jobs.train()
+    world.requests.stop(ANNA, "s")
+    world.settle()
+
+    world.jobs.train(epochs=9)
+    world.settle()
+
+    assert [trial.state for trial in world.trials] == [TrialState.COMPLETED]
+    assert (world.search.state, world.search.best) == (SearchState.STOPPED, 0)
+
+
+def test_a_job_that_ends_while_its_search_is_stopped_counts(world: World) -> None:
+    world.create(settings_of(parallel=1), job=replace(JOB, fixed=True))
+    world.settle()
+    world.requests.stop(ANNA, "s")
+    world.jobs.train(epochs=9)
+
+    world.settle()
+
+    assert [trial.state for trial in world.trials] == [TrialState.COMPLETED]

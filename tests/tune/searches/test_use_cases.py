@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.tune.searches.world import ANNA, BEN, World, settings_of
+from tests.tune.searches.world import ANNA, BEN, JOB, World, settings_of
 
 from pliant.core.access import Principal, Role
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stale
@@ -170,3 +170,17 @@ def test_an_archive_is_kept_as_long_as_a_search_needs_it(world: World, tmp_path:
     assert kept.exists()
     world.requests.remove(ANNA, "t")
     assert not kept.exists()
+
+
+def test_values_that_a_search_begins_with_are_tried_first(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    archive = tmp_path / "code.tar.gz"
+    archive.write_bytes(b"code")
+    settings, given = settings_of(max_trials=2), [{"lr": 0.5, "width": 3}, {"lr": 0.25, "width": 4}]
+
+    world.requests.create(ANNA, "s", settings, JOB, archive, None, given)
+    world.settle()
+
+    assert [dict(trial.values) for trial in world.trials] == given
+    with pytest.raises(InvalidInput, match=r"trials\.0\.lr: 5 is not from"):
+        world.requests.create(ANNA, "t", settings, JOB, archive, None, [{"lr": 5}])

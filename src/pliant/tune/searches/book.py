@@ -34,6 +34,8 @@ class SearchBook:
         self._searches = searches
         self._changed = changed
         self._open: dict[str, OpenSearch] = {}
+        self._running: set[str] | None = None
+        """The names of those that run; None before the store was asked."""
 
     def find(self, name: str) -> OpenSearch | None:
         """Return a search with its trials; None if there is none."""
@@ -65,8 +67,11 @@ class SearchBook:
             after = page[-1].name
 
     def running(self) -> list[str]:
-        """Return the names of those that run."""
-        return [search.name for search in self.all() if search.state is SearchState.RUNNING]
+        """Return the names of those that run; the store is asked once."""
+        with self.lock:
+            if self._running is None:
+                self._running = {search.name for search in self.all() if search.state is SearchState.RUNNING}
+            return sorted(self._running)
 
     def unended(self) -> list[str]:
         """Return the names of those that run, or were stopped and may be resumed."""
@@ -82,6 +87,7 @@ class SearchBook:
         with self.lock:
             self._searches.add(search)
             self._open[search.name] = OpenSearch(search=search, trials=[])
+            self._note(search)
         self._changed(search)
 
     def begin(self, found: OpenSearch, now: float) -> SearchStep:
@@ -108,6 +114,7 @@ class SearchBook:
             )
         )
         found.search, found.trials = search, step.trials
+        self._note(search)
         self._changed(search)
         return True
 
@@ -120,6 +127,8 @@ class SearchBook:
         with self.lock:
             self._searches.remove(name)
             self._open.pop(name, None)
+            if self._running is not None:
+                self._running.discard(name)
 
     def keep_open(self, names: Collection[str]) -> None:
         """Keep no others in memory, until somebody asks for them."""
@@ -129,6 +138,11 @@ class SearchBook:
     def sampler_state(self, name: str) -> str:
         """Return what the sampler of a search continues from."""
         return self._searches.sampler_state(name)
+
+    def _note(self, search: Search) -> None:
+        """Note whether a search runs."""
+        if self._running is not None:
+            (self._running.add if search.state is SearchState.RUNNING else self._running.discard)(search.name)
 
     def _read_trials(self, name: str) -> Iterator[Trial]:
         after = -1

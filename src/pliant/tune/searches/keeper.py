@@ -63,6 +63,8 @@ class SearchKeeper:
         """Up to which step the values of each trial are known."""
         self._used: dict[tuple[str, int], float] = {}
         """Slot hours of trials whose jobs have ended, in searches with a limit of them."""
+        self._looked_at: Collection[str] = ()
+        """Searches that ran at the last look, or had jobs: what these came to since is still to be taken in."""
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._said = ""
@@ -92,16 +94,18 @@ class SearchKeeper:
         live: dict[str, list[LiveTrial]] = {}
         for one in self._ports.jobs.live():
             live.setdefault(one.search, []).append(one)
-        names = {*self._book.running(), *live}
+        going = {*self._book.running(), *live}
+        names = {*going, *self._looked_at}
         self._forget_all_but(names)
         for name in sorted(names):
             found = self._book.find(name)
             if found is None:
-                for one in live[name]:
+                for one in live.get(name, ()):
                     self._ports.jobs.stop(one.job_id, "its search is over")
             else:
                 self._look_at(name, found, {one.job_id for one in live.get(name, ())})
                 self._align(name, live.get(name, []))
+        self._looked_at = going
 
     def _forget_all_but(self, names: Collection[str]) -> None:
         """Forget what is known of searches that are at rest."""
@@ -137,6 +141,9 @@ class SearchKeeper:
             advance(step, news, num_places=places, slot_hours=used)
             if self._book.commit(step):
                 self.wake()  # what follows from it for jobs is done at the next look at the latest
+        for number, one in news.items():
+            if points := one.series.get(search.settings.objectives[0].metric):
+                self._read[name, number] = points[-1].step
         self._ask(name, now, places)
 
     def _slot_hours(self, found: OpenSearch, live: Collection[JobId]) -> float:
@@ -160,11 +167,8 @@ class SearchKeeper:
             raise
         except UserError as error:
             return JobNews(state=JobState.FAILED, reason=f"its job could not be queued: {error}")
-        key = (trial.search, trial.number)
-        news = self._ports.jobs.news(trial.job_id, search.settings.objectives, self._read.get(key, -1))
-        if points := news.series.get(search.settings.objectives[0].metric):
-            self._read[key] = points[-1].step
-        return news
+        read = self._read.get((trial.search, trial.number), -1)
+        return self._ports.jobs.news(trial.job_id, search.settings.objectives, read)
 
     def _ensure_queued(self, found: OpenSearch, trial: Trial) -> None:
         key = (trial.search, trial.number)

@@ -44,6 +44,7 @@ class SearchRequests:
         job: JobSpec,
         archive: Path,
         visible: VisibleJobs | None,
+        enqueued: Sequence[Values] = (),
     ) -> tuple[Search, Sequence[str]]:
         """Check a search and its code, and begin it; return it, and what its owner should know.
 
@@ -51,13 +52,14 @@ class SearchRequests:
             name: None: it gets one.
             job: what its trials have in common.
             visible: which jobs the caller may name; None: all.
+            enqueued: what is tried first.
 
         Raises:
             InvalidInput, TooLarge: with everything that is wrong with it.
             Conflict: the name is taken.
             Unavailable: the disk cannot take it, or the server is going down.
         """
-        problems = self._problems(settings)
+        problems = self._problems(settings) or tuple(_problems_of_trials(settings, enqueued))
         try:
             notes = self._ports.jobs.check(job, archive, caller.name, visible)
         except InvalidInput as error:
@@ -75,6 +77,7 @@ class SearchRequests:
                 checksum=self._archives.keep(archive),
                 created_at=now,
                 running_since=now,
+                enqueued=tuple(enqueued),
             )
             self._book.add(search)
         return search, notes

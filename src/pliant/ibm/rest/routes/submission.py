@@ -1,7 +1,8 @@
 """A submission in IBM's words, from what was sent to a queued job and the exec that is kept of it."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,12 +42,27 @@ class SubmissionForm:
     """The file, if there is one."""
 
 
-def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
-    """Check all of a submission, queue its job, and keep the exec.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedJob:
+    """What a submission means as a job."""
+
+    arguments: arguments.Arguments
+    framework: frameworks.Framework
+    program: Program
+    spec: JobSpec
+    notes: Sequence[str]
+    """What of it has no effect, and why."""
+    group: str
+    """The instance group, as it was given."""
+    queue_option: str
+    """What says in which queue the job shall wait."""
+
+
+def read_job(context: Context, caller: Principal, form: SubmissionForm) -> AskedJob:
+    """Return what a submission means.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
-        TooLarge, Unavailable: as for every submission.
     """
     asked = arguments.parse(form.args)
     framework = frameworks.load(context.frameworks).get(asked.get("--exec-start") or "")
@@ -56,24 +72,55 @@ def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
     known = submission_context(context, caller)
     request, notes = to_job_request(asked, framework, program, form.submission, known)
     group = asked.get("--consumer") or asked.get("--ig") or form.instance_group
-    if group is not None and _queue_option(asked, form) == "sigName":
+    queue_option = _queue_option(asked, form)
+    if group is not None and queue_option == "sigName":
         request = request.model_copy(update={"queue": find_queue(group, known.queues, field="sigName")})
-    spec = request.spec()
+    return AskedJob(
+        arguments=asked,
+        framework=framework,
+        program=program,
+        spec=request.spec(),
+        notes=notes,
+        group=group or "",
+        queue_option=queue_option,
+    )
+
+
+@contextmanager
+def packed_code(context: Context, asked: AskedJob, uploads: Sequence[Path]) -> Iterator[Path]:
+    """Yield an archive of the code that was sent; what is wrong with the job meanwhile is told by its options.
+
+    Raises:
+        InvalidInput: with everything that is wrong with it.
+        TooLarge, Unavailable: as for every submission.
+    """
     with translate_disk_errors(context.uploads), tempfile.TemporaryDirectory(dir=context.uploads) as name:
-        archive = pack_upload(form.uploads, program, Path(name))
-        visible = context.sharing.visible_jobs(caller)
+        archive = pack_upload(uploads, asked.program, Path(name))
         try:
-            job = context.control.requests.submit(spec, archive, caller.name, visible, notes)
+            yield archive
         except InvalidInput as error:
-            raise InvalidInput(*name_options(error.problems, queue=_queue_option(asked, form))) from error
+            raise InvalidInput(*name_options(error.problems, queue=asked.queue_option)) from error
+
+
+def submit(context: Context, caller: Principal, form: SubmissionForm) -> Exec:
+    """Check all of a submission, queue its job, and keep the exec.
+
+    Raises:
+        InvalidInput: with everything that is wrong with it.
+        TooLarge, Unavailable: as for every submission.
+    """
+    asked = read_job(context, caller, form)
+    with packed_code(context, asked, form.uploads) as archive:
+        visible = context.sharing.visible_jobs(caller)
+        job = context.control.requests.submit(asked.spec, archive, caller.name, visible, asked.notes)
     execution = Execution(
         name=job.id,
         owner=caller.name,
-        args=asked.shown,
-        framework=framework.name,
-        app_name=asked.get("--appName") or framework.app_name,
-        instance_group=group or "",
-        num_workers=spec.max_tasks,
+        args=asked.arguments.shown,
+        framework=asked.framework.name,
+        app_name=asked.arguments.get("--appName") or asked.framework.app_name,
+        instance_group=asked.group,
+        num_workers=asked.spec.max_tasks,
         notes=job.notes,
     )
     return Exec(context.registry.add(execution, at=job.submitted_at).noun, job)

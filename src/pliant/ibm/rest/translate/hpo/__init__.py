@@ -1,0 +1,1 @@
+"""IBM's hyperparameter searches (HPO tasks) as Pliant's searches, and back."""
