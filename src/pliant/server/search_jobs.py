@@ -103,7 +103,7 @@ class ControlTrials:
     def __init__(self, control: Control) -> None:
         self._control = control
         self._awaited: dict[JobId, tuple[str, int, int]] = {}
-        """Of jobs that have not ended: the metric that is waited for, and at which revision it was read to which step."""
+        """Of jobs that have not ended: the metric that is waited for, at which revision it was read, to which step."""
 
     def awaits(self, metrics: Sequence[Metric]) -> bool:
         """Tell whether a value is among these that a search waits for; from any thread."""

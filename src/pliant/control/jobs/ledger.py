@@ -111,9 +111,8 @@ class Ledger:
         if events:
             for listener in self._listeners:
                 listener()
-        if writes is not None and writes.metrics:
-            for hear in self._metric_listeners:
-                hear(writes.metrics)
+        if writes is not None:
+            self._tell_of_metrics(writes.metrics)
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` after events were stored, from any thread; returns what ends it."""
@@ -130,6 +129,10 @@ class Ledger:
         """Call `hear` with what tasks have reported, after it was stored, from any thread and for good."""
         with self.lock:
             self._metric_listeners = (*self._metric_listeners, hear)
+
+    def _tell_of_metrics(self, metrics: Sequence[Metric]) -> None:
+        for hear in self._metric_listeners if metrics else ():
+            hear(metrics)
 
     def _remember(self, job_id: JobId, live: LiveJob | None) -> None:
         if self._seen_by_scheduler(live) != self._seen_by_scheduler(self._jobs.get(job_id)):
