@@ -403,24 +403,26 @@ def test_whatever_is_sent_is_refused_in_words_or_is_a_search(sent: dict[str, Any
         assert {one.field for one in found.problems if not one.field.startswith(known)} == set()
         return
     settings = found.settings
-    SearchRequest(
-        script="a.py",
-        parameters={
-            name: {
-                part: value
-                for part in ("kind", "low", "high", "step", "log", "choices", "value")
-                if (value := getattr(one, part)) not in (None, ())
-            }
-            for name, one in settings.parameters.items()
-        },
-        objectives=[{"metric": one.metric, "direction": one.direction} for one in settings.objectives],
-        sampler={"name": settings.sampler.name, "seed": settings.sampler.seed, "options": settings.sampler.options},
-        halving=None
-        if settings.halving is None
-        else {name: getattr(settings.halving, name) for name in ("resource", "min", "max", "factor", "brackets")},
-        max_trials=settings.max_trials,
-        parallel=settings.parallel,
-        max_time_s=settings.max_time_s,
+    halving = settings.halving
+    SearchRequest.model_validate(
+        {
+            "script": "a.py",
+            "parameters": {
+                name: {
+                    part: value
+                    for part in ("kind", "low", "high", "step", "log", "choices", "value")
+                    if (value := getattr(one, part)) not in (None, ())
+                }
+                for name, one in settings.parameters.items()
+            },
+            "objectives": [{"metric": one.metric, "direction": one.direction} for one in settings.objectives],
+            "sampler": {part: getattr(settings.sampler, part) for part in ("name", "seed", "options")},
+            "halving": halving
+            and {part: getattr(halving, part) for part in ("resource", "min", "max", "factor", "brackets")},
+            "max_trials": settings.max_trials,
+            "parallel": settings.parallel,
+            "max_time_s": settings.max_time_s,
+        }
     )
 
 

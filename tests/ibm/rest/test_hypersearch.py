@@ -170,7 +170,7 @@ def test_clients_of_instance_groups_get_the_name(tuning: Tuning) -> None:
         form: dict[str, Any] = {"data": {"data": json.dumps(sent)}, "files": {"file": b"print()"}}
         assert http.post(tuning.base, headers={"Accept": "application/json"}, **form).json() == "search-1"
         assert http.post(tuning.base, **form).text == "search-2"
-        newer = {"data": {"data": json.dumps(hpo())}, "files": {"file": b"print()"}}
+        newer: dict[str, Any] = {"data": {"data": json.dumps(hpo())}, "files": {"file": b"print()"}}
         assert http.post(tuning.base, **newer).json()["uid"] == "search-3"
     assert tuning.start(sent) == "search-4"
     assert tuning.show("search-1")["modelSpec"] == sent["modelSpec"]
@@ -325,7 +325,11 @@ def test_the_algorithms_are_listed(tuning: Tuning) -> None:
         tuning.client.get_one_algorithm("Mine")
     with pytest.raises(ApiException, match="neither BUILD_IN nor USER_PLUGIN"):
         tuning.client.get_all_hpo_algorithm(type="ours")
-    for call in (lambda: tuning.client.install_hpo_algorithm("{}"), lambda: tuning.client.delete_one_hpoalgorithm("M")):
+    calls: Sequence[Callable[[], Any]] = (
+        lambda: tuning.client.install_hpo_algorithm("{}"),
+        lambda: tuning.client.delete_one_hpoalgorithm("M"),
+    )
+    for call in calls:
         with pytest.raises(ApiException, match="plug-in algorithms come in a later version") as error:
             call()
         assert error.value.status_code == 501

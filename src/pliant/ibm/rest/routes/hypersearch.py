@@ -117,12 +117,12 @@ def _begin(context: Context, caller: Principal, text: str, file: Path | None) ->
     with packed_code(context, asked.job, uploads) as archive:
         visible = context.sharing.visible_jobs(caller)
         try:
-            search, told = requests.create(
+            search, remarks = requests.create(
                 caller, name, asked.search.settings, asked.job.spec, archive, visible, asked.search.enqueued
             )
         except InvalidInput as error:
             raise InvalidInput(*name_fields_of_search(error.problems)) from error
-    record = _record(asked, search, (*asked.job.notes, *asked.search.notes, *told))
+    record = _record(asked, search, (*asked.job.notes, *asked.search.notes, *remarks))
     keep_record(context, record)
     return search, record
 
