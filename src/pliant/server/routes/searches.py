@@ -66,9 +66,10 @@ async def create(
 ) -> SearchView:
     """Check what was asked for and the code, and begin: its trials are jobs of the caller."""
     with upload_file(context.uploads) as path:
-        text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
+        text = await upload.receive_search(request.headers.get("content-type", ""), request.stream(), path)
         body = await parse_body_with_code(SearchRequest, text, path)
-        begin = partial(requests.create, caller, body.name, body.settings(), body.spec(), path, visible)
+        known = tuple(one.noun() for one in body.known)
+        begin = partial(requests.create, caller, body.name, body.settings(), body.spec(), path, visible, known)
         search, notes = await run_in_threadpool(begin)
     return await run_in_threadpool(view_of, requests, search, notes)
 

@@ -21,7 +21,7 @@ from pliant.core.lifecycle import JobState
 from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import advance, bracket_to_ask
 from pliant.policy.tuning.intake import JobNews
-from pliant.policy.tuning.rungs import has_arrived, rungs_of
+from pliant.policy.tuning.rungs import chosen, has_arrived, rungs_of
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker, num_places
 from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
@@ -122,7 +122,7 @@ class SearchKeeper:
         search = found.search
         news = {trial.number: self._news(found, trial) for trial in tuple(found.trials) if _may_have_news(found, trial)}
         limit = search.settings.max_slot_hours
-        used = 0.0 if limit is None else self._ports.jobs.slot_hours([trial.job_id for trial in found.trials])
+        used = 0.0 if limit is None else self._ports.jobs.slot_hours([one.job_id for one in chosen(found.trials)])
         places = num_places(found, self._ports)
         with self._book.lock:
             now = self._book.find(name)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Problem, Stale
 from pliant.core.job import JobSpec
+from pliant.core.known_trial import KnownTrial, problems_of_known, trials_of
 from pliant.core.near_name import near_name
 from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.search_rules import problems_of_settings
@@ -23,6 +24,8 @@ from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.ports import SearchPorts
 
 _MAX_ENQUEUED: Final = 10_000
+_LEARNING: Final = frozenset({"tpe", "gp"})
+"""Samplers that learn from trials that they did not choose."""
 
 
 class SearchRequests:
@@ -44,6 +47,7 @@ class SearchRequests:
         job: JobSpec,
         archive: Path,
         visible: VisibleJobs | None,
+        known: Sequence[KnownTrial] = (),
     ) -> tuple[Search, Sequence[str]]:
         """Check a search and its code, and begin it; return it, and what its owner should know.
 
@@ -51,6 +55,7 @@ class SearchRequests:
             name: None: it gets one.
             job: what its trials have in common.
             visible: which jobs the caller may name; None: all.
+            known: trials of another study, from which it learns; they become its first ones, and count for no limit.
 
         Raises:
             InvalidInput, TooLarge: with everything that is wrong with it.
@@ -58,6 +63,8 @@ class SearchRequests:
             Unavailable: the disk cannot take it, or the server is going down.
         """
         problems = self._problems(settings)
+        if not problems:
+            problems = problems_of_known(settings, known)
         try:
             notes = self._ports.jobs.check(job, archive, caller.name, visible)
         except InvalidInput as error:
@@ -75,9 +82,11 @@ class SearchRequests:
                 checksum=self._archives.keep(archive),
                 created_at=now,
                 running_since=now,
+                num_trials=len(known),
+                num_known=len(known),
             )
-            self._book.add(search)
-        return search, notes
+            self._book.add(search, trials_of(search, known))
+        return search, (*notes, *_notes_of_known(settings, known))
 
     def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Search, ...], str | None]:
         """Return searches that somebody sees, and the name of the last if there are more."""
@@ -178,7 +187,7 @@ class SearchRequests:
             if problems := self._problems(settings):
                 raise InvalidInput(*problems)
             settings = replace(settings, shared_with=name_once(settings.shared_with))
-            grows = settings.max_trials is None or settings.max_trials > search.num_trials
+            grows = settings.max_trials is None or settings.max_trials > search.num_chosen
             goes_on = search.state is SearchState.COMPLETED and grows and not search.exhausted
             return self._put(found, replace(search, settings=settings), "its settings were changed", runs=goes_on)
 
@@ -199,7 +208,7 @@ class SearchRequests:
             if len(enqueued) > _MAX_ENQUEUED:
                 raise Conflict(f"{len(enqueued):,} trials would wait; {_MAX_ENQUEUED:,} is the most: add fewer at once")
             if settings.max_trials is not None:
-                most = min(MAX_TRIALS, max(settings.max_trials, search.num_trials) + len(trials))
+                most = min(MAX_TRIALS, max(settings.max_trials, search.num_chosen) + len(trials))
                 settings = replace(settings, max_trials=most)
             runs = search.state in (SearchState.COMPLETED, SearchState.RUNNING)
             reason = f"{caller.name} added {len(trials)} trial{'s' * (len(trials) != 1)}"
@@ -280,6 +289,12 @@ class SearchRequests:
             if name in strangers
         )
         return (*problems_of_settings(settings), *self._ports.problems_of(settings), *shares)
+
+
+def _notes_of_known(settings: SearchSettings, known: Sequence[KnownTrial]) -> Iterator[str]:
+    if known and settings.sampler.name not in _LEARNING and settings.pruner is None:
+        name = settings.sampler.name
+        yield f"{name} does not learn from trials that are known; tpe and gp do"
 
 
 def _problems_of_trials(settings: SearchSettings, trials: Sequence[Values]) -> Iterator[Problem]:
