@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pliant.core.job import JobSpec
 from pliant.core.known_trial import KnownTrial, fit_known, problems_of_known, trials_of
 from pliant.core.search import Objective, Search, SearchSettings, TrialState
-from pliant.core.space import SearchParameter
+from pliant.core.space import SearchParameter, Values
 
 SETTINGS = SearchSettings(
     parameters={
@@ -28,7 +28,7 @@ SOUND = KnownTrial(values={"lr": 0.1, "decay": 0.3, "depth": 2, "act": 1}, resul
 
 
 def test_values_become_those_that_the_search_would_choose() -> None:
-    given = {"lr": 1, "decay": 0.1 + 0.2, "depth": 2.0, "act": "[64,[32,16]]", "other": 3}
+    given: Values = {"lr": 1, "decay": 0.1 + 0.2, "depth": 2.0, "act": "[64,[32,16]]", "other": 3}
 
     fit, reasons = fit_known(SETTINGS, [replace(SOUND, values=given)])
 

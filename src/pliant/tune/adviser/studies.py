@@ -87,7 +87,7 @@ class _Column:
         is_number = parameter.kind in ("float", "int")
         choices = (parameter.value,) if parameter.kind == "fixed" else parameter.choices
         self.kind = parameter.kind
-        self.in_json = not is_number and not _can_be_told_apart(choices)
+        self.in_json = not is_number and not _are_distinct(choices)
         self.distribution: BaseDistribution = (
             distribution_of(parameter) if is_number else CategoricalDistribution([*map(self.value, choices)])
         )
@@ -99,7 +99,7 @@ class _Column:
         return float(value) if self.kind == "float" and isinstance(value, int | float) else value
 
 
-def _can_be_told_apart(choices: Sequence[Value]) -> bool:
+def _are_distinct(choices: Sequence[Value]) -> bool:
     """Tell whether Optuna takes such choices for different ones: to it 1, 1.0 and true are the same."""
     return not any(isinstance(one, tuple | list) for one in choices) and len(set(choices)) == len(choices)
 
