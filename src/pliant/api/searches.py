@@ -260,6 +260,16 @@ class DecisionPage:
     last: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportancesView:
+    """How much of the differences in the first objective comes from each parameter; together 1, the largest first."""
+
+    importances: Mapping[str, float]
+    """Empty if nobody can tell; without parameters that only some trials have."""
+    reason: str
+    """Why it is empty."""
+
+
 def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial | None, now: float) -> SearchView:
     """Return a search as it may be shown.
 

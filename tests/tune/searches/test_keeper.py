@@ -1,6 +1,6 @@
 """What keeps searches going: jobs follow what was decided."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -182,6 +182,9 @@ class _Scripted:
 
     def judge(self, number: int, changed: Sequence[Trial]) -> Judgement:
         return Judgement(prune=False)
+
+    def importances(self) -> Mapping[str, float]:
+        return {}
 
     def close(self) -> None:
         self.closed += 1

@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from pliant.api.searches import (
     DecisionPage,
+    ImportancesView,
     SearchPage,
     SearchPatch,
     SearchRequest,
@@ -161,6 +162,13 @@ def decisions(
     """Return what was decided and why, in order."""
     found = requests.decisions(caller, name, after, limit)
     return DecisionPage(decisions=found, last=found[-1].position if found else after)
+
+
+@routes.get("/searches/{name}/importances", Permission.JOBS_READ, "How important parameters are", 404, 503)
+def importances(requests: InSearches, caller: Caller, name: Name) -> ImportancesView:
+    """Return how much of the differences in the first objective comes from each parameter, by PED-ANOVA."""
+    found = requests.importances(caller, name)
+    return ImportancesView(importances=found.values, reason=found.reason)
 
 
 def _shown(requests: SearchRequests, search: Search, response: Response) -> SearchView:

@@ -21,6 +21,7 @@ from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
+from pliant.tune.searches.importances import ImportanceCalculator, Importances
 from pliant.tune.searches.ports import SearchPorts
 
 _MAX_ENQUEUED: Final = 10_000
@@ -38,6 +39,7 @@ class SearchRequests:
         self._archives = archives
         self._ports = ports
         self._new_name = new_name
+        self._importances = ImportanceCalculator(ports.open_adviser)
 
     def create(
         self,
@@ -157,6 +159,19 @@ class SearchRequests:
         search = self.get(caller, name)
         maximize = search.settings.objectives[0].direction == "maximize"
         return self._ports.searches.best_trials(name, maximize=maximize, limit=limit)
+
+    def importances(self, caller: Principal, name: str) -> Importances:
+        """Return how important each parameter is, by the first objective.
+
+        Raises:
+            NotFound: no search of that name that they see.
+            Unavailable: others are computed now, or what computes them was lost.
+        """
+        self.get(caller, name)
+        with self._book.lock:
+            found = self._book.require(name)
+            search, trials = found.search, tuple(found.trials)
+        return self._importances.of(search, trials)
 
     def decisions(self, caller: Principal, name: str, after: int, limit: int) -> tuple[Decision, ...]:
         """Return what was decided, in order.
