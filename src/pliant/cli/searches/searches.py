@@ -15,6 +15,7 @@ from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.searches.asked import CHANGES
 from pliant.cli.searches.follow import follow_search, report_end
+from pliant.cli.searches.report.write import fetch_report, write_report
 from pliant.cli.searches.request import read_values
 from pliant.cli.searches.storage import hide_password, write_study
 from pliant.cli.searches.tables import (
@@ -228,6 +229,29 @@ def log(context: typer.Context, name: NameArgument, as_json: JsonOption = False)
         found = tuple(client.searches.decisions(name))
     page = DecisionPage(decisions=found, last=found[-1].position if found else 0)
     show_list(page, DECISION_COLUMNS, map(decision_row, found), f"{name} has decided nothing yet.", as_json=as_json)
+
+
+@searches.command("report")
+def report(
+    context: typer.Context,
+    name: NameArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="A folder; default: NAME-report here.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a page about a search, with charts, into a folder.
+
+    Its course, how important parameters are, values side by side, slots over
+    time, and the best trials. A report that is there is replaced.
+
+    \b
+    pliant searches report digits
+    """
+    folder = (output or Path(f"{name}-report")).expanduser().absolute()
+    with open_client(context) as client:
+        page = write_report(fetch_report(client, name), folder)
+    print_outcome({"page": str(page)}, f"{page} is the report of {name}", as_json=as_json)
 
 
 @searches.command("export")
