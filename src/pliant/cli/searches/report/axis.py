@@ -6,6 +6,10 @@ from math import ceil, floor, isfinite, log10
 from typing import Final
 
 _MAX_DECADES: Final = 6
+_FAR: Final = 1e250
+"""What is further from 0 is drawn here."""
+_EQUAL: Final = 1e-9
+"""Values that differ by a smaller part of themselves are equal to a reader."""
 _FEW_DECADES: Final = 1.2
 """Fewer orders of magnitude get values between them, too."""
 
@@ -54,14 +58,17 @@ class Axis:
 
 def axis_of(values: Sequence[float], *, log: bool = False, margin: float = 0.05) -> Axis:
     """Return an axis that has room for finite values; of none it is 0 to 1, and equal ones get room on both sides."""
-    finite = [value for value in values if isfinite(value) and (value > 0 or not log)]
+    finite = [min(_FAR, max(-_FAR, value)) for value in values if isfinite(value) and (value > 0 or not log)]
     if not finite:
         return Axis(low=0.0, high=1.0)
     low, high = min(finite), max(finite)
     if log:
-        stretch = (high / low) ** margin if high > low else 2.0
+        low, high = max(low, 1 / _FAR), max(high, 1 / _FAR)
+        stretch = (high / low) ** margin if high > low * (1 + _EQUAL) else 2.0
         return Axis(low=low / stretch, high=high * stretch, log=True)
-    room = (high - low) * margin or abs(high) * 0.5 or 1.0
+    if high - low > max(_EQUAL * max(abs(low), abs(high)), 1 / _FAR):
+        return Axis(low=low - (high - low) * margin, high=high + (high - low) * margin)
+    room = abs(high) / 2 if abs(high) > 1 / _FAR else 1.0
     return Axis(low=low - room, high=high + room)
 
 
@@ -73,4 +80,6 @@ def spans_orders(values: Sequence[float]) -> bool:
 
 def short(value: float) -> str:
     """Return a number as it is written beside an axis."""
+    if value == int(value) and abs(value) < 1_000_000:
+        return str(int(value))
     return f"{value:.4g}".replace("e-0", "e-").replace("e+0", "e")

@@ -33,9 +33,11 @@ def draw_history(settings: SearchSettings, trials: Sequence[Trial]) -> Canvas:
     values = [value for _, value in points]
     numbers = [float(trial.number) for trial in trials]
     y = axis_of(values, log=spans_orders(values))
-    frame = Frame(title, axis_of(numbers, margin=0.02), y, ("trial", objective.metric))
+    frame = Frame(title, axis_of(numbers, margin=0.02), y, ("trial", objective.metric), whole_x=True)
     for trial, value in points:
-        frame.canvas.dot(frame.at(trial.number, value), _colour(trial), 5 if len(points) < 300 else 3)
+        frame.canvas.dot(
+            frame.at(trial.number, value), _colour(trial), 5 if len(points) < 300 else 3 if len(points) < 3000 else 2
+        )
     for trial in trials:
         if trial.state is TrialState.FAILED:
             frame.canvas.cross((frame.at(trial.number, y.low)[0], BOTTOM - 8), RED)
@@ -83,7 +85,7 @@ def draw_importances(importances: Mapping[str, float], reason: str) -> Canvas:
     write_title(canvas, title)
     shown = sorted(importances.items(), key=lambda pair: -pair[1])[:_MAX_BARS]
     left, right = 320.0, RIGHT - 70
-    height = min(60.0, (BOTTOM + 40 - TOP) / len(shown))
+    height = min(90.0, (BOTTOM + 40 - TOP) / len(shown))
     most = max(value for _, value in shown) or 1.0
     for place, (name, value) in enumerate(shown):
         middle = TOP + height * (place + 0.5)
@@ -117,7 +119,9 @@ def draw_slots(history: SlotHistory) -> Canvas:
     ]
     write_legend(frame.canvas, entries if len(entries) <= len(COLOURS) else [])
     if len(entries) > len(COLOURS):
-        text = f"{len(entries)} trials, a colour for each; colours come again after {len(COLOURS)}"
+        num_own = sum(row.trial is not None for row in history.rows)
+        text = f"{num_own} trials, a colour for each; colours come again after {len(COLOURS)}"
+        text += "; grey: all others, which held fewer" * (num_own < len(entries))
         frame.canvas.text((40, 71), text, colour=FAINT)
     frame.canvas.line([(LEFT, BOTTOM), (RIGHT, BOTTOM)], FAINT)
     return frame.canvas
@@ -130,4 +134,4 @@ def _fill(
         if held:
             left, bottom = frame.at((history.times[i] - history.times[0]) / unit, below[i])
             right, top = frame.at((history.times[i + 1] - history.times[0]) / unit, below[i] + held)
-            frame.canvas.box((left, top + 0.5), (right, bottom), colour)
+            frame.canvas.box((left, top + 1), (right, bottom), colour)

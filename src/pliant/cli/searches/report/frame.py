@@ -15,8 +15,16 @@ BOTTOM: Final = HEIGHT - 80.0
 class Frame:
     """A canvas with two axes."""
 
-    def __init__(self, title: str, x: Axis, y: Axis, labels: tuple[str, str]) -> None:
-        """Draw the axes, named for left to right and for below to above."""
+    def __init__(self, title: str, x: Axis, y: Axis, labels: tuple[str, str], *, whole_x: bool = False) -> None:
+        """Draw the axes, named for left to right and for below to above.
+
+        Args:
+            title: what is shown.
+            x: from left to right.
+            y: from below to above.
+            labels: of both.
+            whole_x: there are only 0, 1, 2, … from left to right.
+        """
         self.canvas = Canvas()
         self.x, self.y = x, y
         write_title(self.canvas, title)
@@ -25,6 +33,8 @@ class Frame:
             self.canvas.line([(LEFT, height), (RIGHT, height)], GRID)
             self.canvas.text((LEFT - 10, height), short(value), anchor="rm", colour=FAINT)
         for value in x.ticks(10):
+            if whole_x and (value != int(value) or value < 0):
+                continue
             place = self.at(value, y.low)[0]
             self.canvas.line([(place, BOTTOM), (place, BOTTOM + 6)], FAINT)
             self.canvas.text((place, BOTTOM + 12), short(value), anchor="mt", colour=FAINT)

@@ -61,8 +61,8 @@ def draw_parallel(settings: SearchSettings, trials: Sequence[Trial], order: Sequ
     write_title(canvas, title)
     for place, trial in reversed(list(enumerate(shown))):
         _draw_trial(canvas, columns, trial, place / max(1, len(shown) - 1))
-    lacks = any(name not in trial.values for trial in shown for name in names[:_MAX_AXES])
     for column in columns:
+        lacks = not column.is_result and any(column.name not in trial.values for trial in shown)
         _draw_column(canvas, column, lacks=lacks)
     more = len(names) - _MAX_AXES
     entries = [(ORANGE, "the best"), (BLUE, "better"), (_PALE, "worse")]
@@ -90,7 +90,7 @@ def _column(name: str, parameter: SearchParameter, at: float) -> _Column:
         return _Column(name=name, at=at, axis=Axis(low=0.0, high=float(high)), choices=parameter.choices)
     assert parameter.low is not None
     assert parameter.high is not None
-    return _Column(name=name, at=at, axis=Axis(low=parameter.low, high=parameter.high, log=parameter.log))
+    return _Column(name=name, at=at, axis=axis_of([parameter.low, parameter.high], log=parameter.log, margin=0.0))
 
 
 def _draw_trial(canvas: Canvas, columns: Sequence[_Column], trial: Trial, rank: float) -> None:
@@ -113,5 +113,5 @@ def _draw_column(canvas: Canvas, column: _Column, *, lacks: bool) -> None:
     for height, text in marks:
         canvas.line([(column.at - 4, height), (column.at + 4, height)], INK, 1.5)
         canvas.label((column.at - 8, height), text)
-    if lacks and not column.is_result:
+    if lacks:
         canvas.text((column.at, _ABSENT + 18), "not there", size=12, anchor="mm", colour=FAINT)
