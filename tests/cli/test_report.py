@@ -16,7 +16,7 @@ from tests.tiny_searches import SETTINGS, page, search_server, trial, view
 from pliant.api.jobs import UsagePage
 from pliant.api.searches import ImportancesView
 from pliant.cli.searches.report.axis import axis_of
-from pliant.cli.searches.report.page import Report, write_page
+from pliant.cli.searches.report.page import SearchReport, write_page
 from pliant.cli.searches.report.slots import slots_over_time
 from pliant.cli.searches.report.write import draw_charts
 from pliant.core.event import Usage
@@ -37,9 +37,11 @@ WIDE = replace(
 )
 
 
-def report_of(trials: Sequence[Trial], settings: SearchSettings = SETTINGS, usage: Sequence[Usage] = ()) -> Report:
+def report_of(
+    trials: Sequence[Trial], settings: SearchSettings = SETTINGS, usage: Sequence[Usage] = ()
+) -> SearchReport:
     slots = slots_over_time(trials, UsagePage(points=tuple(usage), now=100.0), None)
-    return Report(
+    return SearchReport(
         view=view(settings=settings),
         trials=tuple(trials),
         best=tuple(one for one in trials if one.state is TrialState.COMPLETED)[:10],

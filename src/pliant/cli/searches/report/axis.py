@@ -49,7 +49,9 @@ class Axis:
 
     def _decades(self, most: int) -> Iterator[float]:
         first, last = floor(log10(self.low)), ceil(log10(self.high))
-        factors: Sequence[int] = (1, 2, 5) if last - first <= 2 or log10(self.high / self.low) <= _FEW_DECADES else (1,)
+        factors: Sequence[int] = (
+            (1, 2, 5) if last - first <= 2 or log10(self.high) - log10(self.low) <= _FEW_DECADES else (1,)
+        )
         every = max(1, ceil((last - first + 1) / max(most, _MAX_DECADES)))
         for power in range(first, last + 1, every):
             for factor in factors:
@@ -64,7 +66,7 @@ def axis_of(values: Sequence[float], *, log: bool = False, margin: float = 0.05)
     low, high = min(finite), max(finite)
     if log:
         low, high = max(low, 1 / _FAR), max(high, 1 / _FAR)
-        stretch = (high / low) ** margin if high > low * (1 + _EQUAL) else 2.0
+        stretch = 10 ** (margin * (log10(high) - log10(low))) if high > low * (1 + _EQUAL) else 2.0
         return Axis(low=low / stretch, high=high * stretch, log=True)
     if high - low > max(_EQUAL * max(abs(low), abs(high)), 1 / _FAR):
         return Axis(low=low - (high - low) * margin, high=high + (high - low) * margin)
@@ -75,7 +77,7 @@ def axis_of(values: Sequence[float], *, log: bool = False, margin: float = 0.05)
 def spans_orders(values: Sequence[float]) -> bool:
     """Tell whether values are better shown by orders of magnitude: all above 0, the largest 100 times the least."""
     finite = [value for value in values if isfinite(value)]
-    return bool(finite) and min(finite) > 0 and max(finite) / min(finite) >= 100
+    return bool(finite) and min(finite) > 0 and max(finite) >= 100 * min(finite)
 
 
 def short(value: float) -> str:

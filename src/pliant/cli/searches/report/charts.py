@@ -15,7 +15,16 @@ from pliant.cli.searches.report.canvas import (
     Canvas,
     fitting,
 )
-from pliant.cli.searches.report.frame import BOTTOM, LEFT, RIGHT, TOP, Frame, say_nothing, write_legend, write_title
+from pliant.cli.searches.report.frame import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    ChartFrame,
+    say_nothing,
+    write_legend,
+    write_title,
+)
 from pliant.cli.searches.report.slots import SlotHistory
 from pliant.core.search import SearchSettings, Trial, TrialState
 
@@ -33,7 +42,7 @@ def draw_history(settings: SearchSettings, trials: Sequence[Trial]) -> Canvas:
     values = [value for _, value in points]
     numbers = [float(trial.number) for trial in trials]
     y = axis_of(values, log=spans_orders(values))
-    frame = Frame(title, axis_of(numbers, margin=0.02), y, ("trial", objective.metric), whole_x=True)
+    frame = ChartFrame(title, axis_of(numbers, margin=0.02), y, ("trial", objective.metric), whole_x=True)
     for trial, value in points:
         frame.canvas.dot(
             frame.at(trial.number, value), _colour(trial), 5 if len(points) < 300 else 3 if len(points) < 3000 else 2
@@ -107,7 +116,7 @@ def draw_slots(history: SlotHistory) -> Canvas:
     unit, name = next(one for one in _UNITS if history.duration_s >= 3 * one[0] or one == _UNITS[-1])
     totals = [sum(row.slots[i] for row in history.rows) for i in range(len(history.times))]
     x = Axis(low=0.0, high=history.duration_s / unit)
-    frame = Frame(title, x, Axis(low=0.0, high=max(1.0, max(totals) * 1.05)), (f"{name} since it began", "slots"))
+    frame = ChartFrame(title, x, Axis(low=0.0, high=max(1.0, max(totals) * 1.05)), (f"{name} since it began", "slots"))
     below = [0.0] * len(history.times)
     for place, row in enumerate(history.rows):
         colour = GREY if row.trial is None else COLOURS[place % len(COLOURS)]
@@ -128,7 +137,7 @@ def draw_slots(history: SlotHistory) -> Canvas:
 
 
 def _fill(
-    frame: Frame, history: SlotHistory, unit: int, below: Sequence[float], slots: Sequence[int], colour: str
+    frame: ChartFrame, history: SlotHistory, unit: int, below: Sequence[float], slots: Sequence[int], colour: str
 ) -> None:
     for i, held in enumerate(slots[:-1]):
         if held:

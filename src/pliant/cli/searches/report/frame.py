@@ -12,7 +12,7 @@ TOP: Final = 100.0
 BOTTOM: Final = HEIGHT - 80.0
 
 
-class Frame:
+class ChartFrame:
     """A canvas with two axes."""
 
     def __init__(self, title: str, x: Axis, y: Axis, labels: tuple[str, str], *, whole_x: bool = False) -> None:

@@ -14,7 +14,7 @@ from pliant.core.space_text import write_domain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SearchReport:
     """All that a report says."""
 
     view: SearchView
@@ -25,7 +25,7 @@ class Report:
     slots: SlotHistory
 
 
-def write_page(report: Report, images: Mapping[str, str]) -> str:
+def write_page(report: SearchReport, images: Mapping[str, str]) -> str:
     """Return the page.
 
     Args:
@@ -44,7 +44,7 @@ def write_page(report: Report, images: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _numbers(report: Report) -> Iterator[tuple[str, str]]:
+def _numbers(report: SearchReport) -> Iterator[tuple[str, str]]:
     view = report.view
     yield "objective", ", ".join(map(write_objective, view.settings.objectives))
     if view.best is not None:
@@ -59,7 +59,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, str]]:
     yield "sampler", f"{view.settings.sampler.name}, seed {view.settings.sampler.seed}"
 
 
-def _rungs(report: Report) -> Iterator[tuple[str, str]]:
+def _rungs(report: SearchReport) -> Iterator[tuple[str, str]]:
     """Yield how many trials were pruned after each epoch or step."""
     halving = report.view.settings.halving
     pruned = [one for one in report.trials if one.state is TrialState.PRUNED and not one.is_known]
@@ -70,7 +70,7 @@ def _rungs(report: Report) -> Iterator[tuple[str, str]]:
         yield "pruned", ", ".join(shown) + ", …" * (len(at) > 20)
 
 
-def _best(report: Report) -> list[str]:
+def _best(report: SearchReport) -> list[str]:
     if not report.best:
         return ["No trial has completed yet."]
     names = [name for name, one in report.view.settings.parameters.items() if one.kind != "fixed"]

@@ -6,7 +6,7 @@ from typing import Final
 
 from pliant.cli.searches.report.canvas import Canvas
 from pliant.cli.searches.report.charts import draw_history, draw_importances, draw_slots
-from pliant.cli.searches.report.page import Report, write_page
+from pliant.cli.searches.report.page import SearchReport, write_page
 from pliant.cli.searches.report.parallel import draw_parallel
 from pliant.cli.searches.report.slots import slots_over_time
 from pliant.client import Client
@@ -22,12 +22,12 @@ _FILES: Final = {
 _NUM_BEST: Final = 10
 
 
-def fetch_report(client: Client, name: str) -> Report:
+def fetch_report(client: Client, name: str) -> SearchReport:
     """Return all that there is to say of a search."""
     view = client.searches.get(name)
     trials = tuple(client.searches.trials(name))
     usage = client.usage(since=view.created_at)
-    return Report(
+    return SearchReport(
         view=view,
         trials=trials,
         best=client.searches.best(name, limit=_NUM_BEST),
@@ -36,7 +36,7 @@ def fetch_report(client: Client, name: str) -> Report:
     )
 
 
-def draw_charts(report: Report) -> Mapping[str, Canvas]:
+def draw_charts(report: SearchReport) -> Mapping[str, Canvas]:
     """Return the charts by their files."""
     settings, importances = report.view.settings, report.importances
     return {
@@ -47,7 +47,7 @@ def draw_charts(report: Report) -> Mapping[str, Canvas]:
     }
 
 
-def write_report(report: Report, folder: Path) -> Path:
+def write_report(report: SearchReport, folder: Path) -> Path:
     """Write a report, over one that is there; return its page.
 
     Raises:
