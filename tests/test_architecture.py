@@ -29,6 +29,7 @@ PLANTED = [
     ("technology", "files/planted.py", "import pydantic"),
     ("layers", "files/planted.py", "import pliant.api"),
     ("pillow", "server/planted.py", "import PIL.Image"),
+    ("pillow", "cli/planted.py", "import PIL.Image"),
     ("yaml", "client/planted.py", "import yaml"),
     ("prometheus", "control/planted.py", "import prometheus_client"),
     ("prometheus", "server/routes/planted.py", "from prometheus_client import Counter"),

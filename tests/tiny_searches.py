@@ -132,6 +132,7 @@ def view(**fields: Any) -> SearchView:
         "ended_at": None,
         "ran_s": 90.0,
         "num_trials": 12,
+        "num_known": 0,
         "trials": {TrialState.RUNNING: 3, TrialState.PAUSED: 2, TrialState.COMPLETED: 7},
         "best": trial(4),
         "progress": 0.175,

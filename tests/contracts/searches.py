@@ -274,6 +274,16 @@ class SearchesContract:
         assert numbers(searches.best_trials("one", maximize=True, limit=3)) == [5, 0, 1]
         assert searches.best_trials("two", maximize=True) == ()
 
+    def test_a_search_begins_with_trials_that_are_known_or_not_at_all(self, searches: Searches) -> None:
+        known = tuple(replace(completed(number, float(number)), job_id=JobId("")) for number in range(3))
+        searches.add(replace(a_search(), num_trials=3, num_known=3), known)
+        assert searches.trials("one") == known
+        with pytest.raises(Conflict):
+            searches.add(a_search(), [a_trial(7)])
+        assert searches.trials("one") == known
+        write(searches, completed(3, 5.0))
+        assert numbers(searches.best_trials("one", maximize=False)) == [3]
+
     def test_decisions_come_in_pages(self, searches: Searches) -> None:
         searches.add(a_search())
         for position in range(1, 8):

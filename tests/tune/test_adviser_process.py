@@ -203,3 +203,14 @@ def eventually(holds: Callable[[], bool]) -> bool:
     while not (reached := holds()) and time.monotonic() < deadline:
         os.sched_yield()
     return reached
+
+
+def test_it_tells_how_important_parameters_are() -> None:
+    played = Played(settings=KINDS["random"].settings)
+    adviser = OptunaAdviser(played.opening)
+    for number in range(12):
+        played.ask(adviser, [] if number == 0 else [played.end(number - 1)])
+    played.end(11)
+
+    with running(played) as process:
+        assert process.importances() == OptunaAdviser(played.opening).importances() != {}

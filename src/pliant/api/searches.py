@@ -1,10 +1,11 @@
 """The REST bodies and answers of searches: what is searched, what is changed, and how a search stands."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Self
 
-from annotated_types import Len, MaxLen
+from annotated_types import Ge, Le, Len, MaxLen
 from pydantic import (
     Field,
     TypeAdapter,
@@ -22,9 +23,11 @@ from pliant.api.view import fill
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import Input
 from pliant.core.job import JobSpec
+from pliant.core.known_trial import MAX_KNOWN, KnownTrial
 from pliant.core.notice import NoticeSettings
 from pliant.core.search import (
     ENDED,
+    MAX_REPORTS,
     Decision,
     Halving,
     Objective,
@@ -68,6 +71,7 @@ def _one_sentence(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
 
 _Value = Annotated[Value, WrapValidator(_one_sentence)]
 _Scalar = Annotated[Scalar, WrapValidator(_one_sentence)]
+_Place = Annotated[int, Input(Ge(0), Le(2**53))]
 
 
 class SearchParameterRequest(Request, SearchParameter):
@@ -120,6 +124,19 @@ class HalvingRequest(Request, Halving):
         return Halving(**self.given())
 
 
+class KnownTrialRequest(Request, KnownTrial):
+    """A trial of another study, from which a search learns."""
+
+    values: Annotated[Mapping[ParameterName, _Value], Input(MaxLen(MAX_PARAMETERS))]
+    reports: Annotated[tuple[tuple[_Place, float | None], ...], Input(MaxLen(MAX_REPORTS))] = ()  # type: ignore[assignment]
+    """Values of the first objective: (epoch or step, value), each once, growing; null is NaN."""
+
+    def noun(self) -> KnownTrial:
+        """Return the noun."""
+        reports = tuple((at, math.nan if value is None else value) for at, value in self.reports)
+        return KnownTrial(**{**self.given(), "reports": reports})
+
+
 class SearchRequest(JobRequest, SearchSettings):
     """What the trials of a search have in common, and what is searched; travels beside their packed code.
 
@@ -132,6 +149,8 @@ class SearchRequest(JobRequest, SearchSettings):
     sampler: SamplerRequest = Field(default_factory=SamplerRequest)
     halving: HalvingRequest | None = None
     pruner: PrunerRequest | None = None
+    known: Annotated[tuple[KnownTrialRequest, ...], Input(MaxLen(MAX_KNOWN))] = ()
+    """Trials of another study, which have ended: they become its first ones, and count for no limit."""
 
     def settings(self) -> SearchSettings:
         """Return what is searched."""
@@ -201,7 +220,9 @@ class SearchView:
     ran_s: float
     """Seconds that it has run in all."""
     num_trials: int
-    """As many were chosen."""
+    """As many there are."""
+    num_known: int
+    """So many of them came with it from another study, and count for no limit."""
     trials: Mapping[TrialState, int]
     """How many trials are in each state; states that none is in are left out."""
     best: Trial | None
@@ -239,6 +260,16 @@ class DecisionPage:
     last: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportancesView:
+    """How much of the differences in the first objective comes from each parameter; together 1, the largest first."""
+
+    importances: Mapping[str, float]
+    """Empty if nobody can tell; without parameters that only some trials have."""
+    reason: str
+    """Why it is empty."""
+
+
 def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial | None, now: float) -> SearchView:
     """Return a search as it may be shown.
 
@@ -249,7 +280,7 @@ def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial
         now: the time.
     """
     ran_s = search.ran_s + (0.0 if search.running_since is None else max(0.0, now - search.running_since))
-    limit, ended = search.settings.max_trials, sum(trials.get(state, 0) for state in ENDED)
+    limit, ended = search.settings.max_trials, sum(trials.get(state, 0) for state in ENDED) - search.num_known
     left_s = None
     if search.state is SearchState.RUNNING and limit is not None and ended:
         left_s = ran_s * max(0, limit - ended) / ended

@@ -176,7 +176,8 @@ class Trial:
     reason: str = ""
     """Why it is in its state."""
     job_id: JobId
-    """Its job's, which may not be queued yet; or may have been deleted since."""
+    """Its job's, which may not be queued yet; or may have been deleted since. Empty: it came with its search, and has
+    no job."""
     bracket: int = 0
     """Which halving it is of, counted from 0."""
     rung: int = 0
@@ -194,6 +195,11 @@ class Trial:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def is_known(self) -> bool:
+        """It was known before its search began: samplers and pruners learn from it, and it counts for nothing else."""
+        return not self.job_id
 
     def without_attributes(self) -> Self:
         """Return the trial without what its sampler has noted for itself."""
@@ -243,7 +249,9 @@ class Search:
     position: int = 0
     """The number of its newest decision."""
     num_trials: int = 0
-    """As many were chosen."""
+    """As many there are; the number of the next one."""
+    num_known: int = 0
+    """So many of them came with it from another study; they count for no limit."""
     exhausted: str = ""
     """Why no further trial can be chosen, though no limit says so; empty: one can."""
     enqueued: tuple[Values, ...] = ()
@@ -257,6 +265,11 @@ class Search:
     @property
     def shared_with(self) -> tuple[str, ...]:
         return self.settings.shared_with
+
+    @property
+    def num_chosen(self) -> int:
+        """As many trials were chosen, which is what `max_trials` limits."""
+        return self.num_trials - self.num_known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ class Searches(Protocol):
         """Return searches in the order of their names; `after` is the last name of the page before."""
         ...
 
-    def add(self, search: Search) -> None:
-        """Keep a new search.
+    def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:
+        """Keep a new search with the trials that it begins with; all or nothing.
 
         Raises:
             Conflict: the name is taken, or differs from another one only by capital letters.
@@ -42,7 +42,7 @@ class Searches(Protocol):
         ...
 
     def best_trials(self, name: str, *, maximize: bool, limit: int = 10) -> tuple[Trial, ...]:
-        """Return completed trials by their first result, the best first; ties by number, NaN not at all."""
+        """Return completed trials that have jobs by their first result, the best first; ties by number, no NaN."""
         ...
 
     def trial(self, name: str, number: int) -> Trial | None: ...

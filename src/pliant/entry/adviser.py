@@ -18,12 +18,14 @@ from pliant.core.errors import PliantError
 from pliant.tune.advice import Adviser, AdviserFailure, Exhausted
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 from pliant.tune.adviser_messages import (
+    AskImportances,
     AskJudgement,
     AskValues,
     Begin,
     ExhaustedAnswer,
     FailureAnswer,
     FromAdviser,
+    ImportancesAnswer,
     JudgementAnswer,
     ToAdviser,
     ValuesAnswer,
@@ -85,6 +87,8 @@ def _asked(adviser: Adviser, question: ToAdviser) -> FromAdviser:
         case AskJudgement(number=number, changed=changed):
             judgement = adviser.judge(number, changed)
             return JudgementAnswer(prune=judgement.prune, reason=judgement.reason)
+        case AskImportances():
+            return ImportancesAnswer(importances=adviser.importances())
         case Begin():
             raise AssertionError("a search begins once")
 

@@ -47,7 +47,7 @@ class SearchRoom:
     def unfinished_jobs(self) -> Collection[str]:
         """Return the jobs of trials that have not ended, or whose search may still look at them."""
         running = [self.book.find(name) for name in self.book.unended()]
-        return {trial.job_id for found in running if found is not None for trial in found.trials}
+        return {one.job_id for found in running if found is not None for one in found.trials if not one.is_known}
 
 
 def make_searches(

@@ -6,7 +6,7 @@ its sender gets to read the answer.
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import Message
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +20,8 @@ MAX_CODE_BYTES = 64 << 20
 MAX_SUBMISSION_BYTES = 512 << 20
 """A notebook sends its model with its weights."""
 MAX_FIELD_BYTES = 1 << 20
+MAX_SEARCH_BYTES = 8 << 20
+"""What a search begins with holds trials that are known."""
 _MAX_WASTE_BYTES = 256 << 20
 
 
@@ -36,9 +38,12 @@ class UploadForm:
     """Of several files take the first and leave the others, instead of refusing them."""
     max_bytes: int | None = None
     """Of the file; None: what code may have."""
+    max_field_bytes: int = MAX_FIELD_BYTES
+    """Of each of those that stay in memory."""
 
 
 _SUBMISSION = UploadForm(file="code", fields=("job",), required=("job", "code"), max_bytes=MAX_SUBMISSION_BYTES)
+_SEARCH = replace(_SUBMISSION, max_field_bytes=MAX_SEARCH_BYTES)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,8 +102,8 @@ class _Parts:
                 self.out.write(data[start:end])
             return
         self.fields[self.name].extend(data[start:end])
-        if len(self.fields[self.name]) > MAX_FIELD_BYTES:
-            self.too_large = f"{self.name}: it is longer than {MAX_FIELD_BYTES >> 20} MiB"
+        if len(self.fields[self.name]) > self.form.max_field_bytes:
+            self.too_large = f"{self.name}: it is longer than {self.form.max_field_bytes >> 20} MiB"
 
 
 async def receive(content_type: str, stream: AsyncIterator[bytes], code: Path) -> bytes:
@@ -108,6 +113,15 @@ async def receive(content_type: str, stream: AsyncIterator[bytes], code: Path) -
         InvalidInput, TooLarge: as for `receive_form`.
     """
     return (await receive_form(content_type, stream, code, _SUBMISSION))["job"]
+
+
+async def receive_search(content_type: str, stream: AsyncIterator[bytes], code: Path) -> bytes:
+    """Do as `receive` for a search, whose part `job` may be longer.
+
+    Raises:
+        InvalidInput, TooLarge: as for `receive_form`.
+    """
+    return (await receive_form(content_type, stream, code, _SEARCH))["job"]
 
 
 async def receive_form(

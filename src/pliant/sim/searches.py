@@ -40,8 +40,8 @@ class MemorySearches:
             found = [kept.search for name, kept in sorted(self._kept.items()) if name > after]
         return tuple(search for search in found if owner in (None, search.owner))[:limit]
 
-    def add(self, search: Search) -> None:
-        """Keep a new search.
+    def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:
+        """Keep a new search with the trials that it begins with.
 
         Raises:
             Conflict: the name is taken, or differs from another one only by capital letters.
@@ -51,7 +51,7 @@ class MemorySearches:
                 raise Conflict(f"there is a search whose name differs from {search.name!r} only by capital letters")
             if search.name in self._kept:
                 raise Conflict(f"there is a search {search.name!r} already; choose another name, or remove that one")
-            self._kept[search.name] = _Kept(search=search)
+            self._kept[search.name] = _Kept(search=search, trials=tuple(trials))
 
     def write(self, writes: SearchWrites) -> None:
         """Write all or nothing.
@@ -86,8 +86,8 @@ class MemorySearches:
         return tuple(islice((trial for trial in found if not states or trial.state in states), limit))
 
     def best_trials(self, name: str, *, maximize: bool, limit: int = 10) -> tuple[Trial, ...]:
-        """Return completed trials by their first result, the best first; ties by number, NaN not at all."""
-        completed = [trial for trial in self._trials(name) if trial.state is TrialState.COMPLETED]
+        """Return completed trials that have jobs by their first result, the best first; ties by number, no NaN."""
+        completed = [one for one in self._trials(name) if one.state is TrialState.COMPLETED and not one.is_known]
         found = [(trial.results[0], trial) for trial in completed if trial.results and not isnan(trial.results[0])]
         return tuple(trial for _, trial in sorted(found, key=lambda pair: pair[0], reverse=maximize))[:limit]
 

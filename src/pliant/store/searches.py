@@ -38,8 +38,8 @@ class SqlSearches:
         query = _SEARCH.where(name > after).order_by(name).limit(limit)
         return self._read(query if owner is None else query.where(SEARCHES.c.owner == owner), search_of)
 
-    def add(self, search: Search) -> None:
-        """Keep a new search.
+    def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:
+        """Keep a new search with the trials that it begins with.
 
         Raises:
             Conflict: the name is taken, or differs from another one only by capital letters.
@@ -48,6 +48,7 @@ class SqlSearches:
             _refuse_twin(connection, search.name)
             if not insert_new(connection, SEARCHES, search_row(search)):
                 raise Conflict(f"there is a search {search.name!r} already; choose another name, or remove that one")
+            upsert(connection, TRIALS, [trial_row(trial) for trial in trials])
 
     def write(self, writes: SearchWrites) -> None:
         """Write all or nothing.
@@ -82,11 +83,11 @@ class SqlSearches:
         return self._read(page, trial_of)
 
     def best_trials(self, name: str, *, maximize: bool, limit: int = 10) -> tuple[Trial, ...]:
-        """Return completed trials by their first result, the best first; ties by number, NaN not at all."""
-        result = TRIALS.c.result
-        completed = (TRIALS.c.search == name, TRIALS.c.state == TrialState.COMPLETED.value, result.is_not(None))
+        """Return completed trials that have jobs by their first result, the best first; ties by number, no NaN."""
+        result, completed = TRIALS.c.result, TRIALS.c.state == TrialState.COMPLETED.value
+        of_jobs = (TRIALS.c.search == name, completed, result.is_not(None), TRIALS.c.job_id != "")
         order = result.desc() if maximize else result.asc()
-        return self._read(_TRIAL.where(*completed).order_by(order, TRIALS.c.number).limit(limit), trial_of)
+        return self._read(_TRIAL.where(*of_jobs).order_by(order, TRIALS.c.number).limit(limit), trial_of)
 
     def trial(self, name: str, number: int) -> Trial | None:
         """Return a trial, or None if there is none of that number."""

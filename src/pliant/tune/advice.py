@@ -86,6 +86,16 @@ class Adviser(Protocol):
         """
         ...
 
+    def importances(self) -> Mapping[str, float]:
+        """Return how much of the differences in the first objective comes from each parameter; together 1.
+
+        Parameters that only some trials have are not there.
+
+        Raises:
+            AdviserFailure, AdviserLost: there is no answer.
+        """
+        ...
+
     def close(self) -> None:
         """End it."""
         ...

@@ -46,6 +46,21 @@ class AskJudgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskImportances:
+    """How important is each parameter?"""
+
+    kind: Literal["importances"] = "importances"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportancesAnswer:
+    """How important parameters are."""
+
+    kind: Literal["important"] = "important"
+    importances: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesAnswer:
     """Values for a trial."""
 
@@ -80,8 +95,8 @@ class FailureAnswer:
     message: str
 
 
-ToAdviser = Begin | AskValues | AskJudgement
-FromAdviser = ValuesAnswer | ExhaustedAnswer | JudgementAnswer | FailureAnswer
+ToAdviser = Begin | AskValues | AskJudgement | AskImportances
+FromAdviser = ValuesAnswer | ExhaustedAnswer | JudgementAnswer | ImportancesAnswer | FailureAnswer
 
 _CONFIG: Final = ConfigDict(ser_json_inf_nan="constants")
 _TO: Final[TypeAdapter[ToAdviser]] = TypeAdapter(Annotated[ToAdviser, Field(discriminator="kind")], config=_CONFIG)

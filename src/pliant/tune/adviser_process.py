@@ -21,12 +21,14 @@ from pliant.core.space import Values
 from pliant.isolation.variables import allowed
 from pliant.tune.advice import AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 from pliant.tune.adviser_messages import (
+    AskImportances,
     AskJudgement,
     AskValues,
     Begin,
     ExhaustedAnswer,
     FailureAnswer,
     FromAdviser,
+    ImportancesAnswer,
     JudgementAnswer,
     ToAdviser,
     ValuesAnswer,
@@ -106,6 +108,13 @@ class AdviserProcess:
         match self._answer(question):
             case JudgementAnswer(prune=prune, reason=reason):
                 return Judgement(prune=prune, reason=reason)
+            case other:
+                raise self._lost(f"answers a question with another one's answer, {other.kind}")
+
+    def importances(self) -> Mapping[str, float]:
+        match self._answer(AskImportances()):
+            case ImportancesAnswer(importances=importances):
+                return importances
             case other:
                 raise self._lost(f"answers a question with another one's answer, {other.kind}")
 

@@ -1,7 +1,7 @@
 """What keeps searches going: jobs follow what was decided."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -212,6 +212,9 @@ class _Scripted:
 
     def judge(self, number: int, changed: Sequence[Trial]) -> Judgement:
         return Judgement(prune=False)
+
+    def importances(self) -> Mapping[str, float]:
+        return {}
 
     def close(self) -> None:
         self.closed += 1

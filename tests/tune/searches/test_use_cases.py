@@ -10,6 +10,7 @@ from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Stal
 from pliant.core.lifecycle import JobState
 from pliant.core.search import Sampler, SearchState, TrialState
 from pliant.core.space import SearchParameter
+from pliant.tune.searches.use_cases import FirstTrials
 
 ADMIN = Principal(name="root", role=Role.ADMIN)
 
@@ -178,9 +179,9 @@ def test_values_that_a_search_begins_with_are_tried_first(tmp_path: Path) -> Non
     archive.write_bytes(b"code")
     settings, given = settings_of(max_trials=2), [{"lr": 0.5, "width": 3}, {"lr": 0.25, "width": 4}]
 
-    world.requests.create(ANNA, "s", settings, JOB, archive, None, given)
+    world.requests.create(ANNA, "s", settings, JOB, archive, None, FirstTrials(enqueued=given))
     world.settle()
 
     assert [dict(trial.values) for trial in world.trials] == given
     with pytest.raises(InvalidInput, match=r"trials\.0\.lr: 5 is not from"):
-        world.requests.create(ANNA, "t", settings, JOB, archive, None, [{"lr": 5}])
+        world.requests.create(ANNA, "t", settings, JOB, archive, None, FirstTrials(enqueued=[{"lr": 5}]))

@@ -8,6 +8,7 @@ from pathlib import Path
 from pliant.core.access import Principal, Role, VisibleJobs
 from pliant.core.errors import Conflict
 from pliant.core.job import JobId, JobSpec
+from pliant.core.known_trial import KnownTrial
 from pliant.core.lifecycle import JobState
 from pliant.core.search import Objective, Sampler, Search, SearchSettings, SearchWrites, Trial
 from pliant.core.space import SearchParameter, Values
@@ -21,7 +22,7 @@ from pliant.tune.searches.asking import Asker
 from pliant.tune.searches.book import SearchBook
 from pliant.tune.searches.keeper import SearchKeeper
 from pliant.tune.searches.ports import LiveTrial, SearchPorts
-from pliant.tune.searches.use_cases import SearchRequests
+from pliant.tune.searches.use_cases import FirstTrials, SearchRequests
 
 ANNA = Principal(name="anna", role=Role.USER)
 BEN = Principal(name="ben", role=Role.USER)
@@ -229,11 +230,19 @@ class World:
         self.keeper = SearchKeeper(book=book, archives=archives, ports=ports, run_asker=InlineAsker)
         self.requests = SearchRequests(book=book, archives=archives, ports=ports, new_name=lambda: "search-1")
 
-    def create(self, settings: SearchSettings | None = None, job: JobSpec = JOB, name: str = "s") -> Search:
+    def create(
+        self,
+        settings: SearchSettings | None = None,
+        job: JobSpec = JOB,
+        name: str = "s",
+        known: Sequence[KnownTrial] = (),
+    ) -> Search:
         """Begin a search of Anna's."""
         archive = self.folder / "code.tar.gz"
         archive.write_bytes(b"code")
-        return self.requests.create(ANNA, name or None, settings or settings_of(), job, archive, None)[0]
+        return self.requests.create(
+            ANNA, name or None, settings or settings_of(), job, archive, None, FirstTrials(known=known)
+        )[0]
 
     def look(self, *, killed: bool = False) -> None:
         """Have the keeper look; a server that is killed meanwhile is followed by another one, which looks again."""

@@ -63,6 +63,10 @@ _SEARCH: Final[Table] = {
     "pass_as": ask(
         "arguments, environment or config. Repeatable; default: the first two.", metavar="WAY", type=list[str]
     ),
+    "warm_start": ask(
+        "Learn from a study of Optuna: sqlite:///x.db, x.journal, env:VARIABLE.", metavar="STORAGE", type=str
+    ),
+    "study": ask("Which study of --warm-start, if there are several.", metavar="NAME", type=str),
     **LIMITS,
 }
 _JOB: Final[Table] = {**JOB, "name": ask("Of the search; default: the script's, with a number if that is taken.")}

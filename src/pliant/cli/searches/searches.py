@@ -10,13 +10,16 @@ from typing import Annotated, Any, Final
 import typer
 
 from pliant.api.searches import DecisionPage, SearchPage, SearchPatch, TrialPage, TrialsRequest
+from pliant.cli import formatting
 from pliant.cli.fields import Given, takes
 from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.searches.asked import CHANGES
 from pliant.cli.searches.follow import follow_search, report_end
+from pliant.cli.searches.report.write import fetch_report, write_report
 from pliant.cli.searches.request import read_values
+from pliant.cli.searches.storage import hide_password, write_study
 from pliant.cli.searches.tables import (
     DECISION_COLUMNS,
     SEARCH_COLUMNS,
@@ -240,6 +243,60 @@ def log(context: typer.Context, name: NameArgument, as_json: JsonOption = False)
         found = tuple(client.searches.decisions(name))
     page = DecisionPage(decisions=found, last=found[-1].position if found else 0)
     show_list(page, DECISION_COLUMNS, map(decision_row, found), f"{name} has decided nothing yet.", as_json=as_json)
+
+
+@searches.command("report")
+def report(
+    context: typer.Context,
+    name: NameArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="A folder; default: NAME-report here.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a page about a search, with charts, into a folder.
+
+    Its course, how important parameters are, values side by side, slots over
+    time, and the best trials. A report that is there is replaced.
+
+    \b
+    pliant searches report digits
+    """
+    folder = (output or Path(f"{name}-report")).expanduser().absolute()
+    with open_client(context) as client:
+        page = write_report(fetch_report(client, name), folder)
+    print_outcome({"page": str(page)}, f"{page} is the report of {name}", as_json=as_json)
+
+
+@searches.command("export")
+def export(
+    context: typer.Context,
+    name: NameArgument,
+    to: Annotated[
+        str,
+        typer.Argument(metavar="STORAGE", help="sqlite:///x.db, postgresql://…, x.journal, or env:VARIABLE."),
+    ],
+    study: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of the new study; default: the search's.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a search's trials as a new study of Optuna.
+
+    optuna-dashboard and Optuna itself open it. A URL with a password is better
+    kept in a variable, which env:VARIABLE names: others see what is typed.
+
+    \b
+    pliant searches export digits sqlite:///studies.db
+    """
+    with open_client(context) as client:
+        settings = client.searches.get(name).settings
+        trials = tuple(client.searches.trials(name))
+    study = study or name
+    write_study(to, study, settings, trials)
+    where = hide_password(to)
+    said = f"{where} holds the study {study}: {formatting.count_of(len(trials), 'trial')}"
+    print_outcome({"storage": where, "study": study, "num_trials": len(trials)}, said, as_json=as_json)
 
 
 @searches.command("remove")

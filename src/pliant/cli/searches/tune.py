@@ -19,8 +19,10 @@ from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, print_outcome, say, say_notes
 from pliant.cli.searches.asked import OPTIONS
 from pliant.cli.searches.follow import follow_search, report_end
+from pliant.cli.searches.known import read_known
 from pliant.cli.searches.request import read_request
 from pliant.cli.searches.search_file import print_schema, read_search_file, write_search_file
+from pliant.cli.searches.storage import refuse_password
 from pliant.cli.session import open_client
 from pliant.core.errors import InvalidInput
 
@@ -79,10 +81,12 @@ def tune(  # noqa: PLR0913 (one parameter per option)
     pliant tune train.py --param lr=log:1e-5..1e-1 --metric val_loss --max-trials 40
     pliant tune train.py --param lr=log:1e-5..1e-1 --param act=choice:relu,gelu \\
         --metric acc --maximize --halving 1..27:3 --max-trials 81 --max 8 --follow
-    pliant tune search.yaml --max-trials 100
+    pliant tune search.yaml --max-trials 100 --warm-start studies.db
     """
     way = None if direction is None else "minimize" if direction else "maximize"
     given |= {"direction": way, "args": args}
+    if given["study"] is not None and given["warm_start"] is None:
+        raise InvalidInput.at("--study", "it names a study of a storage; give --warm-start as well")
     if save is not None and (follow or wait or as_json):
         raise InvalidInput.at("--save", "nothing is begun with it; leave --follow, --wait and --json out")
     file = read_search_file(path) if is_job_file(path) else None
@@ -92,6 +96,8 @@ def tune(  # noqa: PLR0913 (one parameter per option)
         if save is None:
             _send(context, asked, follow=follow, wait=wait, as_json=as_json)
             return
+    if typed.get("warm_start") is not None:
+        refuse_password(typed["warm_start"], "--warm-start")
     say_notes(write_search_file(save, typed))
     say(f"{save} is written; `pliant tune {save}` begins it")
 
@@ -106,6 +112,10 @@ class _Asked:
     """Somebody named the search; else the name in the request stands for one that is free."""
     jobs: Mapping[str, Any]
     """The fields of the request that name jobs, as people call them."""
+    warm_start: str | None
+    """A storage of Optuna's with trials that are known."""
+    study: str | None
+    """Which study in it."""
 
 
 def _read(typed: Given) -> _Asked:
@@ -115,6 +125,7 @@ def _read(typed: Given) -> _Asked:
         InvalidInput: with what is wrong with it.
     """
     code, typed = Path(typed["path"]).expanduser(), dict(typed)
+    warm_start, study = typed.pop("warm_start", None), typed.pop("study", None)
     jobs = {name: value for name in OF_JOBS if (value := typed.pop(name, None)) is not None}
     environment = environment_of(code, typed.pop("environment", None), typed.pop("requirements", None))
     script = script_of(code, typed.get("script"))
@@ -125,7 +136,14 @@ def _read(typed: Given) -> _Asked:
         "args": typed.get("args") or [],
         "environment": environment,
     }
-    return _Asked(code=code, request=read_request(typed, own), named=name is not None, jobs=jobs)
+    return _Asked(
+        code=code,
+        request=read_request(typed, own),
+        named=name is not None,
+        jobs=jobs,
+        warm_start=warm_start,
+        study=study,
+    )
 
 
 def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as_json: bool) -> None:
@@ -141,6 +159,10 @@ def _send(context: typer.Context, asked: _Asked, *, follow: bool, wait: bool, as
         if not asked.named:
             found["name"] = client.searches.free_name(Path(asked.request.script).stem)
         request = asked.request
+        if asked.warm_start is not None:
+            known = read_known(asked.warm_start, asked.study, request.settings())
+            say_notes(known.notes)
+            found["known"] = known.trials
         if found:
             request = validate(SearchRequest, {**request.model_dump(exclude_defaults=True), **found})
         view = client.searches.submit(asked.code, request)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pliant.api.searches import (
     DecisionPage,
+    ImportancesView,
     SearchPage,
     SearchPatch,
     SearchRequest,
@@ -36,6 +37,8 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _SEARCH_PAGE: Final = LazyAdapter(SearchPage)
 _TRIAL_PAGE: Final = LazyAdapter(TrialPage)
 _TRIAL: Final = LazyAdapter(Trial)
+_IMPORTANCES: Final = LazyAdapter(ImportancesView)
+_IMPORTANCES_TIMEOUT_S: Final = 90.0
 _DECISION_PAGE: Final = LazyAdapter(DecisionPage)
 
 GivenParameter = str | SearchParameter | Mapping[str, Any]
@@ -143,6 +146,16 @@ class SearchClient(NounClient[SearchView]):
         """Return the best trials that have completed, the best first; of several objectives by the first."""
         return self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/best", {"limit": limit}).trials
 
+    def importances(self, name: str) -> ImportancesView:
+        """Return how much of the differences in the first objective comes from each parameter; or why nobody can tell.
+
+        Raises:
+            Unavailable: the server computes others now.
+        """
+        path = f"{self._path(name)}/importances"
+        timeout_s = max(_IMPORTANCES_TIMEOUT_S, self._connection.timeout_s)
+        return parse(_IMPORTANCES, self._connection.call("GET", path, timeout_s=timeout_s))
+
     def decisions(self, name: str, *, after: int = 0) -> Iterator[Decision]:
         """Yield what a search decided and why, from that after position `after` on."""
         while True:
@@ -233,6 +246,10 @@ class SearchHandle:
     def decisions(self, *, after: int = 0) -> Iterator[Decision]:
         """Yield what it decided and why."""
         return self._searches.decisions(self.name, after=after)
+
+    def importances(self) -> ImportancesView:
+        """Return how much of the differences in the first objective comes from each parameter."""
+        return self._searches.importances(self.name)
 
     def add_trials(self, *trials: Mapping[str, Value]) -> SearchView:
         """Let these values be tried next, beyond its limit."""

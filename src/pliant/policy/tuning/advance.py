@@ -124,7 +124,7 @@ def _note_best(step: SearchStep) -> None:
     best, result = step.search.best, step.search.best_result
     for number in sorted(step.changed):
         trial = step.trials[number]
-        if trial.state is not TrialState.COMPLETED or not trial.results or isnan(trial.results[0]):
+        if trial.is_known or trial.state is not TrialState.COMPLETED or not trial.results or isnan(trial.results[0]):
             continue
         own = (sign * trial.results[0], number)
         if result is None or best is None or own < (sign * result, best):
@@ -148,7 +148,7 @@ def bracket_to_ask(search: Search, trials: Sequence[Trial], *, num_places: int) 
     settings = search.settings
     if search.state is not SearchState.RUNNING or search.exhausted:
         return None
-    if settings.max_trials is not None and search.num_trials >= settings.max_trials:
+    if settings.max_trials is not None and search.num_chosen >= settings.max_trials:
         return None
     waiting = [trial for trial in trials if trial.state is TrialState.PAUSED]
     if any(not has_arrived(trial, rungs_of(settings, trial.bracket)) for trial in waiting):
@@ -165,6 +165,6 @@ def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
     was quick.
     """
     halving = search.settings.halving
-    if halving is None or halving.order == "arrival" or trial.bracket != bracket:
+    if halving is None or halving.order == "arrival" or trial.bracket != bracket or trial.is_known:
         return trial
     return replace(trial, state=TrialState.RUNNING, rung=0, reports=(), results=None, reason="", ended_at=None)

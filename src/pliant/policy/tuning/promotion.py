@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from math import isnan
 
 from pliant.core.search import Search, Trial, TrialState
-from pliant.policy.tuning.rungs import is_whole, rungs_of, until, value_at
+from pliant.policy.tuning.rungs import chosen, is_whole, rungs_of, until, value_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,7 @@ def decide_rungs(search: Search, trials: Sequence[Trial]) -> tuple[Promotion | P
     halving = search.settings.halving
     if halving is None:
         return ()
+    trials = chosen(trials)
     open_brackets = sorted({trial.bracket for trial in trials if not trial.ended})
     return tuple(decision for bracket in open_brackets for decision in _decide_bracket(search, trials, bracket))
 

@@ -73,8 +73,17 @@ def has_arrived(trial: Trial, rungs: Sequence[int]) -> bool:
     return trial.rung < len(rungs) and any(at >= rungs[trial.rung] for at, _ in trial.reports)
 
 
+def chosen(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Return the trials without those that came with their search, which are of no bracket."""
+    return [trial for trial in trials if not trial.is_known]
+
+
 def is_whole(search: Search, trials: Sequence[Trial]) -> bool:
-    """Tell whether all trials of the newest bracket were chosen; a rung that was decided is not opened again."""
+    """Tell whether all trials of the newest bracket were chosen; a rung that was decided is not opened again.
+
+    Args:
+        trials: those that were chosen.
+    """
     if not trials or search.exhausted or _is_last(search):
         return True
     newest = [trial for trial in trials if trial.bracket == trials[-1].bracket]
@@ -86,7 +95,7 @@ def is_whole(search: Search, trials: Sequence[Trial]) -> bool:
 
 
 def _is_last(search: Search) -> bool:
-    return search.settings.max_trials is not None and search.num_trials >= search.settings.max_trials
+    return search.settings.max_trials is not None and search.num_chosen >= search.settings.max_trials
 
 
 def next_bracket(search: Search, trials: Sequence[Trial]) -> int | None:
@@ -95,7 +104,7 @@ def next_bracket(search: Search, trials: Sequence[Trial]) -> int | None:
     By whole rungs, the next bracket begins when the one before it is over, so that what the sampler knows then does not
     depend on who was quick.
     """
-    halving = search.settings.halving
+    halving, trials = search.settings.halving, chosen(trials)
     if halving is None or not trials:
         return 0
     newest = trials[-1].bracket

@@ -7,6 +7,7 @@ from typing import Final
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
 from pliant.core.space import text_of_value
+from pliant.policy.tuning.rungs import chosen
 
 _EQUAL_FAILURES: Final = 3
 """So many first trials that fail alike end a search, or as many as train at once if these are fewer."""
@@ -27,7 +28,7 @@ def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_ho
     Args:
         slot_hours: what its trials have used; 0 if it has no such limit.
     """
-    settings = search.settings
+    settings, trials = search.settings, chosen(trials)
     if alike := _fail_alike(search, trials):
         return SearchEnd(state=SearchState.FAILED, reason=alike)
     if settings.target is not None and (found := _on_target(search, trials)) is not None:
@@ -52,7 +53,7 @@ def _nothing_left(search: Search) -> str:
     if search.exhausted:
         return search.exhausted
     limit = search.settings.max_trials
-    if limit is not None and search.num_trials >= limit:
+    if limit is not None and search.num_chosen >= limit:
         return f"all of its {limit:,} trials have ended" if limit > 1 else "its trial has ended"
     return ""
 

@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from pliant.api.searches import (
     DecisionPage,
+    ImportancesView,
     SearchPage,
     SearchPatch,
     SearchRequest,
@@ -26,7 +27,7 @@ from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
 from pliant.server.search_views import page_of, view_of
 from pliant.server.visibility import Seen
-from pliant.tune.searches.use_cases import SearchRequests
+from pliant.tune.searches.use_cases import FirstTrials, SearchRequests
 
 routes = Routes(tags=["searches"])
 
@@ -66,9 +67,10 @@ async def create(
 ) -> SearchView:
     """Check what was asked for and the code, and begin: its trials are jobs of the caller."""
     with upload_file(context.uploads) as path:
-        text = await upload.receive(request.headers.get("content-type", ""), request.stream(), path)
+        text = await upload.receive_search(request.headers.get("content-type", ""), request.stream(), path)
         body = await parse_body_with_code(SearchRequest, text, path)
-        begin = partial(requests.create, caller, body.name, body.settings(), body.spec(), path, visible)
+        first = FirstTrials(known=tuple(one.noun() for one in body.known))
+        begin = partial(requests.create, caller, body.name, body.settings(), body.spec(), path, visible, first)
         search, notes = await run_in_threadpool(begin)
     return await run_in_threadpool(view_of, requests, search, notes)
 
@@ -160,6 +162,13 @@ def decisions(
     """Return what was decided and why, in order."""
     found = requests.decisions(caller, name, after, limit)
     return DecisionPage(decisions=found, last=found[-1].position if found else after)
+
+
+@routes.get("/searches/{name}/importances", Permission.JOBS_READ, "How important parameters are", 404, 503)
+def importances(requests: InSearches, caller: Caller, name: Name) -> ImportancesView:
+    """Return how much of the differences in the first objective comes from each parameter, by PED-ANOVA."""
+    found = requests.importances(caller, name)
+    return ImportancesView(importances=found.values, reason=found.reason)
 
 
 def _shown(requests: SearchRequests, search: Search, response: Response) -> SearchView:

@@ -19,7 +19,7 @@ class Distributions:
 
     def __init__(self, space: Space) -> None:
         self._space: Final = space
-        self._chosen: Final = {name: _distribution(one) for name, one in space.items() if one.kind != "fixed"}
+        self._chosen: Final = {name: distribution_of(one) for name, one in space.items() if one.kind != "fixed"}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Distributions:
                 raise AssertionError(f"no parameter is a {other}")
 
 
-def _distribution(parameter: SearchParameter) -> BaseDistribution:
+def distribution_of(parameter: SearchParameter) -> BaseDistribution:
     if parameter.kind == "choice":
         return CategoricalDistribution(tuple(range(len(parameter.choices))))
     low, high = parameter.low, parameter.high

@@ -7,8 +7,9 @@ this one does.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isfinite
 
 import optuna
 from optuna.samplers import GridSampler, TPESampler
@@ -67,6 +68,15 @@ class OptunaAdviser:
             if not trial.intermediate_values or not self._study.pruner.prune(self._study, trial):
                 return Judgement(prune=False)
             return Judgement(prune=True, reason=reason(pruner, self._settings.objectives[0], trial, trials))
+
+    def importances(self) -> Mapping[str, float]:
+        with _failures("tell how important parameters are"):
+            found = optuna.importance.get_param_importances(
+                self._study,
+                evaluator=optuna.importance.PedAnovaImportanceEvaluator(),
+                target=lambda trial: trial.values[0],
+            )
+            return {name: value for name, value in found.items() if isfinite(value)}
 
     def close(self) -> None:
         """Do nothing: there is nothing to end."""

@@ -19,7 +19,7 @@ from pliant.core.search import Trial, TrialState
 from pliant.tune.advice import AdviserFailure
 from pliant.tune.adviser.distributions import Distributions
 
-_STATES: Final[Mapping[TrialState, OptunaState]] = MappingProxyType(
+STATES: Final[Mapping[TrialState, OptunaState]] = MappingProxyType(
     {
         TrialState.RUNNING: OptunaState.RUNNING,
         TrialState.PAUSED: OptunaState.RUNNING,
@@ -42,7 +42,7 @@ def frozen(trial: Trial, distributions: Distributions, num_objectives: int) -> F
         AdviserFailure: it has values that it cannot have, or results of another search.
     """
     params, chosen_from = distributions.internal(trial.values)
-    state, results = _STATES[trial.state], trial.results
+    state, results = STATES[trial.state], trial.results
     if results is not None and len(results) != num_objectives:
         raise AdviserFailure(f"trial {trial.number} has {len(results)} results for {num_objectives} objectives")
     if results is None or any(map(math.isnan, results)):

@@ -5,7 +5,7 @@ written. Invariant: memory never runs ahead of the store.
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -78,15 +78,15 @@ class SearchBook:
         going = (SearchState.RUNNING, SearchState.STOPPED)
         return [search.name for search in self.all() if search.state in going]
 
-    def add(self, search: Search) -> None:
-        """Keep a new search.
+    def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:
+        """Keep a new search with the trials that it begins with.
 
         Raises:
             Conflict: the name is taken.
         """
         with self.lock:
-            self._searches.add(search)
-            self._open[search.name] = OpenSearch(search=search, trials=[])
+            self._searches.add(search, trials)
+            self._open[search.name] = OpenSearch(search=search, trials=[*trials])
             self._note(search)
         self._changed(search)
 

@@ -22,7 +22,7 @@ from pliant.core.lifecycle import JobState
 from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import advance, bracket_to_ask
 from pliant.policy.tuning.intake import JobNews
-from pliant.policy.tuning.rungs import has_arrived, rungs_of
+from pliant.policy.tuning.rungs import chosen, has_arrived, rungs_of
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker, num_places
 from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
@@ -149,7 +149,7 @@ class SearchKeeper:
     def _slot_hours(self, found: OpenSearch, live: Collection[JobId]) -> float:
         """Return what the jobs of a search have used; those that have ended are asked for once."""
         used = 0.0
-        for trial in tuple(found.trials):
+        for trial in tuple(chosen(found.trials)):
             key = (trial.search, trial.number)
             hours = self._used.get(key)
             if hours is None:

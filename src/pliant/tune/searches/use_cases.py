@@ -5,13 +5,14 @@ that is wrong with it is said to who creates it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Problem, Stale
 from pliant.core.job import JobSpec
+from pliant.core.known_trial import KnownTrial, problems_of_known, trials_of
 from pliant.core.near_name import near_name
 from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.search_rules import problems_of_settings
@@ -20,9 +21,25 @@ from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
+from pliant.tune.searches.importances import ImportanceCalculator, Importances
 from pliant.tune.searches.ports import SearchPorts
 
 _MAX_ENQUEUED: Final = 10_000
+_LEARNING: Final = frozenset({"tpe", "gp"})
+"""Samplers that learn from trials that they did not choose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstTrials:
+    """What a search begins with."""
+
+    known: Sequence[KnownTrial] = ()
+    """Trials of another study, from which it learns; they become its first ones, and count for no limit."""
+    enqueued: Sequence[Values] = ()
+    """What is tried first of all."""
+
+
+NO_TRIALS: Final = FirstTrials()
 
 
 class SearchRequests:
@@ -35,6 +52,7 @@ class SearchRequests:
         self._archives = archives
         self._ports = ports
         self._new_name = new_name
+        self._importances = ImportanceCalculator(ports.open_adviser)
 
     def create(
         self,
@@ -44,7 +62,7 @@ class SearchRequests:
         job: JobSpec,
         archive: Path,
         visible: VisibleJobs | None,
-        enqueued: Sequence[Values] = (),
+        first: FirstTrials = NO_TRIALS,
     ) -> tuple[Search, Sequence[str]]:
         """Check a search and its code, and begin it; return it, and what its owner should know.
 
@@ -52,14 +70,16 @@ class SearchRequests:
             name: None: it gets one.
             job: what its trials have in common.
             visible: which jobs the caller may name; None: all.
-            enqueued: what is tried first.
+            first: what it begins with.
 
         Raises:
             InvalidInput, TooLarge: with everything that is wrong with it.
             Conflict: the name is taken.
             Unavailable: the disk cannot take it, or the server is going down.
         """
-        problems = self._problems(settings) or tuple(_problems_of_trials(settings, enqueued))
+        problems = self._problems(settings)
+        if not problems:
+            problems = (*problems_of_known(settings, first.known), *_problems_of_trials(settings, first.enqueued))
         try:
             notes = self._ports.jobs.check(job, archive, caller.name, visible)
         except InvalidInput as error:
@@ -77,10 +97,12 @@ class SearchRequests:
                 checksum=self._archives.keep(archive),
                 created_at=now,
                 running_since=now,
-                enqueued=tuple(enqueued),
+                num_trials=len(first.known),
+                num_known=len(first.known),
+                enqueued=tuple(first.enqueued),
             )
-            self._book.add(search)
-        return search, notes
+            self._book.add(search, trials_of(search, first.known))
+        return search, (*notes, *_notes_of_known(settings, first.known))
 
     def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Search, ...], str | None]:
         """Return searches that somebody sees, and the name of the last if there are more."""
@@ -152,6 +174,19 @@ class SearchRequests:
         maximize = search.settings.objectives[0].direction == "maximize"
         return self._ports.searches.best_trials(name, maximize=maximize, limit=limit)
 
+    def importances(self, caller: Principal, name: str) -> Importances:
+        """Return how important each parameter is, by the first objective.
+
+        Raises:
+            NotFound: no search of that name that they see.
+            Unavailable: others are computed now, or what computes them was lost.
+        """
+        self.get(caller, name)
+        with self._book.lock:
+            found = self._book.require(name)
+            search, trials = found.search, tuple(found.trials)
+        return self._importances.of(search, trials)
+
     def decisions(self, caller: Principal, name: str, after: int, limit: int) -> tuple[Decision, ...]:
         """Return what was decided, in order.
 
@@ -177,7 +212,7 @@ class SearchRequests:
             if problems := self._problems(settings):
                 raise InvalidInput(*problems)
             settings = replace(settings, shared_with=name_once(settings.shared_with))
-            grows = settings.max_trials is None or settings.max_trials > search.num_trials
+            grows = settings.max_trials is None or settings.max_trials > search.num_chosen
             goes_on = search.state is SearchState.COMPLETED and grows and not search.exhausted
             return self._put(found, replace(search, settings=settings), "its settings were changed", runs=goes_on)
 
@@ -198,7 +233,7 @@ class SearchRequests:
             if len(enqueued) > _MAX_ENQUEUED:
                 raise Conflict(f"{len(enqueued):,} trials would wait; {_MAX_ENQUEUED:,} is the most: add fewer at once")
             if settings.max_trials is not None:
-                most = min(MAX_TRIALS, max(settings.max_trials, search.num_trials) + len(trials))
+                most = min(MAX_TRIALS, max(settings.max_trials, search.num_chosen) + len(trials))
                 settings = replace(settings, max_trials=most)
             runs = search.state in (SearchState.COMPLETED, SearchState.RUNNING)
             reason = f"{caller.name} added {len(trials)} trial{'s' * (len(trials) != 1)}"
@@ -289,6 +324,12 @@ def _refuse_stale(search: Search, revision: int | None) -> None:
             f"the search {search.name!r} was changed meanwhile: it is at revision {search.revision}, not {revision}; "
             f"read it again and repeat the change"
         )
+
+
+def _notes_of_known(settings: SearchSettings, known: Sequence[KnownTrial]) -> Iterator[str]:
+    if known and settings.sampler.name not in _LEARNING and settings.pruner is None:
+        name = settings.sampler.name
+        yield f"{name} does not learn from trials that are known; tpe and gp do"
 
 
 def _problems_of_trials(settings: SearchSettings, trials: Sequence[Values]) -> Iterator[Problem]:

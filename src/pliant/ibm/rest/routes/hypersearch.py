@@ -39,6 +39,7 @@ from pliant.server import upload
 from pliant.server.body import upload_file
 from pliant.server.context import Context, InContext
 from pliant.server.visibility import require_owner
+from pliant.tune.searches.use_cases import FirstTrials
 
 routes = ibm_routes(DEEP_LEARNING)
 
@@ -117,8 +118,9 @@ def _begin(context: Context, caller: Principal, text: str, file: Path | None) ->
     with packed_code(context, asked.job, uploads) as archive:
         visible = context.sharing.visible_jobs(caller)
         try:
+            first = FirstTrials(enqueued=asked.search.enqueued)
             search, remarks = requests.create(
-                caller, name, asked.search.settings, asked.job.spec, archive, visible, asked.search.enqueued
+                caller, name, asked.search.settings, asked.job.spec, archive, visible, first
             )
         except InvalidInput as error:
             raise InvalidInput(*name_fields_of_search(error.problems)) from error

@@ -1,0 +1,1 @@
+"""Reports of searches: charts as PNG, and a page that shows them."""
