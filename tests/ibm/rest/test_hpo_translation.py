@@ -332,7 +332,7 @@ def test_what_is_no_object_is_refused(text: str) -> None:
 
 _NUMBERS = st.one_of(st.integers(-20, 20), st.floats(-1e3, 1e3), st.floats(allow_nan=False, allow_infinity=False))
 _TEXTS = st.one_of(st.text(max_size=5), _NUMBERS.map(str), _NUMBERS)
-_PARAM = st.fixed_dictionaries(
+_ANY_PARAM = st.fixed_dictionaries(
     {
         "name": st.sampled_from(["a", "b", "c.d", "c_d", "epochs", ""]),
         "type": st.sampled_from(["Range", "Discrete", "fix", "range", "?"]),
@@ -351,34 +351,85 @@ _PARAM = st.fixed_dictionaries(
         "fixedVal": _TEXTS,
     },
 )
-_HPO = st.fixed_dictionaries(
-    {
-        "algoDef": st.fixed_dictionaries(
-            {
-                "algorithm": st.sampled_from(["Random", "Bayesian", "Tpe", "Hyperband", "ExperimentGridSearch"]),
-                "objective": st.sampled_from(["minimize", "Maximize"]),
-                "objectiveMetric": st.sampled_from(["loss", "val acc"]),
-                "algoParams": st.lists(
-                    st.fixed_dictionaries(
-                        {
-                            "name": st.sampled_from(["RandomSeed", "eta", "ResourceName", "ResourceValue", "WarmUp"]),
-                            "value": st.one_of(st.integers(-1, 10**6), st.sampled_from(["epochs", "x", "3"])),
-                        }
-                    ),
-                    max_size=5,
-                ),
-            },
-            optional={
-                "maxJobNum": st.integers(-2, 10**6),
-                "maxRunTime": st.one_of(st.integers(-2, 100), st.floats(allow_nan=False, allow_infinity=False)),
-                "maxParalleJobNum": st.integers(-2, 10**5),
-            },
-        ),
-    },
+_SMALL = st.integers(-6, 6)
+_STEPS = st.sampled_from(["", "1", "0.1", 0.25, 3])
+_BASES = st.sampled_from([None, "2", 10, "0.5", "1.7"])
+_RANGE = st.one_of(
+    st.builds(
+        lambda low, num, step, power: {
+            "type": "Range", "dataType": "INT", "minIntVal": low, "maxIntVal": low + num, "step": step, "power": power
+        },
+        _SMALL, st.integers(0, 9), _STEPS, _BASES,
+    ),
+    st.builds(
+        lambda low, num, step, power: {
+            "type": "range", "dataType": "double", "minDbVal": low, "maxDbVal": low + num, "step": step, "power": power
+        },
+        st.floats(-9, 9), st.floats(0, 9), _STEPS, _BASES,
+    ),
+)  # fmt: skip
+_LISTED = st.one_of(
+    st.builds(
+        lambda values: {"type": "Discrete", "dataType": "INT", "discreteIntVal": values}, st.lists(_SMALL, min_size=1)
+    ),
+    st.builds(
+        lambda values: {"type": "Discrete", "dataType": "str", "discreateStrVal": values},
+        st.lists(st.text("ab é", max_size=3), min_size=1),
+    ),
+)
+_FIXED = st.builds(lambda value: {"type": "fix", "dataType": "DOUBLE", "fixedVal": value}, st.floats(-9, 9))
+_NAMED = st.builds(
+    lambda name, one: {"name": name, **one},
+    st.sampled_from(["a", "b", "c.d", "epochs"]),
+    st.one_of(_RANGE, _LISTED, _FIXED),
+)
+_PARAM = st.one_of(_NAMED, _NAMED, _NAMED, _ANY_PARAM)
+_EXPERIMENTS = st.lists(
+    st.fixed_dictionaries({"hyperParams": st.lists(_FIXED.map(lambda one: {"name": "a", **one}), max_size=1)}),
+    max_size=3,
+)
+_HYPERBAND = st.builds(
+    lambda name, value, eta: {"ResourceName": name, "ResourceValue": value, "eta": eta},
+    st.sampled_from(["epochs", "max_iter", "a", "a b"]), st.integers(0, 10**6), st.integers(1, 9),
+)  # fmt: skip
+_PARAMS = st.one_of(
+    _HYPERBAND,
+    st.fixed_dictionaries(
+        {}, optional={"RandomSeed": st.integers(-1, 2**32), "WarmUp": st.integers(2, 9), "InitPoints": st.just("3")}
+    ),
+)
+
+
+def _sent(algorithm: str, params: Mapping[str, object], limits: Mapping[str, object], given: object) -> dict[str, Any]:
+    """Return what a client sends: mostly what goes together."""
+    made = hpo(algorithm, params, **{f"algo_{name}": value for name, value in limits.items()}, hyperParams=given)
+    return made | ({"experiments": given, "hyperParams": []} if algorithm == "ExperimentGridSearch" else {})
+
+
+_LIMITS = st.fixed_dictionaries(
+    {},
     optional={
-        "hyperParams": st.lists(_PARAM, max_size=3),
-        "experiments": st.lists(st.fixed_dictionaries({"hyperParams": st.lists(_PARAM, max_size=2)}), max_size=3),
+        "maxJobNum": st.integers(-1, 10**5),
+        "maxRunTime": st.one_of(st.integers(-2, 100), st.floats(0, 1e12)),
+        "maxParalleJobNum": st.integers(-1, 20_000),
+        "objective": st.sampled_from(["maximize", "Minimize", "up"]),
+        "objectiveMetric": st.text(max_size=4),
     },
+)
+_HPO = st.one_of(
+    st.builds(
+        _sent,
+        st.sampled_from(["Random", "bayesian", "Tpe", "Hyperband"]),
+        _PARAMS,
+        _LIMITS,
+        st.lists(_PARAM, min_size=1, max_size=3, unique_by=lambda one: one["name"]),
+    ),
+    st.builds(_sent, st.just("ExperimentGridSearch"), st.just({}), _LIMITS, _EXPERIMENTS),
+    st.builds(
+        lambda sent, given: sent | {"experiments": given},
+        st.builds(_sent, st.just("Random"), _PARAMS, _LIMITS, st.lists(_PARAM, max_size=2)),
+        _EXPERIMENTS,
+    ),
 )
 
 
@@ -406,6 +457,7 @@ def test_whatever_is_sent_is_refused_in_words_or_is_a_search(sent: dict[str, Any
     halving = settings.halving
     SearchRequest.model_validate(
         {
+            "name": "s",
             "script": "a.py",
             "parameters": {
                 name: {
