@@ -1,6 +1,7 @@
 """Bodies and answers of searches: what is taken, what is refused and why, and what is hidden."""
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from pliant.api.faults import problems_of
 from pliant.api.searches import SearchPatch, SearchRequest, TrialsRequest, require_search_name, search_view
 from pliant.core.errors import InvalidInput
+from pliant.core.known_trial import KnownTrial
 from pliant.core.search import Halving, Objective, Search, SearchSettings, SearchState, TrialState
 from pliant.core.space import SearchParameter
 
@@ -161,3 +163,21 @@ def test_the_bodies_describe_their_fields_as_the_nouns_do() -> None:
         "the values to choose from"
         in shown["$defs"]["SearchParameterRequest"]["properties"]["choices"]["description"].lower()
     )
+
+
+def test_known_trials_travel_with_what_json_lacks() -> None:
+    given = {
+        "name": "digits",
+        "script": "train.py",
+        "virtual_workers": 8,
+        "parameters": {"act": {"kind": "choice", "choices": ["relu", [64, [32]]]}},
+        "objectives": [{"metric": "loss", "direction": "minimize"}],
+        "max_trials": 4,
+        "known": [{"values": {"act": [64, [32]]}, "results": [0.5], "reports": [[1, None], [2, 0.5]]}],
+    }
+    request = SearchRequest.model_validate_json(json.dumps(given))
+
+    again = SearchRequest.model_validate_json(request.model_dump_json(exclude_defaults=True))
+
+    noun = KnownTrial(values={"act": (64, (32,))}, results=(0.5,), reports=((1, math.nan), (2, 0.5)))
+    assert repr([one.noun() for one in again.known]) == repr([noun])
