@@ -37,6 +37,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cli/admin/server.py up": ("server", "standby"),
         "cli/admin/upkeep.py restore": ("restore",),
         "cli/jobs/run.py run": ("alone",),
+        "cli/searches/storage.py _ask": ("alone",),
         "cluster/agent/inspector.py _start": ("inspector",),
         "cluster/zygote/child.py _run_other_python": ("interpreter",),
         "cluster/zygote/handle.py _spawn": ("zygote",),
