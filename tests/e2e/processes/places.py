@@ -78,6 +78,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/routes.py": ("alone",),
         "entry/server/__main__.py": ("server", "standby"),
         "entry/sidecar.py": ("sidecar",),
+        "entry/study.py": ("alone",),
         "entry/task.py": ("interpreter",),
         "entry/tracker.py": ("tracker",),
         "entry/zygote.py": ("zygote",),
