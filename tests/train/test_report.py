@@ -192,3 +192,31 @@ def test_a_task_that_does_not_lead_keeps_the_newest_single_steps_only(make: Call
     for step in range(1, 3001):
         reporter.commit({"loss": 1.0}, step=step, generation=1, leads=False)
     assert [point.step for point in reporter._points] == list(range(2001, 3001))
+
+
+def test_who_takes_the_lead_tells_what_the_script_reported_last(
+    make: Callable[[], Reporter], sent: list[FromTask]
+) -> None:
+    """A leader that died just after `run.log` may not have told it, and nobody computes it again."""
+    follower = make()
+    for step in (9, 10):
+        follower.commit({"loss": 1.0}, step=step, generation=1, leads=False)
+        follower.log({"val_loss": step / 10, "accuracy": 0.5}, step=step, generation=1, leads=False)
+    follower.log({"f1": 0.25}, step=10, generation=1, leads=False)
+    follower.commit({"loss": 0.5}, step=11, generation=2, leads=True)
+
+    (report,) = reports(sent)
+    told = {(point.name, point.step, point.epoch): point.value for point in report.points}
+    assert told == {("val_loss", 10, 1): 1.0, ("accuracy", 10, 1): 0.5, ("f1", 10, 1): 0.25, ("loss", 11, 1): 0.5}
+
+
+def test_who_finishes_for_a_leader_that_died_tells_what_the_script_reported_last(
+    make: Callable[[], Reporter], sent: list[FromTask]
+) -> None:
+    follower = make()
+    follower.commit({"loss": 1.0}, step=20, generation=1, leads=False)
+    follower.log({"val_loss": 0.125}, step=20, generation=1, leads=False)
+    follower.end({"loss": 1.0}, step=20, generation=2)
+
+    (report,) = reports(sent)
+    assert [(point.name, point.step, point.value) for point in report.points] == [("val_loss", 20, 0.125)]

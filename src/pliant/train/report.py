@@ -25,7 +25,8 @@ class Reporter:
     or, where a person wants that, what one step in so many came to. Either way a step costs a few microseconds here.
 
     Points of single steps are the same in every task, and each keeps the newest: a task that takes the lead sends them,
-    since the leader before may have died with its own. What comes twice takes its own place.
+    since the leader before may have died with its own. So it does with what the script reported last. What comes twice
+    takes its own place.
     """
 
     send: Callable[[FromTask], None]
@@ -41,6 +42,8 @@ class Reporter:
     _sums: dict[str, tuple[float, int]] = field(default_factory=dict)
     _points: list[Point] = field(default_factory=list)
     """To be sent, besides those of the sums; of a task that does not lead, those that it would send if it did."""
+    _logged: dict[str, Point] = field(default_factory=dict)
+    """What the script reported at the newest step at which it reported anything."""
     _sent_at: float | None = None
     _sent_step: int = 0
     _worked_at: float | None = None
@@ -63,6 +66,7 @@ class Reporter:
         ended, rest = divmod(step, self.plan.steps_per_epoch)
         if generation != self._generation:  # report it at once; the time it took to begin says nothing about its speed
             self._generation, self._sent_at = generation, None
+            self._points += self._logged.values()
             self.flush(step=step, generation=generation)
         elif rest == 0 or self._is_due():
             self.flush(step=step, generation=generation)
@@ -89,6 +93,11 @@ class Reporter:
     def log(self, values: Mapping[str, float], *, step: int, generation: int, leads: bool) -> None:
         """Count values that the script reports, and send them at once."""
         self.latest.update(values)
+        if any(point.step != step for point in self._logged.values()):
+            self._logged.clear()
+        now, epoch = self.now(), step // self.plan.steps_per_epoch
+        for name, value in values.items():
+            self._logged[name] = Point(name=name, step=step, epoch=epoch, at=now, value=value)
         if leads:
             self._sums.update({name: (value, 1) for name, value in values.items()})
             self.flush(step=step, generation=generation)
@@ -107,6 +116,7 @@ class Reporter:
         if self._reported_step != step:
             self.latest.update(values)
             self.send_claim(step)
+            self._points += self._logged.values()
             self.flush(step=step, generation=generation)
 
     def send_claim(self, step: int) -> None:
