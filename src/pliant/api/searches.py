@@ -232,6 +232,8 @@ class SearchView:
     eta_s: float | None
     """Seconds left at the present speed; null if nobody knows."""
     revision: int
+    remark: str = ""
+    """What is odd about it, in a sentence; empty if nothing is."""
     notes: tuple[str, ...] = ()
     """Of a new search: what its owner should know, in sentences."""
 

@@ -206,7 +206,7 @@ class Trial:
         return replace(self, attributes={})
 
 
-DecisionKind = Literal["ask", "pause", "promote", "prune", "complete", "fail", "stop", "resume", "end"]
+DecisionKind = Literal["ask", "pause", "promote", "prune", "complete", "fail", "stop", "resume", "warn", "end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +256,8 @@ class Search:
     """Why no further trial can be chosen, though no limit says so; empty: one can."""
     enqueued: tuple[Values, ...] = ()
     """What people want to be tried next; what is missing in each is chosen."""
+    remark: str = ""
+    """What is odd about it, in a sentence; empty if nothing is."""
     best: int | None = None
     """The number of the best trial that has completed; of several objectives None."""
     best_result: float | None = None

@@ -150,6 +150,8 @@ def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
     settings = view.settings
     yield "search", f"{view.name}, by {view.owner} since {formatting.date_time(view.created_at)}"
     yield "state", state_of(view.state).append(f": {view.reason}" if view.reason else "", style="default")
+    if view.remark:
+        yield "note", view.remark
     states = ", ".join(f"{number} {state.value}" for state in TrialState if (number := view.trials.get(state, 0)))
     yield "trials", f"{counted(view)}" + (f": {states}" if states else "")
     if view.best is not None:

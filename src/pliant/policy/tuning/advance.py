@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 
 from pliant.core.search import Decision, DecisionKind, Search, SearchState, Trial, TrialState
+from pliant.policy.tuning.deaf import find_deaf
 from pliant.policy.tuning.intake import JobNews, take_in
 from pliant.policy.tuning.promotion import Promotion, decide_rungs
 from pliant.policy.tuning.rungs import has_arrived, next_bracket, rungs_of
@@ -81,6 +82,9 @@ def advance(step: SearchStep, news: Mapping[int, JobNews], *, num_places: int, s
         for one in found:
             step.decide("promote" if isinstance(one, Promotion) else "prune", one.reason, one.trial)
     _note_best(step)
+    if step.changed and not step.search.remark and (remark := find_deaf(step.search, step.trials)):
+        step.search = replace(step.search, remark=remark)
+        step.decide("warn", remark)
     if step.search.state is not SearchState.RUNNING:
         return
     verdict = judge_search(step.search, step.trials, now=step.now, slot_hours=slot_hours)
