@@ -7,6 +7,7 @@ from pathlib import Path
 import optuna
 import pytest
 from tests.cli.conftest import Run
+from tests.optuna_storage import database
 from tests.tiny_searches import SearchServer, page, search_server, trial, view
 
 from pliant.api.searches import SearchPage
@@ -36,8 +37,9 @@ def test_a_search_is_exported_and_another_one_begins_with_it(
     exported = run(server, "searches", "export", "digits", "sqlite:///studies.db")
 
     assert exported.out == "sqlite:///studies.db holds the study digits: 4 trials\n"
-    study = optuna.load_study(study_name="digits", storage="sqlite:///studies.db")
-    assert [one.user_attrs["pliant:job"] for one in study.trials] == ["job-10", "job-11", "job-12", "job-13"]
+    with database("sqlite:///studies.db") as storage:
+        study = optuna.load_study(study_name="digits", storage=storage)
+        assert [one.user_attrs["pliant:job"] for one in study.trials] == ["job-10", "job-11", "job-12", "job-13"]
 
     monkeypatch.setenv("STUDIES", "sqlite:///studies.db")
     begun = run(server, "tune", "train.py", *SPACE, *WAY, "--warm-start", "env:STUDIES", "--study", "digits")

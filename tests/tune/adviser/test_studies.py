@@ -1,5 +1,6 @@
 """Searches as studies of Optuna, which plain Optuna opens, and back; over SQLite and over journals."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -8,6 +9,7 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from tests.optuna_storage import database
 from tests.tune.adviser.played import CONDITIONAL, KINDS, MIXED, Played
 
 from pliant.core.errors import InvalidInput
@@ -94,34 +96,37 @@ def test_plain_optuna_opens_it(tmp_path: Path, form: str) -> None:
     settings, trials = played({**CONDITIONAL, "lr": SearchParameter(kind="float", low=1e-5, high=0.1, log=True)})
     text = form.format(tmp_path)
     write(text, settings, trials)
-    storage = text if "://" in text else JournalStorage(JournalFileBackend(text))
+    with database(text) if "://" in text else nullcontext(JournalStorage(JournalFileBackend(text))) as storage:
+        study = optuna.load_study(study_name="digits", storage=storage)
 
-    study = optuna.load_study(study_name="digits", storage=storage)
-
-    assert [one.params for one in study.trials] == [dict(one.values) for one in trials]
-    assert study.trials[0].distributions["opt"] == optuna.distributions.CategoricalDistribution(("sgd", "adam", "lion"))
-    assert [one.state.name for one in study.trials[:4]] == ["COMPLETE", "PRUNED", "FAIL", "FAIL"]
-    assert [one.state.name for one in study.trials[-2:]] == ["RUNNING", "RUNNING"]
-    assert [one.user_attrs["pliant:job"] for one in study.trials] == [one.job_id for one in trials]
-    assert study.best_trial.number == 0
-    assert study.metric_names == ["m0"]
-    assert set(optuna.importance.get_param_importances(study, params=["opt", "layers", "lr"])) == {
-        "opt",
-        "layers",
-        "lr",
-    }
+        assert [one.params for one in study.trials] == [dict(one.values) for one in trials]
+        assert study.trials[0].distributions["opt"] == optuna.distributions.CategoricalDistribution(
+            ("sgd", "adam", "lion")
+        )
+        assert [one.state.name for one in study.trials[:4]] == ["COMPLETE", "PRUNED", "FAIL", "FAIL"]
+        assert [one.state.name for one in study.trials[-2:]] == ["RUNNING", "RUNNING"]
+        assert [one.user_attrs["pliant:job"] for one in study.trials] == [one.job_id for one in trials]
+        assert study.best_trial.number == 0
+        assert study.metric_names == ["m0"]
+        assert set(optuna.importance.get_param_importances(study, params=["opt", "layers", "lr"])) == {
+            "opt",
+            "layers",
+            "lr",
+        }
 
 
 def test_a_study_of_optuna_is_read_without_what_its_sampler_noted(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/x.db"
     sampler = optuna.samplers.CmaEsSampler(seed=1, n_startup_trials=1)
-    study = optuna.create_study(storage=storage, sampler=sampler, direction="maximize")
-    study.optimize(lambda trial: trial.suggest_float("a", 0, 1) + trial.suggest_float("b", 0, 1), n_trials=5)
+    with database(storage) as opened:
+        study = optuna.create_study(storage=opened, sampler=sampler, direction="maximize")
+        study.optimize(lambda trial: trial.suggest_float("a", 0, 1) + trial.suggest_float("b", 0, 1), n_trials=5)
+        params = [one.params for one in study.trials]
 
     found = read(storage, max_trials=3)
 
     assert (found.directions, found.num_ended) == (("maximize",), 5)
-    assert [one.values for one in found.trials] == [one.params for one in study.trials[2:]]
+    assert [one.values for one in found.trials] == params[2:]
     assert "cma" not in repr(found)
 
 

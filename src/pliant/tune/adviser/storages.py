@@ -40,14 +40,20 @@ def opened(storage: str, *, make: bool) -> Iterator[BaseStorage]:
     Raises:
         InvalidInput: there is none, or it cannot be opened, read or written.
     """
+    found = None
     try:
-        yield _open(storage, make=make)
+        found = _open(storage, make=make)
+        yield found
     except PliantError:
         raise
     except Exception as error:
         said = str(error).strip().splitlines() or [""]
         message = f"{shown(storage)!r} cannot be used: {type(error).__name__}: {_without(storage, said[0])[:300]}"
         raise InvalidInput.at(_FIELD, f"{message}; check its name and that it is Optuna's") from error
+    finally:
+        if isinstance(found, RDBStorage):
+            found.remove_session()
+            found.engine.dispose()
 
 
 def _open(storage: str, *, make: bool) -> BaseStorage:
