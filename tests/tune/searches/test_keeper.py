@@ -11,7 +11,7 @@ from tests.tune.searches.world import ANNA, JOB, PlayedJobs, World, settings_of
 from pliant.core.errors import InvalidInput
 from pliant.core.job import JobId
 from pliant.core.lifecycle import JobState
-from pliant.core.search import Halving, Pruner, SearchState, Trial, TrialState
+from pliant.core.search import Halving, Pruner, Sampler, SearchState, Trial, TrialState
 from pliant.core.space import Values
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 
@@ -299,3 +299,46 @@ def test_a_job_that_ends_while_its_search_is_stopped_counts(world: World) -> Non
     world.settle()
 
     assert [trial.state for trial in world.trials] == [TrialState.COMPLETED]
+
+
+def test_a_search_of_the_name_of_one_that_was_removed_begins_anew(world: World) -> None:
+    world.create()
+    world.settle()
+    world.jobs.train()
+    world.requests.remove(ANNA, "s")
+    world.time += 1
+    world.create(settings_of(sampler=Sampler(name="random", seed=7), max_trials=3))
+
+    assert world.play().state is SearchState.COMPLETED
+    assert len(world.trials) == 3
+    assert {trial.state for trial in world.trials} == {TrialState.COMPLETED}
+    own = {trial.job_id for trial in world.trials}
+    assert {job.state for job_id, job in world.jobs.jobs.items() if job_id not in own} == {JobState.STOPPED}
+
+
+@pytest.mark.parametrize("meanwhile", ["stop", "remove", "replace"])
+def test_an_answer_that_nobody_needs_any_more_makes_no_trial(tmp_path: Path, meanwhile: str) -> None:
+    """While the adviser thinks, its search is stopped, or removed, or another one has its name."""
+    calls: list[int] = []
+
+    class Slow(_Scripted):
+        def ask(self, number: int, changed: Sequence[Trial], given: Values | None = None) -> Asked | Exhausted:
+            calls.append(number)
+            if len(calls) == 1:
+                (stage.requests.stop if meanwhile == "stop" else stage.requests.remove)(ANNA, "s")
+                if meanwhile == "replace":
+                    stage.time += 1
+                    stage.create(settings_of(max_trials=2))
+            return super().ask(number, changed, given)
+
+    adviser = Slow([_asked(lr) for lr in (0.1, 0.2, 0.3, 0.4)])
+    stage = World(tmp_path, open_adviser=adviser.open)
+    stage.create(settings_of(max_trials=2))
+    stage.settle() if meanwhile != "remove" else stage.keeper.look()
+
+    found = stage.searches.search("s")
+    if meanwhile == "replace":
+        assert [trial.values["lr"] for trial in stage.trials] == [0.2, 0.3]
+    else:
+        assert found is None or (found.num_trials, stage.trials) == (0, ())
+    assert adviser.closed >= 1

@@ -30,6 +30,8 @@ class _Question:
     """Of a trial to come; or of one that is judged."""
     bracket: int | None
     """Of a trial to come; None: a trial is judged."""
+    created_at: float
+    """Of the search: another one may have its name since."""
 
 
 class Asker:
@@ -45,6 +47,8 @@ class Asker:
         self._judged: dict[int, int] = {}
         """Up to which epoch or step each trial was judged."""
         self._num_lost = 0
+        self._created_at = 0.0
+        """When the search was created that the adviser knows, and that was judged."""
 
     def ask_next(self) -> bool:
         """Ask what is to be asked now, and write the answer; tell whether there was anything.
@@ -61,12 +65,12 @@ class Asker:
         except AdviserFailure as error:
             self.drop()
             if not self._drop_given(question, error):
-                self._fail(f"what chooses its values failed: {error}")
+                self._fail(question, f"what chooses its values failed: {error}")
         except AdviserLost as error:
             self.drop()
             self._num_lost += 1
             if self._num_lost >= _MAX_LOST:
-                self._fail(f"what chooses its values was lost {self._num_lost} times in a row: {error}")
+                self._fail(question, f"what chooses its values was lost {self._num_lost} times in a row: {error}")
         except BaseException:
             self.drop()  # it knows of an answer that was not written
             raise
@@ -83,19 +87,26 @@ class Asker:
             found = self._book.find(self.name)
             if found is None or found.search.state is not SearchState.RUNNING:
                 return None
+            created_at = found.search.created_at
+            if created_at != self._created_at:
+                self.drop()
+                self._judged, self._created_at = {}, created_at
             if found.search.settings.pruner is not None:
                 for trial in found.trials:
                     if trial.state is TrialState.RUNNING and self._is_unjudged(trial):
-                        return _Question(number=trial.number, bracket=None)
+                        return _Question(number=trial.number, bracket=None, created_at=created_at)
             bracket = bracket_to_ask(found.search, found.trials, num_places=num_places(found, self._ports))
-            return None if bracket is None else _Question(number=found.search.num_trials, bracket=bracket)
+            if bracket is None:
+                return None
+            return _Question(number=found.search.num_trials, bracket=bracket, created_at=created_at)
 
     def _is_unjudged(self, trial: Trial) -> bool:
         return bool(trial.reports) and trial.reports[-1][0] > self._judged.get(trial.number, -1)
 
     def _ask(self, question: _Question) -> None:
         with self._book.lock:
-            found = self._book.require(self.name)
+            if (found := self._still(question)) is None:
+                return
             seen = self._seen(found, question)
             state = self._book.sampler_state(self.name) if self._adviser is None else ""
             given = found.search.enqueued[0] if found.search.enqueued and question.bracket is not None else None
@@ -105,10 +116,17 @@ class Asker:
         if question.bracket is None:
             judgement = adviser.judge(question.number, changed)
             self._judged[question.number] = newest
-            self._note_judgement(question.number, judgement)
+            self._note_judgement(question, judgement)
         else:
             answer = adviser.ask(question.number, changed, given)
             self._note_answer(question, answer, is_given=given is not None)
+
+    def _still(self, question: _Question) -> OpenSearch | None:
+        """Return the search that a question is about, if it still runs: not another one that has its name since."""
+        found = self._book.find(self.name)
+        if found is None or found.search.created_at != question.created_at:
+            return None
+        return found if found.search.state is SearchState.RUNNING else None
 
     def _seen(self, found: OpenSearch, question: _Question) -> Sequence[Trial]:
         """Return all trials as they count for a question."""
@@ -129,9 +147,9 @@ class Asker:
 
     def _note_answer(self, question: _Question, answer: Asked | Exhausted, *, is_given: bool) -> None:
         with self._book.lock:
-            found = self._book.find(self.name)
+            found = self._still(question)
             if found is None or found.search.num_trials != question.number:
-                self.drop()  # the answer is to a question that is not the next one any more
+                self.drop()  # nobody needs the answer any more, and what asked for it has gone on from there
                 return
             step = self._book.begin(found, self._ports.now())
             if isinstance(answer, Exhausted):
@@ -143,25 +161,27 @@ class Asker:
             _add_trial(step, answer, question, self._ports, is_given=is_given)
             self._book.commit(step, answer.state)
 
-    def _note_judgement(self, number: int, judgement: Judgement) -> None:
+    def _note_judgement(self, question: _Question, judgement: Judgement) -> None:
         if not judgement.prune:
             return
         with self._book.lock:
-            found = self._book.find(self.name)
-            if found is None or found.trials[number].state is not TrialState.RUNNING:
+            found = self._still(question)
+            if found is None or found.trials[question.number].state is not TrialState.RUNNING:
                 return
             step = self._book.begin(found, self._ports.now())
-            trial = found.trials[number]
+            trial = found.trials[question.number]
             results = (trial.reports[-1][1],) if trial.reports else None
             pruned = replace(trial, state=TrialState.PRUNED, reason=judgement.reason, results=results)
             step.decide("prune", judgement.reason, pruned)
             self._book.commit(step)
 
     def _drop_given(self, question: _Question, error: AdviserFailure) -> bool:
-        """Forget values that somebody wants tried and that cannot be; tell whether the question was about such."""
+        """Forget values that somebody wants tried and that cannot be; tell whether the search goes on, or is over."""
         with self._book.lock:
-            found = self._book.find(self.name)
-            if found is None or question.bracket is None or not found.search.enqueued:
+            found = self._still(question)
+            if found is None:
+                return True
+            if question.bracket is None or not found.search.enqueued:
                 return False
             step = self._book.begin(found, self._ports.now())
             values = " ".join(f"{name}={value}" for name, value in found.search.enqueued[0].items())
@@ -173,10 +193,9 @@ class Asker:
             self._book.commit(step)
         return True
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, question: _Question, reason: str) -> None:
         with self._book.lock:
-            found = self._book.find(self.name)
-            if found is not None and found.search.state is SearchState.RUNNING:
+            if (found := self._still(question)) is not None:
                 step = self._book.begin(found, self._ports.now())
                 end(step, SearchState.FAILED, reason)
                 self._book.commit(step)

@@ -37,6 +37,10 @@ _REST_S: Final = 0.02
 """Between two looks: events come in bursts."""
 
 
+_Key = tuple[str, JobId]
+"""A job of a trial, after the name of its search, which another search may have later."""
+
+
 class SearchKeeper:
     """Keeps all searches of a server going.
 
@@ -57,12 +61,12 @@ class SearchKeeper:
         self._ports = ports
         self._run_asker = run_asker
         self._askers: dict[str, RunningAsker] = {}
-        self._queued: set[tuple[str, int]] = set()
-        """Trials whose jobs are known to have been queued."""
-        self._read: dict[tuple[str, int], int] = {}
-        """Up to which step the values of each trial are known."""
-        self._used: dict[tuple[str, int], float] = {}
-        """Slot hours of trials whose jobs have ended, in searches with a limit of them."""
+        self._queued: set[_Key] = set()
+        """Jobs that are known to have been queued."""
+        self._read: dict[_Key, int] = {}
+        """Up to which step the values of each are known."""
+        self._used: dict[_Key, float] = {}
+        """Slot hours of those that have ended, in searches with a limit of them."""
         self._looked_at: Collection[str] = ()
         """Searches that ran at the last look, or had jobs: what these came to since is still to be taken in."""
         self._wake = threading.Event()
@@ -135,22 +139,22 @@ class SearchKeeper:
         places = num_places(found, self._ports)
         with self._book.lock:
             now = self._book.find(name)
-            if now is None:
-                return
+            if now is None or now.search.created_at != search.created_at:
+                return  # it was removed meanwhile, and perhaps another one was begun
             step = self._book.begin(now, self._ports.now())
             advance(step, news, num_places=places, slot_hours=used)
             if self._book.commit(step):
                 self.wake()  # what follows from it for jobs is done at the next look at the latest
         for number, one in news.items():
             if points := one.series.get(search.settings.objectives[0].metric):
-                self._read[name, number] = points[-1].step
+                self._read[name, found.trials[number].job_id] = points[-1].step
         self._ask(name, now, places)
 
     def _slot_hours(self, found: OpenSearch, live: Collection[JobId]) -> float:
         """Return what the jobs of a search have used; those that have ended are asked for once."""
         used = 0.0
         for trial in tuple(chosen(found.trials)):
-            key = (trial.search, trial.number)
+            key = (trial.search, trial.job_id)
             hours = self._used.get(key)
             if hours is None:
                 hours = self._ports.jobs.slot_hours([trial.job_id])
@@ -167,11 +171,11 @@ class SearchKeeper:
             raise
         except UserError as error:
             return JobNews(state=JobState.FAILED, reason=f"its job could not be queued: {error}")
-        read = self._read.get((trial.search, trial.number), -1)
+        read = self._read.get((trial.search, trial.job_id), -1)
         return self._ports.jobs.news(trial.job_id, search.settings.objectives, read)
 
     def _ensure_queued(self, found: OpenSearch, trial: Trial) -> None:
-        key = (trial.search, trial.number)
+        key = (trial.search, trial.job_id)
         if key in self._queued:
             return
         search = found.search
