@@ -3,14 +3,14 @@
 What somebody does not see is not there for them: it is answered as a name that does not exist.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
 from pliant.core.access import EVERYBODY, Principal, VisibleJobs
 from pliant.core.dataset import Dataset
-from pliant.core.errors import Forbidden, NotFound, Problem
+from pliant.core.errors import Forbidden, NotFound
 from pliant.core.near_name import near_name
 from pliant.core.registry import Kept, Noun, Registry, iterate_nouns
 
@@ -93,22 +93,3 @@ def no_such_name(registry: Registry, kind: type[S], name: str, sees: Callable[[S
     near = near_name(name, [kept.noun.name for kept in first if sees(kept.noun)])
     advice = "list them to see which you may use" if near is None else f"is {near!r} meant?"
     return f"there is no {_IN_WORDS.get(kind.KIND, kind.KIND)} {name!r:.80}; {advice}"
-
-
-def problems_of_shares(
-    shared_with: Sequence[str], owner: str, unknown: Callable[[Collection[str]], Collection[str]]
-) -> tuple[Problem, ...]:
-    """Return what is wrong with a list of people that something shall be shared with.
-
-    Args:
-        unknown: returns those of some names that no user has.
-    """
-    strangers = set(unknown([name for name in shared_with if name != EVERYBODY]))
-    problems = []
-    for index, name in enumerate(shared_with):
-        field = f"shared_with.{index}"
-        if name in strangers:
-            problems.append(Problem(field=field, message=f"no user is named {name!r}; ask them for their name"))
-        elif name == owner:
-            problems.append(Problem(field=field, message=f"{name!r} owns it and sees it anyway; leave it out"))
-    return tuple(problems)

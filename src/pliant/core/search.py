@@ -206,7 +206,9 @@ class Trial:
         return replace(self, attributes={})
 
 
-DecisionKind = Literal["ask", "pause", "promote", "prune", "complete", "fail", "stop", "resume", "warn", "end"]
+DecisionKind = Literal[
+    "ask", "pause", "promote", "prune", "complete", "fail", "stop", "change", "resume", "warn", "end"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,11 +123,14 @@ class ControlTrials:
 
     def live(self) -> Sequence[LiveTrial]:
         """Return the jobs of all trials that have not ended."""
-        return [
+        found = [
             LiveTrial(job_id=live.id, search=part.search, number=part.number, held=bool(live.job.hold))
             for live in self._control.jobs().values()
             if (part := live.job.spec.trial) is not None and not live.over
         ]
+        ids = {one.job_id for one in found}
+        self._awaited = {job_id: known for job_id, known in self._awaited.items() if job_id in ids}
+        return found
 
     def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
         """Return what a job has come to."""

@@ -93,6 +93,7 @@ def test_a_raised_limit_lets_a_search_go_on_that_had_come_to_it(world: World) ->
 
 def test_a_limit_that_is_lowered_begins_no_more(world: World) -> None:
     world.requests.change(ANNA, "s", {"max_trials": 4})
+    assert world.said("change") == [(None, "its settings were changed")]
 
     world.play()
     assert len(world.trials) == 4

@@ -14,7 +14,7 @@ from pliant.catalog.endpoints.archives import WEIGHTS, ModelArchive, ModelArchiv
 from pliant.catalog.endpoints.exchange import put_version, running
 from pliant.catalog.endpoints.ports import EndpointPorts
 from pliant.catalog.endpoints.traffic import aim, canary, goal_of, problems_of_kernels, require_split, take_back
-from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
+from pliant.catalog.sharing import require_owner, require_visible, visible_page
 from pliant.core.access import Principal, VisibleJobs, name_once
 from pliant.core.endpoint import (
     MAX_VERSIONS,
@@ -30,6 +30,7 @@ from pliant.core.input import values_of
 from pliant.core.job import JobSpec
 from pliant.core.registry import Kept, Registry, iterate_nouns
 from pliant.core.serving_profile import EndpointPart, ServingProfile, problems_of_profile
+from pliant.core.shares import problems_of_shares
 from pliant.core.slot import share_of_slot, whole_slots
 
 MAX_LOAD_S: Final = 600.0

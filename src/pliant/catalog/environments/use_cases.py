@@ -18,7 +18,6 @@ from pliant.catalog.environments.source import Named, RequirementsFile, parse_so
 from pliant.catalog.sharing import (
     is_visible,
     no_such_name,
-    problems_of_shares,
     require_owner,
     require_visible,
     visible_page,
@@ -31,6 +30,7 @@ from pliant.core.job import Job, JobId, JobSpec
 from pliant.core.ports import Clock
 from pliant.core.preparation import Preparation, Prepared, Preparing, Unpreparable
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.core.shares import problems_of_shares
 
 _NUM_SHOWN: Final = 30
 """Lines of the builder's output that a job's reason holds."""

@@ -11,13 +11,14 @@ from pliant.catalog.models.model import Model, Template, problems_of_model, said
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.templates import TemplateCatalog
 from pliant.catalog.models.training import SEPARATOR, Training
-from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
+from pliant.catalog.sharing import require_owner, require_visible, visible_page
 from pliant.core.access import Principal, name_once
 from pliant.core.dataset import Dataset, DatasetState
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.hyperparameters import with_changes
 from pliant.core.model import ModelDefinition
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.core.shares import problems_of_shares
 
 
 class ModelCatalog:

@@ -14,12 +14,13 @@ from threading import RLock
 from pliant.catalog.models.code_folders import CodeFolders, find_elastic_file, folder_name, problem_of_file
 from pliant.catalog.models.model import Model, Template, said_of
 from pliant.catalog.models.ports import Ports
-from pliant.catalog.sharing import problems_of_shares, require_owner, require_visible, visible_page
+from pliant.catalog.sharing import require_owner, require_visible, visible_page
 from pliant.core.access import Principal
 from pliant.core.errors import Conflict, InvalidInput, Problem
 from pliant.core.model import TemplateSettings
 from pliant.core.parameter import problems_of
 from pliant.core.registry import Kept, Registry, iterate_nouns
+from pliant.core.shares import problems_of_shares
 
 _MAX_NAMED = 8
 

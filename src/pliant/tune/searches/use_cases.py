@@ -16,6 +16,7 @@ from pliant.core.known_trial import KnownTrial, problems_of_known, trials_of
 from pliant.core.near_name import near_name
 from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.search_rules import problems_of_settings
+from pliant.core.shares import problems_of_shares
 from pliant.core.space import Values
 from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
@@ -77,7 +78,7 @@ class SearchRequests:
             Conflict: the name is taken.
             Unavailable: the disk cannot take it, or the server is going down.
         """
-        problems = self._problems(settings)
+        problems = self._problems(settings, caller.name)
         if not problems:
             problems = (*problems_of_known(settings, first.known), *_problems_of_trials(settings, first.enqueued))
         try:
@@ -209,7 +210,7 @@ class SearchRequests:
             search = found.search
             _refuse_stale(search, revision)
             settings = replace(search.settings, **values)
-            if problems := self._problems(settings):
+            if problems := self._problems(settings, search.owner):
                 raise InvalidInput(*problems)
             settings = replace(settings, shared_with=name_once(settings.shared_with))
             grows = settings.max_trials is None or settings.max_trials > search.num_chosen
@@ -295,10 +296,11 @@ class SearchRequests:
         """Write a changed search, which runs from now on or stays as it is."""
         now = self._ports.now()
         step = self._book.begin(found, now)
-        if runs and search.state is not SearchState.RUNNING:
+        goes_on = runs and search.state is not SearchState.RUNNING
+        if goes_on:
             search = replace(search, state=SearchState.RUNNING, reason=reason, running_since=now, ended_at=None)
         step.search = search
-        step.decide("resume", reason)
+        step.decide("resume" if goes_on else "change", reason)
         self._book.commit(step)
         return found.search
 
@@ -308,13 +310,8 @@ class SearchRequests:
             raise Forbidden(f"the search {name!r} belongs to {search.owner!r}; ask them, or begin one of your own")
         return self._book.require(name)
 
-    def _problems(self, settings: SearchSettings) -> tuple[Problem, ...]:
-        strangers = set(self._ports.unknown_users([name for name in settings.shared_with if name != "*"]))
-        shares = tuple(
-            Problem(field=f"shared_with.{index}", message=f"no user is named {name!r}; ask them for their name")
-            for index, name in enumerate(settings.shared_with)
-            if name in strangers
-        )
+    def _problems(self, settings: SearchSettings, owner: str) -> tuple[Problem, ...]:
+        shares = problems_of_shares(settings.shared_with, owner, self._ports.unknown_users)
         return (*problems_of_settings(settings), *self._ports.problems_of(settings), *shares)
 
 
