@@ -106,6 +106,10 @@ TagFilter = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Print its output until it has ended.")]
+ArgsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGS", help="What comes after -- is passed to the script.", show_default=False),
+]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Return when it has ended; code 1 unless it completed.")]
 
 

@@ -12,7 +12,8 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
-from typing import BinaryIO, Final
+from io import BufferedRWPair
+from typing import Final
 
 from pliant.core.errors import PliantError
 from pliant.tune.advice import Adviser, AdviserFailure, Exhausted
@@ -45,11 +46,11 @@ def main(argv: Sequence[str]) -> int:
     os.set_inheritable(int(channel), False)
     threading.Thread(target=_end_with_server, daemon=True).start()
     with socket.socket(fileno=int(channel)) as end, end.makefile("rwb") as lines:
-        serve(lines)  # type: ignore[arg-type]
+        serve(lines)
     return 0
 
 
-def serve(lines: BinaryIO) -> None:
+def serve(lines: BufferedRWPair) -> None:
     """Answer questions until there are no more."""
     adviser: Adviser | AdviserFailure = AdviserFailure("no search has begun")
     while line := lines.readline():

@@ -18,7 +18,7 @@ from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
 from pliant.cli.jobs.file_keys import is_job_file
 from pliant.cli.jobs.job_file import read_job_file, write_job_file
 from pliant.cli.jobs.job_schema import print_schema
-from pliant.cli.options import FollowOption, JsonOption, WaitOption, leave_out_none
+from pliant.cli.options import ArgsArgument, FollowOption, JsonOption, WaitOption, leave_out_none
 from pliant.cli.problems import validate
 from pliant.cli.screen import say, say_notes
 from pliant.cli.session import open_client
@@ -28,10 +28,6 @@ from pliant.core.errors import InvalidInput
 PathArgument = Annotated[
     Path,
     typer.Argument(metavar="PATH", help="A folder of code, one Python file, or a job file.", show_default=False),
-]
-ArgsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="ARGS", help="What comes after -- is passed to the script.", show_default=False),
 ]
 
 

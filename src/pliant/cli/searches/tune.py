@@ -14,7 +14,7 @@ from pliant.cli.fields import Given, takes
 from pliant.cli.jobs.asked import OF_JOBS, find_jobs
 from pliant.cli.jobs.code import script_of, warn_of_parts, warn_of_siblings
 from pliant.cli.jobs.file_keys import is_job_file
-from pliant.cli.options import JsonOption, WaitOption
+from pliant.cli.options import ArgsArgument, JsonOption, WaitOption
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, print_outcome, say, say_notes
 from pliant.cli.searches.asked import OPTIONS
@@ -31,10 +31,6 @@ _UNNAMED: Final = "search"
 PathArgument = Annotated[
     Path,
     typer.Argument(metavar="PATH", help="A folder of code, one Python file, or a search file.", show_default=False),
-]
-ArgsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="ARGS", help="What comes after -- is passed to the script.", show_default=False),
 ]
 DirectionOption = Annotated[
     bool | None,
