@@ -28,6 +28,7 @@ from pliant.core.notice import NoticeSettings
 from pliant.core.search import (
     ENDED,
     MAX_REPORTS,
+    Constraint,
     Decision,
     Halving,
     Objective,
@@ -93,6 +94,14 @@ class ObjectiveRequest(Request, Objective):
         return Objective(**self.given())
 
 
+class ConstraintRequest(Request, Constraint):
+    """A bound that a metric has to keep: only a trial that keeps all of them can be the best."""
+
+    def noun(self) -> Constraint:
+        """Return the noun."""
+        return Constraint(**self.given())
+
+
 _Options = Annotated[Mapping[str, _Scalar], Input(MaxLen(50))]
 
 
@@ -130,11 +139,14 @@ class KnownTrialRequest(Request, KnownTrial):
     values: Annotated[Mapping[ParameterName, _Value], Input(MaxLen(MAX_PARAMETERS))]
     reports: Annotated[tuple[tuple[_Place, float | None], ...], Input(MaxLen(MAX_REPORTS))] = ()  # type: ignore[assignment]
     """Values of the first objective: (epoch or step, value), each once, growing; null is NaN."""
+    violations: Annotated[tuple[float | None, ...], Input(MaxLen(10))] = ()  # type: ignore[assignment]
+    """By how much it violates each constraint, 0 or less: it keeps it; needed if it has completed. null is infinity."""
 
     def noun(self) -> KnownTrial:
         """Return the noun."""
         reports = tuple((at, math.nan if value is None else value) for at, value in self.reports)
-        return KnownTrial(**{**self.given(), "reports": reports})
+        violations = tuple(math.inf if value is None or math.isnan(value) else value for value in self.violations)
+        return KnownTrial(**{**self.given(), "reports": reports, "violations": violations})
 
 
 class SearchRequest(JobRequest, SearchSettings):
@@ -146,6 +158,7 @@ class SearchRequest(JobRequest, SearchSettings):
     # a body takes bodies, which check what is given; `settings` makes the nouns
     parameters: Annotated[Mapping[ParameterName, SearchParameterRequest], Input(Len(1, MAX_PARAMETERS))]
     objectives: Annotated[tuple[ObjectiveRequest, ...], Input(Len(1, 10))]
+    constraints: Annotated[tuple[ConstraintRequest, ...], Input(MaxLen(10))] = ()
     sampler: SamplerRequest = Field(default_factory=SamplerRequest)
     halving: HalvingRequest | None = None
     pruner: PrunerRequest | None = None
@@ -158,6 +171,7 @@ class SearchRequest(JobRequest, SearchSettings):
         given |= {
             "parameters": {name: one.noun() for name, one in self.parameters.items()},
             "objectives": tuple(one.noun() for one in self.objectives),
+            "constraints": tuple(one.noun() for one in self.constraints),
             "sampler": self.sampler.noun(),
             "halving": None if self.halving is None else self.halving.noun(),
             "pruner": None if self.pruner is None else self.pruner.noun(),
@@ -226,12 +240,14 @@ class SearchView:
     trials: Mapping[TrialState, int]
     """How many trials are in each state; states that none is in are left out."""
     best: Trial | None
-    """The best that has completed; null before there is one, and of several objectives."""
+    """The best that has completed and keeps all constraints; null before there is one, and of several objectives."""
     progress: float | None
     """The part of `max_trials` that has ended, 0 to 1; null without such a limit."""
     eta_s: float | None
     """Seconds left at the present speed; null if nobody knows."""
     revision: int
+    nearest: int | None = None
+    """While no trial that has completed keeps all constraints: the number of the one that violates them least."""
     remark: str = ""
     """What is odd about it, in a sentence; empty if nothing is."""
     notes: tuple[str, ...] = ()

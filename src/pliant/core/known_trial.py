@@ -18,6 +18,7 @@ from pliant.core.errors import Problem
 from pliant.core.input import FINITE, NUMBER, Input
 from pliant.core.job import JobId
 from pliant.core.search import ENDED, MAX_REPORTS, Search, SearchSettings, Trial, TrialState
+from pliant.core.search_text import write_constraint
 from pliant.core.space import SearchParameter, Value, Values, applies
 from pliant.core.space_rules import misfit, problems_of_values
 
@@ -41,6 +42,8 @@ class KnownTrial:
     """completed, pruned, failed or stopped."""
     results: Annotated[tuple[_Result, ...], Input(Len(1, 10))] | None = None
     """What it came to, one for each objective; needed if it has completed."""
+    violations: Annotated[tuple[float, ...], Input(MaxLen(10))] = ()
+    """By how much it violates each constraint, 0 or less: it keeps it; needed if it has completed."""
     reports: Annotated[tuple[tuple[int, float], ...], Input(MaxLen(MAX_REPORTS))] = ()
     """Values of the first objective: (epoch or step, value), each once, growing. NaN is one."""
 
@@ -57,6 +60,7 @@ def trials_of(search: Search, known: Sequence[KnownTrial]) -> tuple[Trial, ...]:
             job_id=NO_JOB,
             reports=one.reports,
             results=one.results,
+            violations=one.violations,
             begun_at=search.created_at,
             ended_at=search.created_at,
         )
@@ -146,6 +150,22 @@ def _wrong(settings: SearchSettings, one: KnownTrial) -> Iterator[tuple[str, str
         yield "results", f"there are {len(one.results)} for {len(settings.objectives)} objectives; give one for each"
     elif one.results is not None and not all(map(isfinite, one.results)):
         yield "results", f"{', '.join(map(repr, one.results))} is not finite; leave the trial out"
+    yield from _wrong_violations(settings, one)
     places = [at for at, _ in one.reports]
     if any(later <= earlier for earlier, later in pairwise(places)):
         yield "reports", "their epochs or steps do not grow; give each once, in order"
+
+
+def _wrong_violations(settings: SearchSettings, one: KnownTrial) -> Iterator[tuple[str, str]]:
+    texts = [write_constraint(constraint) for constraint in settings.constraints]
+    if len(one.violations) == len(texts) or (not one.violations and one.state is not TrialState.COMPLETED):
+        return
+    if not texts:
+        yield "violations", "the search has no constraints; leave them out"
+    elif not one.violations:
+        yield (
+            "violations",
+            f"it does not say by how much it violates {', '.join(texts)}; say it, or leave the trial out",
+        )
+    else:
+        yield "violations", f"there are {len(one.violations)} for {len(texts)} constraints; give one for each"

@@ -52,6 +52,23 @@ class Objective:
     """Which of a trial's values counts."""
 
 
+_Bound = Annotated[float, Input(FINITE, NUMBER)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint:
+    """A bound that a metric has to keep: only a trial that keeps all of them can be the best."""
+
+    metric: MetricName
+    """As the script reports it."""
+    upper: _Bound | None = None
+    """It may not be above this."""
+    lower: _Bound | None = None
+    """It may not be below this. One of the two is given."""
+    reading: Reading = "last"
+    """Which of a trial's values counts."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sampler:
     """What chooses values."""
@@ -107,6 +124,8 @@ class SearchSettings:
     """What may be chosen, by the names of the script's parameters, in the order in which it is chosen."""
     objectives: Annotated[tuple[Objective, ...], Input(Len(1, 10))]
     """What is made small or large; the metrics as the script reports them."""
+    constraints: Annotated[tuple[Constraint, ...], Input(MaxLen(10))] = ()
+    """Bounds that a trial has to keep to be the best, or among the best."""
     sampler: Sampler = field(default_factory=Sampler)
     halving: Halving | None = None
     pruner: Pruner | None = None
@@ -186,6 +205,9 @@ class Trial:
     """Values of the first objective: (epoch or step, value), each once, growing. NaN is one."""
     results: tuple[float, ...] | None = None
     """What it came to, one for each objective; of a pruned trial what it had at its last rung. None before its end."""
+    violations: tuple[float, ...] = ()
+    """Of one that has completed: by how much it violates each constraint of its search; 0 or less: it keeps it.
+    Infinity: its value is no number, or not finite."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the sampler has noted with it, for itself."""
     begun_at: float
@@ -195,6 +217,11 @@ class Trial:
     @property
     def ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def is_feasible(self) -> bool:
+        """It violates no constraint of its search, as far as anybody knows."""
+        return all(violation <= 0 for violation in self.violations)
 
     @property
     def is_known(self) -> bool:
@@ -261,8 +288,10 @@ class Search:
     remark: str = ""
     """What is odd about it, in a sentence; empty if nothing is."""
     best: int | None = None
-    """The number of the best trial that has completed; of several objectives None."""
+    """The number of the best trial that has completed and keeps all constraints; of several objectives None."""
     best_result: float | None = None
+    nearest: int | None = None
+    """While no trial keeps all constraints: the number of the one that violates them least; else None."""
     revision: int = 1
     """Grows with every change."""
 

@@ -13,7 +13,8 @@ Wrong = Iterator[tuple[str, str]]
 
 def problems_of_settings(settings: SearchSettings) -> tuple[Problem, ...]:
     """Return all that is wrong, also with the space."""
-    wrong = (*_wrong_objectives(settings), *_wrong_halving(settings), *_wrong_limits(settings))
+    rules = (_wrong_objectives, _wrong_constraints, _wrong_halving, _wrong_limits)
+    wrong = (one for rule in rules for one in rule(settings))
     return (*problems_of_space(settings.parameters), *(Problem(field=field, message=said) for field, said in wrong))
 
 
@@ -27,6 +28,24 @@ def _wrong_objectives(settings: SearchSettings) -> Wrong:
     for i, way in enumerate(settings.pass_as):
         if way in settings.pass_as[:i]:
             yield f"pass_as.{i}", f"{way!r} is named twice; name it once"
+
+
+def _wrong_constraints(settings: SearchSettings) -> Wrong:
+    bounds: dict[tuple[str, str, str], float] = {}
+    for i, one in enumerate(settings.constraints):
+        sides = {side: bound for side, bound in (("upper", one.upper), ("lower", one.lower)) if bound is not None}
+        if len(sides) != 1:
+            yield f"constraints.{i}", "it has two bounds; make one of each" if sides else "give it upper or lower"
+            continue
+        ((side, bound),) = sides.items()
+        other = "lower" if side == "upper" else "upper"
+        opposite = bounds.get((one.metric, one.reading, other))
+        if (one.metric, one.reading, side) in bounds:
+            yield f"constraints.{i}", f"{one.metric!r} has such a bound already, {side}; give one"
+        elif opposite is not None and (bound < opposite if side == "upper" else bound > opposite):
+            yield f"constraints.{i}.{side}", f"no value of {one.metric} keeps {bound:g} and its {other}, {opposite:g}"
+        else:
+            bounds[one.metric, one.reading, side] = bound
 
 
 def _wrong_halving(settings: SearchSettings) -> Wrong:

@@ -42,7 +42,10 @@ class Searches(Protocol):
         ...
 
     def best_trials(self, name: str, *, maximize: bool, limit: int = 10) -> tuple[Trial, ...]:
-        """Return completed trials that have jobs by their first result, the best first; ties by number, no NaN."""
+        """Return completed trials that have jobs and keep all constraints, by their first result, the best first.
+
+        Of equal ones the first by number; NaN is no result.
+        """
         ...
 
     def trial(self, name: str, number: int) -> Trial | None: ...

@@ -1,20 +1,26 @@
-"""Objectives and rungs as short texts, for command lines, files and Python.
+"""Objectives, constraints and rungs as short texts, for command lines, files and Python.
 
 val_loss            its last value          val_loss:min            its lowest value
 val_loss:minimize   made small              acc:maximize:max        its highest value made large
+memory_gb<=8        its last value at most 8    acc:max>=0.9            its highest value at least 0.9
 1..27               epochs 1, 3, 9          step:100..2700:3        steps 100, 300, 900, by the factor 3
 """
 
 import re
 from dataclasses import replace
+from math import isfinite
 from typing import Final, cast, get_args
 
 from pliant.core.errors import InvalidInput
-from pliant.core.search import Direction, Halving, Objective, Reading, Resource
+from pliant.core.search import Constraint, Direction, Halving, Objective, Reading, Resource
 
 _READINGS: Final = get_args(Reading)
 _DIRECTIONS: Final = get_args(Direction)
 _RESOURCES: Final = get_args(Resource)
+_CONSTRAINT: Final = re.compile(
+    r"(?P<metric>.*?)(?P<side><=|>=)\s*(?P<bound>[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,4})?)\s*"
+)
+_WHOLE: Final = 1e15
 _HALVING: Final = re.compile(r"(?:(?P<of>[a-z]+):)?(?P<min>[0-9]{1,9})\.\.(?P<max>[0-9]{1,9})(?::(?P<by>[0-9]{1,9}))?")
 
 
@@ -44,6 +50,33 @@ def write_objective(objective: Objective) -> str:
     """Return the text that says an objective."""
     reading = "" if objective.reading == "last" else f":{objective.reading}"
     return f"{objective.metric}:{objective.direction}{reading}"
+
+
+def read_constraint(text: str) -> Constraint:
+    """Return the constraint that a text `NAME[:READING]<=BOUND` or `NAME[:READING]>=BOUND` says.
+
+    Raises:
+        InvalidInput: it says none.
+    """
+    found = _CONSTRAINT.fullmatch(text)
+    if found is None or not isfinite(bound := float(found["bound"])):
+        message = f"{text!r:.100} says no bound; give it as 'memory_gb<=8' or 'acc>=0.9', in quotes in a shell"
+        raise InvalidInput.at("", message)
+    metric, reading = read_metric(found["metric"].strip())
+    if not metric:
+        raise InvalidInput.at("", f"{text!r:.100} names no metric; give what the script reports: 'memory_gb<=8'")
+    if found["side"] == "<=":
+        return Constraint(metric=metric, upper=bound, reading=reading)
+    return Constraint(metric=metric, lower=bound, reading=reading)
+
+
+def write_constraint(constraint: Constraint) -> str:
+    """Return the text that says a sound constraint."""
+    side, bound = ("<=", constraint.upper) if constraint.upper is not None else (">=", constraint.lower)
+    assert bound is not None, "a sound constraint has a bound"
+    shown = str(int(bound)) if bound == int(bound) and abs(bound) < _WHOLE else repr(float(bound))
+    reading = "" if constraint.reading == "last" else f":{constraint.reading}"
+    return f"{constraint.metric}{reading}{side}{shown}"
 
 
 def read_halving(text: str) -> Halving:

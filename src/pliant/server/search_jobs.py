@@ -11,7 +11,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec, Metric
 from pliant.core.ports import Clock
-from pliant.core.search import Objective, Search, SearchSettings
+from pliant.core.search import Constraint, Objective, Search, SearchSettings
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.tune.advice import Adviser, AdviserInput
@@ -132,7 +132,7 @@ class ControlTrials:
         self._awaited = {job_id: known for job_id, known in self._awaited.items() if job_id in ids}
         return found
 
-    def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
+    def news(self, job_id: JobId, read: Sequence[Objective | Constraint], after_step: int) -> JobNews:
         """Return what a job has come to."""
         facts = self._control.trials.facts([job_id]).get(job_id)
         if facts is None or facts.ended_at is not None:
@@ -140,7 +140,7 @@ class ControlTrials:
         if facts is None:
             return JobNews(state="deleted")
         if facts.ended_at is None:
-            metric = objectives[0].metric
+            metric = read[0].metric
             _, revision, step = self._awaited.get(job_id, ("", -1, -1))
             if revision == facts.revision and step <= after_step:
                 return JobNews(state=facts.state, reason=facts.reason)
@@ -149,7 +149,7 @@ class ControlTrials:
             self._awaited[job_id] = (metric, facts.revision, newest)
             return JobNews(state=facts.state, reason=facts.reason, series=series)
         left = read_results(self._control.settings.folders(job_id).result)
-        series = {**left, **self._series(job_id, [one.metric for one in objectives], -1)}
+        series = {**left, **self._series(job_id, [*dict.fromkeys(one.metric for one in read)], -1)}
         some = {point.name for point in self._control.trials.reports(job_id, (), -1)}
         return JobNews(state=facts.state, reason=facts.reason, series=series, reported=tuple({*some, *series}))
 

@@ -86,8 +86,12 @@ class MemorySearches:
         return tuple(islice((trial for trial in found if not states or trial.state in states), limit))
 
     def best_trials(self, name: str, *, maximize: bool, limit: int = 10) -> tuple[Trial, ...]:
-        """Return completed trials that have jobs by their first result, the best first; ties by number, no NaN."""
+        """Return completed trials that have jobs and keep all constraints, by their first result, the best first.
+
+        Of equal ones the first by number; NaN is no result.
+        """
         completed = [one for one in self._trials(name) if one.state is TrialState.COMPLETED and not one.is_known]
+        completed = [one for one in completed if one.is_feasible]
         found = [(trial.results[0], trial) for trial in completed if trial.results and not isnan(trial.results[0])]
         return tuple(trial for _, trial in sorted(found, key=lambda pair: pair[0], reverse=maximize))[:limit]
 

@@ -45,7 +45,7 @@ def trial_row(trial: Trial) -> Row:
         "number": trial.number,
         "state": trial.state.value,
         "job_id": trial.job_id,
-        "result": _first_result(trial),
+        "result": _result_that_counts(trial),
         "body": _text({field.name: _plain(getattr(trial, field.name)) for field in fields(trial)}),
     }
 
@@ -59,6 +59,7 @@ def trial_of(row: RowMapping) -> Trial:
         "job_id": JobId(body["job_id"]),
         "reports": tuple(map(tuple, body["reports"])),
         "results": _tuples(body["results"]),
+        "violations": _tuples(body.get("violations", [])),
         "attributes": _tuples(body["attributes"]),
     }
     return Trial(**{**body, **columns})
@@ -80,7 +81,9 @@ def _adapter() -> TypeAdapter[Any]:
     return TypeAdapter(Search)
 
 
-def _first_result(trial: Trial) -> float | None:
+def _result_that_counts(trial: Trial) -> float | None:
+    if not trial.is_feasible:
+        return None
     first = trial.results[0] if trial.results else math.nan
     return None if math.isnan(first) else first
 

@@ -83,7 +83,10 @@ class SqlSearches:
         return self._read(page, trial_of)
 
     def best_trials(self, name: str, *, maximize: bool, limit: int = 10) -> tuple[Trial, ...]:
-        """Return completed trials that have jobs by their first result, the best first; ties by number, no NaN."""
+        """Return completed trials that have jobs and keep all constraints, by their first result, the best first.
+
+        Of equal ones the first by number; NaN is no result.
+        """
         result, completed = TRIALS.c.result, TRIALS.c.state == TrialState.COMPLETED.value
         of_jobs = (TRIALS.c.search == name, completed, result.is_not(None), TRIALS.c.job_id != "")
         order = result.desc() if maximize else result.asc()

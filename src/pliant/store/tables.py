@@ -227,7 +227,7 @@ TRIALS: Final = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("state", String(20), nullable=False),
     Column("job_id", String(64), nullable=False),
-    Column("result", Float, doc="The first of its results; NULL if there is none, or if it is NaN."),
+    Column("result", Float, doc="The first of its results; NULL: none, NaN, or it violates a constraint."),
     Column("body", Text, nullable=False, doc="The trial as JSON; it may hold NaN."),
     Index(None, "job_id"),
     Index(None, "search", "state", "number"),

@@ -1,11 +1,13 @@
 """Which sampler and which pruner can do what (`problems_of_sampler`). Pure: Optuna is not asked.
 
-| | conditions | several objectives | parameters |
-|---|---|---|---|
-| tpe, random, nsga2 | yes | yes | any |
-| gp, qmc | no | yes | any |
-| grid | no | yes | choice, int, or float with a step |
-| cmaes | no | no | float and int |
+| | conditions | several objectives | learns from constraints | parameters |
+|---|---|---|---|---|
+| tpe, nsga2 | yes | yes | yes | any |
+| random | yes | yes | no | any |
+| gp | no | yes | yes | any |
+| qmc | no | yes | no | any |
+| grid | no | yes | no | choice, int, or float with a step |
+| cmaes | no | no | no | float and int |
 """
 
 import math
@@ -21,6 +23,8 @@ from pliant.tune.sampler_options import PRUNER_OPTIONS, SAMPLER_OPTIONS, problem
 SCIPY_SAMPLERS: Final[frozenset[SamplerName]] = frozenset({"gp", "qmc"})
 SCIPY_PRUNERS: Final[frozenset[PrunerName]] = frozenset({"wilcoxon"})
 WITHOUT_SCIPY: Final = "it needs SciPy, which is not installed here; install it with: pip install 'pliant[gp]'"
+CONSTRAINED: Final[frozenset[SamplerName]] = frozenset({"tpe", "gp", "nsga2"})
+"""Samplers that learn from constraints."""
 _CONDITIONAL: Final[frozenset[SamplerName]] = frozenset({"tpe", "random", "nsga2"})
 
 

@@ -53,6 +53,8 @@ class FoundTrial:
     state: TrialState
     results: tuple[float, ...] | None = None
     reports: tuple[tuple[int, float], ...] = ()
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    """How far it violates constraints, by the names that these have there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,8 @@ from pliant.client.nouns.noun import NounClient, checked
 from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import values_of
-from pliant.core.search import Decision, Halving, SearchState, Trial, TrialState
-from pliant.core.search_text import read_halving, read_metric
+from pliant.core.search import Constraint, Decision, Halving, SearchState, Trial, TrialState
+from pliant.core.search_text import read_constraint, read_halving, read_metric
 from pliant.core.space import SearchParameter, Value
 from pliant.core.space_text import read_domain
 
@@ -43,6 +43,9 @@ _DECISION_PAGE: Final = LazyAdapter(DecisionPage)
 
 GivenParameter = str | SearchParameter | Mapping[str, Any]
 """What a parameter may be: as text (`"log:1e-5..1e-1"`), as noun, or as fields."""
+
+GivenConstraint = str | Constraint | Mapping[str, Any]
+"""A bound of a metric: as text (`"memory_gb<=8"`), as noun, or as fields."""
 
 
 class SearchClient(NounClient[SearchView]):
@@ -143,7 +146,7 @@ class SearchClient(NounClient[SearchView]):
         return self._connection.get(_TRIAL, f"{self._path(name)}/trials/{number}")
 
     def best(self, name: str, *, limit: int = 10) -> tuple[Trial, ...]:
-        """Return the best trials that have completed, the best first; of several objectives by the first."""
+        """Return the best trials that have completed and keep all constraints; of several objectives by the first."""
         return self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/best", {"limit": limit}).trials
 
     def importances(self, name: str) -> ImportancesView:
@@ -282,6 +285,8 @@ def search_request(code: Path, searches: SearchClient, options: Mapping[str, Any
     given["parameters"] = _parameters(given.get("parameters", {}))
     if isinstance(halving := given.get("halving"), str):
         given["halving"] = values_of(Halving, _at("halving", read_halving, halving))
+    if "constraints" in given:
+        given["constraints"] = _constraints(given["constraints"])
     if "script" not in given:
         given["script"] = find_script(code)
     if "name" not in given:
@@ -300,6 +305,21 @@ def _parameters(given: Mapping[str, GivenParameter]) -> dict[str, Any]:
             continue
         is_noun = isinstance(parameter, SearchParameter)
         found[name] = values_of(SearchParameter, parameter) if is_noun else parameter
+    if problems:
+        raise InvalidInput(*problems)
+    return found
+
+
+def _constraints(given: Sequence[GivenConstraint]) -> Sequence[Any]:
+    found: list[Any] = []
+    problems: list[Problem] = []
+    for place, one in enumerate([given] if isinstance(given, str) else given):
+        try:
+            constraint = _at(f"constraints.{place}", read_constraint, one) if isinstance(one, str) else one
+        except InvalidInput as error:
+            problems += error.problems
+            continue
+        found.append(values_of(Constraint, constraint) if isinstance(constraint, Constraint) else constraint)
     if problems:
         raise InvalidInput(*problems)
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 
 from pliant.core.search import Decision, DecisionKind, Search, SearchState, Trial, TrialState
+from pliant.policy.tuning.constraints import find_nearest
 from pliant.policy.tuning.deaf import find_deaf
 from pliant.policy.tuning.intake import JobNews, take_in
 from pliant.policy.tuning.promotion import Promotion, decide_rungs
@@ -122,6 +123,8 @@ def rest(search: Search, now: float) -> Search:
 
 
 def _note_best(step: SearchStep) -> None:
+    if step.changed:
+        step.search = replace(step.search, nearest=find_nearest(step.search.settings, step.trials))
     if len(step.search.settings.objectives) > 1:
         return
     sign = 1 if step.search.settings.objectives[0].direction == "minimize" else -1
@@ -129,6 +132,8 @@ def _note_best(step: SearchStep) -> None:
     for number in sorted(step.changed):
         trial = step.trials[number]
         if trial.is_known or trial.state is not TrialState.COMPLETED or not trial.results or isnan(trial.results[0]):
+            continue
+        if not trial.is_feasible:
             continue
         own = (sign * trial.results[0], number)
         if result is None or best is None or own < (sign * result, best):
@@ -171,4 +176,13 @@ def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
     halving = search.settings.halving
     if halving is None or halving.order == "arrival" or trial.bracket != bracket or trial.is_known:
         return trial
-    return replace(trial, state=TrialState.RUNNING, rung=0, reports=(), results=None, reason="", ended_at=None)
+    return replace(
+        trial,
+        state=TrialState.RUNNING,
+        rung=0,
+        reports=(),
+        results=None,
+        violations=(),
+        reason="",
+        ended_at=None,
+    )

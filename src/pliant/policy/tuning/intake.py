@@ -12,7 +12,9 @@ from math import isnan
 from typing import Final, Literal
 
 from pliant.core.lifecycle import JobState
-from pliant.core.search import MAX_REPORTS, Objective, Search, Trial, TrialState
+from pliant.core.search import MAX_REPORTS, Constraint, Objective, Search, Trial, TrialState
+from pliant.core.search_text import write_constraint
+from pliant.policy.tuning.constraints import violation_of
 from pliant.policy.tuning.rungs import has_arrived, rungs_of
 
 _MAX_NAMED: Final = 12
@@ -34,7 +36,8 @@ class JobNews:
     state: JobState | Literal["deleted"]
     reason: str = ""
     series: Mapping[str, Sequence[SeriesPoint]] = field(default_factory=dict)
-    """New values of the first objective, in order; of a job that has ended all values of all objectives."""
+    """New values of the first objective, in order; of a job that has ended all values of all objectives and of what
+    its constraints bound."""
     reported: Sequence[str] = ()
     """Names of the metrics that a job that has ended has reported."""
 
@@ -77,27 +80,36 @@ def _with_reports(search: Search, trial: Trial, news: JobNews) -> Trial:
 
 
 def _complete(search: Search, trial: Trial, news: JobNews) -> Trial:
-    results = []
-    for objective in search.settings.objectives:
-        values = [point.value for point in news.series.get(objective.metric, ())]
+    settings = search.settings
+    read: list[float] = []
+    for one in (*settings.objectives, *settings.constraints):
+        values = [point.value for point in news.series.get(one.metric, ())]
         if not values:
-            return replace(trial, state=TrialState.FAILED, reason=_never_reported(objective, news))
-        results.append(_read(objective, values))
+            return replace(trial, state=TrialState.FAILED, reason=_never_reported(one, news))
+        read.append(_read(one, values))
+    results, bounded = read[: len(settings.objectives)], read[len(settings.objectives) :]
     if any(isnan(result) for result in results):
-        which = next(o.metric for o, result in zip(search.settings.objectives, results, strict=True) if isnan(result))
+        which = next(o.metric for o, result in zip(settings.objectives, results, strict=True) if isnan(result))
         return replace(trial, state=TrialState.FAILED, reason=f"its {which} is NaN at the end: there is no result")
-    shown = ", ".join(f"{o.metric} {result:g}" for o, result in zip(search.settings.objectives, results, strict=True))
-    return replace(trial, state=TrialState.COMPLETED, results=tuple(results), reason=f"it came to {shown}")
+    shown = ", ".join(f"{o.metric} {result:g}" for o, result in zip(settings.objectives, results, strict=True))
+    violations = tuple(map(violation_of, settings.constraints, bounded))
+    broken = ", ".join(
+        f"its {one.metric} {value:g} violates {write_constraint(one)}"
+        for one, value, violation in zip(settings.constraints, bounded, violations, strict=True)
+        if violation > 0
+    )
+    reason = f"it came to {shown}" + (f", but {broken}" if broken else "")
+    return replace(trial, state=TrialState.COMPLETED, results=tuple(results), violations=violations, reason=reason)
 
 
-def _read(objective: Objective, values: Sequence[float]) -> float:
+def _read(objective: Objective | Constraint, values: Sequence[float]) -> float:
     numbers = [value for value in values if not isnan(value)]
     if objective.reading == "last" or not numbers:
         return values[-1]
     return min(numbers) if objective.reading == "min" else max(numbers)
 
 
-def _never_reported(objective: Objective, news: JobNews) -> str:
+def _never_reported(objective: Objective | Constraint, news: JobNews) -> str:
     names = ", ".join(sorted(news.reported)[:_MAX_NAMED])
     there = f"it reported {names}" if names else "it reported no metric at all"
     return (

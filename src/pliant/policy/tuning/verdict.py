@@ -7,6 +7,7 @@ from typing import Final
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
 from pliant.core.space import text_of_value
+from pliant.policy.tuning.constraints import say_infeasible
 from pliant.policy.tuning.rungs import chosen
 
 _EQUAL_FAILURES: Final = 3
@@ -32,14 +33,15 @@ def judge_search(search: Search, trials: Sequence[Trial], *, now: float, slot_ho
     if alike := _fail_alike(search, trials):
         return SearchEnd(state=SearchState.FAILED, reason=alike)
     if settings.target is not None and (found := _on_target(search, trials)) is not None:
-        return _ended(trials, f"trial {found.number}: {found.reason}; {settings.target:g} was the target")
+        return _ended(search, trials, f"trial {found.number}: {found.reason}; {settings.target:g} was the target")
     ran_s = ran(search, now)
     if settings.max_time_s is not None and ran_s >= settings.max_time_s:
-        return _ended(trials, f"it has run for {ran_s:.0f} s; {settings.max_time_s:g} s is its limit")
+        return _ended(search, trials, f"it has run for {ran_s:.0f} s; {settings.max_time_s:g} s is its limit")
     if settings.max_slot_hours is not None and slot_hours >= settings.max_slot_hours:
-        return _ended(trials, f"it has used {slot_hours:.2f} slot-hours; {settings.max_slot_hours:g} is its limit")
+        used = f"it has used {slot_hours:.2f} slot-hours; {settings.max_slot_hours:g} is its limit"
+        return _ended(search, trials, used)
     if (why := _nothing_left(search)) and all(trial.ended for trial in trials):
-        return _ended(trials, why)
+        return _ended(search, trials, why)
     return None
 
 
@@ -58,7 +60,10 @@ def _nothing_left(search: Search) -> str:
     return ""
 
 
-def _ended(trials: Sequence[Trial], reason: str) -> SearchEnd:
+def _ended(search: Search, trials: Sequence[Trial], reason: str) -> SearchEnd:
+    if search.nearest is not None:
+        said = say_infeasible(search.settings, search.nearest)
+        return SearchEnd(state=SearchState.COMPLETED, reason=f"{reason}, and {said}")
     if any(trial.state is TrialState.COMPLETED for trial in trials):
         return SearchEnd(state=SearchState.COMPLETED, reason=reason)
     failed = [trial for trial in trials if trial.state is TrialState.FAILED]
@@ -106,7 +111,7 @@ def _on_target(search: Search, trials: Sequence[Trial]) -> Trial | None:
     target, direction = search.settings.target, search.settings.objectives[0].direction
     assert target is not None, "asked only with a target"
     for trial in trials:
-        if trial.state is not TrialState.COMPLETED or not trial.results:
+        if trial.state is not TrialState.COMPLETED or not trial.results or not trial.is_feasible:
             continue
         if trial.results[0] <= target if direction == "minimize" else trial.results[0] >= target:
             return trial

@@ -152,7 +152,7 @@ class OptunaAdviser:
         return f"all {num_points} points of the grid have been tried" if len(asked) >= num_points else ""
 
     def _frozen(self, trial: Trial) -> FrozenTrial:
-        one = frozen(trial, self._distributions, len(self._settings.objectives))
+        one = frozen(trial, self._distributions, self._settings)
         if isinstance(self._sampler, GridSampler) and "grid_id" in one.system_attrs:
             one.system_attrs[_GRID_SPACE] = self._sampler._search_space
         return one

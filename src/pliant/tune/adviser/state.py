@@ -1,4 +1,4 @@
-"""What a sampler continues from and no trial holds: its generators, GP's last fit, and what it notes with the study.
+"""What a sampler continues from and no trial holds: its generators, GP's last fits, and what it notes with the study.
 
 It is JSON, found by walking the sampler's attributes; nothing is pickled.
 """
@@ -21,6 +21,9 @@ from pliant.tune.advice import AdviserFailure
 _ALGORITHM: Final = "MT19937"
 _NUM_WORDS: Final = 624
 _KEPT_GENERATIONS: Final = 3
+_OBJECTIVES: Final = "_gprs_cache_list"
+_BOUNDED: Final = "_constraints_gprs_cache_list"
+"""Where GP keeps its last fits: of the objectives, of what constraints bound."""
 _PARENTS: Final = "NSGAIISampler:parent:"
 """NSGA-II notes the parents of every generation, and looks at those of the newest two."""
 
@@ -48,7 +51,8 @@ def dump_state(sampler: BaseSampler, attributes: dict[str, Any]) -> str:
     state = {
         "optuna": optuna.__version__,
         "generators": {path: _dump_generator(one.rng) for path, one in generators_of(sampler).items()},
-        "fits": [_dump_fit(fit) for fit in _fits_of(sampler)],
+        "fits": [_dump_fit(fit) for fit in _fits_of(sampler, _OBJECTIVES)],
+        "constraint_fits": [_dump_fit(fit) for fit in _fits_of(sampler, _BOUNDED)],
         "attributes": _without_old_parents(attributes),
     }
     return json.dumps(state, separators=(",", ":"))
@@ -69,7 +73,9 @@ def load_state(text: str, sampler: BaseSampler) -> dict[str, Any]:
         for path, generator in generators.items():
             generator.rng.set_state(_load_generator(kept[path]))
         if state["fits"]:
-            _restore_fits(sampler, state["fits"])
+            _restore_fits(sampler, _OBJECTIVES, state["fits"])
+        if state.get("constraint_fits"):
+            _restore_fits(sampler, _BOUNDED, state["constraint_fits"])
         return dict(state["attributes"])
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         written = f" It was written by Optuna {version}." if "version" in locals() else ""
@@ -106,15 +112,15 @@ def _load_generator(given: Any) -> tuple[str, NDArray[np.uint32], int, int, floa
     return _ALGORITHM, words, int(position), int(has_gauss), float(gauss)
 
 
-def _fits_of(sampler: BaseSampler) -> list[Fit]:
-    return (sampler._gprs_cache_list or []) if isinstance(sampler, GPSampler) else []  # type: ignore[return-value]
+def _fits_of(sampler: BaseSampler, where: str) -> list[Fit]:
+    return (getattr(sampler, where) or []) if isinstance(sampler, GPSampler) else []
 
 
 def _dump_fit(fit: Fit) -> list[Any]:
     return [fit.inverse_squared_lengthscales.tolist(), fit.kernel_scale.item(), fit.noise_var.item()]
 
 
-def _restore_fits(sampler: BaseSampler, given: list[Any]) -> None:
+def _restore_fits(sampler: BaseSampler, where: str, given: list[Any]) -> None:
     if not isinstance(sampler, GPSampler):
         raise TypeError("only GP has fits")
     import torch  # takes a second, and no other sampler needs it
@@ -122,7 +128,7 @@ def _restore_fits(sampler: BaseSampler, given: list[Any]) -> None:
     def tensor(numbers: Any) -> torch.Tensor:
         return torch.tensor(numbers, dtype=torch.float64)
 
-    sampler._gprs_cache_list = [Fit(tensor(scales), tensor(scale), tensor(noise)) for scales, scale, noise in given]  # type: ignore[misc]
+    setattr(sampler, where, [Fit(tensor(scales), tensor(scale), tensor(noise)) for scales, scale, noise in given])
 
 
 def _without_old_parents(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from pliant.core.errors import InvalidInput
-from pliant.core.search import Trial, TrialState
+from pliant.core.search import SearchSettings, Trial, TrialState
 from pliant.core.space import SearchParameter, Value
 from pliant.tune.adviser.distributions import distribution_of
 from pliant.tune.adviser.storages import opened, shown
-from pliant.tune.adviser.trials import STATES
+from pliant.tune.adviser.trials import STATES, constraint_attributes
 from pliant.tune.study_messages import FoundTrial, ReadStudy, StudyFound, StudyWritten, WriteStudy
 
 _IN_JSON: Final = "pliant:in_json"
@@ -53,7 +53,7 @@ def write_study(request: WriteStudy) -> StudyWritten:
         try:
             study.set_metric_names([objective.metric for objective in request.settings.objectives])
             study.set_user_attr(_IN_JSON, [name for name, column in columns.items() if column.in_json])
-            study.add_trials([_frozen(trial, columns) for trial in request.trials])
+            study.add_trials([_frozen(trial, columns, request.settings) for trial in request.trials])
         except BaseException:
             optuna.delete_study(study_name=request.study, storage=storage)
             raise
@@ -104,7 +104,7 @@ def _are_distinct(choices: Sequence[Value]) -> bool:
     return not any(isinstance(one, tuple | list) for one in choices) and len(set(choices)) == len(choices)
 
 
-def _frozen(trial: Trial, columns: Mapping[str, _Column]) -> FrozenTrial:
+def _frozen(trial: Trial, columns: Mapping[str, _Column], settings: SearchSettings) -> FrozenTrial:
     state, results = STATES[trial.state], trial.results
     if results is None or any(map(math.isnan, results)):
         results = None
@@ -122,7 +122,7 @@ def _frozen(trial: Trial, columns: Mapping[str, _Column]) -> FrozenTrial:
         params={name: column.value(trial.values[name]) for name, column in columns.items() if name in trial.values},
         distributions={name: column.distribution for name, column in columns.items() if name in trial.values},
         user_attrs={name: text for name, text in notes.items() if text},
-        system_attrs={},
+        system_attrs=constraint_attributes(trial, settings),
         intermediate_values=dict(trial.reports),
     )
 
@@ -153,6 +153,7 @@ def _found(trial: FrozenTrial, in_json: Sequence[str]) -> FoundTrial:
         state=state,
         results=None if trial.values is None else tuple(trial.values),
         reports=tuple(sorted(trial.intermediate_values.items())),
+        constraints={name: float(one) for name, one in trial.constraints.items() if isinstance(one, int | float)},
     )
 
 

@@ -15,7 +15,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
-from pliant.core.search import Trial, TrialState
+from pliant.core.search import SearchSettings, Trial, TrialState
+from pliant.core.search_text import write_constraint
 from pliant.tune.advice import AdviserFailure
 from pliant.tune.adviser.distributions import Distributions
 
@@ -29,20 +30,22 @@ STATES: Final[Mapping[TrialState, OptunaState]] = MappingProxyType(
         TrialState.STOPPED: OptunaState.FAIL,
     }
 )
+CONSTRAINTS: Final = "constraints:"
+"""How Optuna's names of such notes begin."""
 _STUDY: Final = 0
 """The number of a storage's only study."""
 _AT: Final = datetime.fromtimestamp(0, UTC)
 """Optuna wants times and uses none here."""
 
 
-def frozen(trial: Trial, distributions: Distributions, num_objectives: int) -> FrozenTrial:
+def frozen(trial: Trial, distributions: Distributions, settings: SearchSettings) -> FrozenTrial:
     """Return a trial as Optuna keeps it.
 
     Raises:
         AdviserFailure: it has values that it cannot have, or results of another search.
     """
     params, chosen_from = distributions.internal(trial.values)
-    state, results = STATES[trial.state], trial.results
+    state, results, num_objectives = STATES[trial.state], trial.results, len(settings.objectives)
     if results is not None and len(results) != num_objectives:
         raise AdviserFailure(f"trial {trial.number} has {len(results)} results for {num_objectives} objectives")
     if results is None or any(map(math.isnan, results)):
@@ -59,9 +62,24 @@ def frozen(trial: Trial, distributions: Distributions, num_objectives: int) -> F
         params=params,
         distributions=chosen_from,
         user_attrs={},
-        system_attrs=dict(trial.attributes),
+        system_attrs={**trial.attributes, **constraint_attributes(trial, settings)},
         intermediate_values=dict(trial.reports),
     )
+
+
+def constraint_attributes(trial: Trial, settings: SearchSettings) -> dict[str, float]:
+    """Return how far a trial violates each constraint, as Optuna's `Trial.set_constraint` notes it.
+
+    Raises:
+        AdviserFailure: it has violations of another search.
+    """
+    if not trial.violations:
+        return {}
+    names = [f"{CONSTRAINTS}{write_constraint(one)}" for one in settings.constraints]
+    if len(names) != len(trial.violations):
+        said = f"trial {trial.number} has {len(trial.violations)} violations for {len(names)} constraints"
+        raise AdviserFailure(said)
+    return {name: math.inf if math.isnan(one) else one for name, one in zip(names, trial.violations, strict=True)}
 
 
 class TrialStorage(InMemoryStorage):

@@ -172,7 +172,8 @@ class SearchKeeper:
         except UserError as error:
             return JobNews(state=JobState.FAILED, reason=f"its job could not be queued: {error}")
         read = self._read.get((trial.search, trial.job_id), -1)
-        return self._ports.jobs.news(trial.job_id, search.settings.objectives, read)
+        settings = search.settings
+        return self._ports.jobs.news(trial.job_id, (*settings.objectives, *settings.constraints), read)
 
     def _ensure_queued(self, found: OpenSearch, trial: Trial) -> None:
         key = (trial.search, trial.job_id)

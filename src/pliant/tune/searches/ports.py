@@ -8,7 +8,7 @@ from typing import Protocol
 from pliant.core.access import VisibleJobs
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
-from pliant.core.search import Objective, Search, SearchSettings
+from pliant.core.search import Constraint, Objective, Search, SearchSettings
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews
 from pliant.tune.advice import Adviser, AdviserInput
@@ -52,10 +52,11 @@ class TrialJobs(Protocol):
         """Return the jobs of all trials that have not ended."""
         ...
 
-    def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
+    def news(self, job_id: JobId, read: Sequence[Objective | Constraint], after_step: int) -> JobNews:
         """Return what a job has come to.
 
         Args:
+            read: what is read of it, the first objective first.
             after_step: values of the first objective up to this step are known; of a job that has ended all are told.
         """
         ...

@@ -20,6 +20,7 @@ from pliant.core.shares import problems_of_shares
 from pliant.core.space import Values
 from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
+from pliant.tune.sampler_rules import CONSTRAINED
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.importances import ImportanceCalculator, Importances
@@ -103,7 +104,7 @@ class SearchRequests:
                 enqueued=tuple(first.enqueued),
             )
             self._book.add(search, trials_of(search, first.known))
-        return search, (*notes, *_notes_of_known(settings, first.known))
+        return search, (*notes, *_notes_of_known(settings, first.known), *_notes_of_constraints(settings))
 
     def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Search, ...], str | None]:
         """Return searches that somebody sees, and the name of the last if there are more."""
@@ -166,7 +167,7 @@ class SearchRequests:
         return found[:limit], found[limit - 1].number if len(found) > limit else None
 
     def best(self, caller: Principal, name: str, limit: int) -> tuple[Trial, ...]:
-        """Return completed trials, the best first.
+        """Return completed trials that keep all constraints, the best first.
 
         Raises:
             NotFound: no search of that name that they see.
@@ -327,6 +328,12 @@ def _notes_of_known(settings: SearchSettings, known: Sequence[KnownTrial]) -> It
     if known and settings.sampler.name not in _LEARNING and settings.pruner is None:
         name = settings.sampler.name
         yield f"{name} does not learn from trials that are known; tpe and gp do"
+
+
+def _notes_of_constraints(settings: SearchSettings) -> Iterator[str]:
+    if settings.constraints and settings.sampler.name not in CONSTRAINED:
+        name, others = settings.sampler.name, ", ".join(sorted(CONSTRAINED))
+        yield f"{name} does not learn from constraints, it chooses as if there were none; {others} do"
 
 
 def _problems_of_trials(settings: SearchSettings, trials: Sequence[Values]) -> Iterator[Problem]:
