@@ -165,7 +165,7 @@ def _wrong_violations(settings: SearchSettings, one: KnownTrial) -> Iterator[tup
     elif not one.violations:
         yield (
             "violations",
-            f"it does not say by how much it violates {', '.join(texts)}; say it, or leave the trial out",
+            f"it lacks by how much it violates {', '.join(texts)}; say it, or leave the trial out",
         )
     else:
         yield "violations", f"there are {len(one.violations)} for {len(texts)} constraints; give one for each"

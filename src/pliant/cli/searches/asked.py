@@ -49,6 +49,12 @@ _SEARCH: Final[Table] = {
     "objectives": ask(
         "One of several: NAME:minimize or NAME:maximize. Repeatable.", "--objective", metavar="NAME:WAY", type=list[str]
     ),
+    "constraints": ask(
+        "A bound that the best trial keeps: 'memory_gb<=8', 'acc>=0.9'. Repeatable.",
+        "--constraint",
+        metavar="BOUND",
+        type=list[str],
+    ),
     "sampler": ask("tpe (the default), random, grid, gp, cmaes, nsga2 or qmc.", metavar="NAME", type=str),
     "seed": ask("The same search with the same results chooses the same values.", metavar="N", type=int),
     "sampler_option": ask("An argument of the sampler. Repeatable.", metavar="K=V", type=list[str]),

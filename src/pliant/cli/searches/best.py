@@ -10,7 +10,7 @@ from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.screen import print_json, say
-from pliant.cli.searches.tables import results_of, words_of
+from pliant.cli.searches.tables import no_best, results_of, words_of
 from pliant.cli.session import open_client
 from pliant.core.errors import Conflict
 from pliant.core.search import Trial
@@ -54,11 +54,14 @@ def require_best(view: SearchView) -> Trial:
     """Return the best trial of a search.
 
     Raises:
-        Conflict: none of its trials has completed, or it has several objectives, of which none is simply the best.
+        Conflict: none of its trials has completed and keeps its constraints, or it has several objectives, of which
+            none is simply the best.
     """
     if len(view.settings.objectives) > 1:
         message = f"{view.name} has {len(view.settings.objectives)} objectives, and no trial of it is simply the best"
         raise Conflict(f"{message}; `pliant searches best {view.name}` lists them by the first one, each with its job")
+    if view.best is None and (said := no_best(view)):
+        raise Conflict(f"{view.name} has no best trial: {said}; `pliant searches trials {view.name}` lists them all")
     if view.best is None:
         raise Conflict(f"no trial of {view.name} has completed yet; `pliant searches show {view.name}` shows how it is")
     return view.best

@@ -1,7 +1,7 @@
 """What a new search can learn from: the trials of a study of Optuna that fit in its space."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pliant.cli import formatting
@@ -9,7 +9,8 @@ from pliant.cli.searches.storage import read_study
 from pliant.core.errors import InvalidInput
 from pliant.core.input import values_of
 from pliant.core.known_trial import MAX_KNOWN, KnownTrial, fit_known
-from pliant.core.search import MAX_REPORTS, SearchSettings
+from pliant.core.search import MAX_REPORTS, Constraint, SearchSettings
+from pliant.core.search_text import read_constraint
 from pliant.tune.study_messages import FoundTrial, StudyFound
 
 _OPTION: Final = "--warm-start"
@@ -33,7 +34,7 @@ def read_known(source: str, study: str | None, settings: SearchSettings) -> Know
     """
     found = read_study(source, study, _OPTION, max_trials=MAX_KNOWN)
     _require_directions(found, settings)
-    fit, reasons = fit_known(settings, [_known(trial) for trial in found.trials])
+    fit, reasons = fit_known(settings, [_known(trial, settings.constraints) for trial in found.trials])
     if not fit:
         why = f"; the first: {reasons[0]}" if reasons else ""
         message = f"the study {found.study!r} has {len(reasons)} trials that have ended, and none fits{why}"
@@ -49,10 +50,36 @@ def _require_directions(found: StudyFound, settings: SearchSettings) -> None:
         raise InvalidInput.at(_OPTION, message)
 
 
-def _known(trial: FoundTrial) -> KnownTrial:
+def _known(trial: FoundTrial, constraints: Sequence[Constraint]) -> KnownTrial:
     values = {name: _tuples(value) for name, value in trial.values.items()}
     reports = trial.reports[:MAX_REPORTS]
-    return KnownTrial(values=values, state=trial.state, results=trial.results, reports=reports)
+    violations = [_violation(one, trial.constraints) for one in constraints]
+    return KnownTrial(
+        values=values,
+        state=trial.state,
+        results=trial.results,
+        reports=reports,
+        violations=tuple(one for one in violations if one is not None) if None not in violations else (),
+    )
+
+
+def _violation(constraint: Constraint, found: Mapping[str, float]) -> float | None:
+    """Return by how much a trial violates a constraint; None: its study does not say.
+
+    A study that bounds the same elsewhere says it, too: what violates `memory_gb<=8` by 1 violates `memory_gb<=6` by 3.
+    """
+    for name, violation in found.items():
+        try:
+            theirs = read_constraint(name)
+        except InvalidInput:
+            continue
+        if replace(theirs, upper=constraint.upper, lower=constraint.lower) != constraint:
+            continue
+        if theirs.upper is not None and constraint.upper is not None:
+            return violation + (theirs.upper - constraint.upper)
+        if theirs.lower is not None and constraint.lower is not None:
+            return violation + (constraint.lower - theirs.lower)
+    return None
 
 
 def _tuples(value: Any) -> Any:

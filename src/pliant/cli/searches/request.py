@@ -13,8 +13,8 @@ from pliant.cli.options import leave_out_none
 from pliant.cli.searches.asked import OPTIONS
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import values_of
-from pliant.core.search import Halving, Objective
-from pliant.core.search_text import read_halving, read_metric, read_objective
+from pliant.core.search import Constraint, Halving, Objective
+from pliant.core.search_text import read_constraint, read_halving, read_metric, read_objective
 from pliant.core.space import SearchParameter, Value
 from pliant.core.space_text import read_parameter, read_value
 
@@ -75,7 +75,7 @@ def read_values(texts: Sequence[str], option: str = "--param") -> dict[str, Valu
 def _taken(given: Given) -> Given:
     """Take from what is given what is no field of a request, or is said otherwise there."""
     names = ("parameters", "metric", "objectives", "sampler", "seed", "sampler_option", "halving", "halving_order")
-    more = ("brackets", "rung_size", "pruner", "pruner_option")
+    more = ("constraints", "brackets", "rung_size", "pruner", "pruner_option")
     return {name: given.pop(name) for name in (*names, *more) if given.get(name) is not None}
 
 
@@ -90,6 +90,8 @@ def _fields_of(search: Given, direction: str | None, problems: list[Problem]) ->
         )
     yield "parameters", dict(found)
     yield "objectives", list(_objectives(search, direction, problems))
+    bounds = (_tried(read_constraint, text, "constraints", problems) for text in search.get("constraints", []))
+    yield "constraints", [values_of(Constraint, bound) for bound in bounds if bound is not None] or None
     sampler = {"name": search.get("sampler"), "seed": search.get("seed")}
     options = _options(search, "sampler_option", problems)
     yield "sampler", leave_out_none({**sampler, "options": options or None}) or None

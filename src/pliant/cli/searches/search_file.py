@@ -5,6 +5,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ def _keys() -> Iterator[Key]:
     yield PATH_KEY
     space = OPTIONS["parameters"]
     yield Key(name="parameters", field="parameters", type="parameters", help="What may be chosen.", option=space)
-    yield from keys_of({field: option for field, option in OPTIONS.items() if field != "parameters"})
+    for key in keys_of({field: option for field, option in OPTIONS.items() if field != "parameters"}):
+        yield replace(key, name="constraints") if key.field == "constraints" else key
     yield Key(name="direction", field="direction", type="text", help="minimize or maximize the metric.")
     yield ARGS_KEY
 

@@ -25,6 +25,7 @@ from pliant.cli.searches.tables import (
     SEARCH_COLUMNS,
     decision_row,
     facts_of,
+    say_no_best,
     search_row,
     trial_columns,
     trial_row,
@@ -134,14 +135,16 @@ def list_best(
 ) -> None:
     """List the best trials that have completed, the best first.
 
-    Of several objectives the first one counts. `pliant best` fetches the best one.
+    Those that violate a constraint are none of them. Of several objectives the
+    first one counts. `pliant best` fetches the best one.
     """
     with open_client(context) as client:
-        settings = client.searches.get(name).settings
+        view = client.searches.get(name)
         found = client.searches.best(name, limit=limit)
+    settings = view.settings
     rows = (trial_row(settings, one) for one in found)
     page = TrialPage(trials=found, next=None)
-    show_list(page, trial_columns(settings), rows, f"No trial of {name} has completed yet.", as_json=as_json)
+    show_list(page, trial_columns(settings), rows, say_no_best(view), as_json=as_json)
 
 
 @searches.command("set")

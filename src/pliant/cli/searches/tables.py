@@ -1,6 +1,7 @@
 """What commands show of searches and trials: columns, rows, and sentences. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Final
 
 from rich.text import Text
@@ -9,9 +10,10 @@ from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.screen import TableColumn
 from pliant.core.search import Decision, SearchSettings, SearchState, Trial, TrialState
-from pliant.core.search_text import write_halving, write_objective
+from pliant.core.search_text import write_constraint, write_halving, write_objective
 from pliant.core.space import Value, text_of_value
 from pliant.core.space_text import write_domain
+from pliant.policy.tuning.constraints import say_infeasible
 
 STATE_STYLES: Final[Mapping[str, str]] = {
     SearchState.RUNNING: "green",
@@ -92,10 +94,12 @@ def results_of(trial: Trial) -> str:
 def trial_columns(settings: SearchSettings, *, with_reason: bool = True) -> tuple[TableColumn, ...]:
     """Return the columns for the trials of a search: one for every parameter."""
     reason = (TableColumn(title="WHY", wrap=True, optional=True),) if with_reason else ()
+    bounds = (TableColumn(title="VIOLATES"),) if settings.constraints else ()
     return (
         TableColumn(title="TRIAL", right=True),
         TableColumn(title="STATE"),
         TableColumn(title=_objective_title(settings), right=True),
+        *bounds,
         TableColumn(title=settings.halving.resource.upper() if settings.halving else "AT", right=True),
         *(TableColumn(title=name, cut=True) for name in settings.parameters),
         TableColumn(title="JOB"),
@@ -114,11 +118,35 @@ def trial_row(settings: SearchSettings, trial: Trial, *, with_reason: bool = Tru
         str(trial.number),
         state_of(trial.state),
         results_of(trial),
+        *([violations_of(settings, trial)] if settings.constraints else []),
         str(trial.reports[-1][0]) if trial.reports else formatting.NOTHING,
         *values,
         trial.job_id,
         *([trial.reason] if with_reason else []),
     ]
+
+
+def violations_of(settings: SearchSettings, trial: Trial) -> str:
+    """Return which constraints a trial violates, and by how much: `memory_gb<=8 by 1.5`; `nothing` if it keeps them."""
+    if not trial.violations:
+        return formatting.NOTHING
+    broken = [
+        f"{write_constraint(one)} by {formatting.number(by)}" if isfinite(by) else write_constraint(one)
+        for one, by in zip(settings.constraints, trial.violations, strict=False)
+        if not by <= 0
+    ]
+    return ", ".join(broken) or "nothing"
+
+
+def no_best(view: SearchView) -> str:
+    """Return that no trial keeps the constraints, and which one is nearest; empty if one does, or none can tell."""
+    return "" if view.nearest is None else say_infeasible(view.settings, view.nearest)
+
+
+def say_no_best(view: SearchView) -> str:
+    """Return why no trial is the best, as a sentence."""
+    said = no_best(view) or f"no trial of {view.name} has completed yet"
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def short(value: Value) -> str:
@@ -137,6 +165,8 @@ def headline(view: SearchView) -> str:
     parts += [f"{number} {state.value}" for state in _GOING if (number := view.trials.get(state, 0))]
     if view.best is not None:
         parts.append(f"best {results_of(view.best)} (trial {view.best.number}: {words_of(view.best)})")
+    elif said := no_best(view):
+        parts.append(said)
     if view.eta_s is not None:
         parts.append(f"{formatting.duration(view.eta_s)} left")
     return ", ".join(parts)
@@ -159,11 +189,15 @@ def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
             "best",
             f"trial {view.best.number}: {results_of(view.best)} with {words_of(view.best)} ({view.best.job_id})",
         )
+    elif said := no_best(view):
+        yield "best", said
     left = "" if view.eta_s is None else f", about {formatting.duration(view.eta_s)} left"
     yield "ran", f"{formatting.duration(view.ran_s)}{left}"
     for name, parameter in settings.parameters.items():
         yield name, write_domain(parameter)
     yield "objective", ", ".join(map(write_objective, settings.objectives))
+    if settings.constraints:
+        yield "constraints", ", ".join(map(write_constraint, settings.constraints))
     yield "sampler", f"{settings.sampler.name}, seed {settings.sampler.seed}{_options(settings.sampler.options)}"
     if settings.halving is not None:
         brackets = f", {settings.halving.brackets} brackets" * (settings.halving.brackets > 1)

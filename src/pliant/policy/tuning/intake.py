@@ -82,7 +82,8 @@ def _with_reports(search: Search, trial: Trial, news: JobNews) -> Trial:
 def _complete(search: Search, trial: Trial, news: JobNews) -> Trial:
     settings = search.settings
     read: list[float] = []
-    for one in (*settings.objectives, *settings.constraints):
+    wanted: tuple[Objective | Constraint, ...] = (*settings.objectives, *settings.constraints)
+    for one in wanted:
         values = [point.value for point in news.series.get(one.metric, ())]
         if not values:
             return replace(trial, state=TrialState.FAILED, reason=_never_reported(one, news))

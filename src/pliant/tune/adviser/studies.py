@@ -148,12 +148,13 @@ def _found(trial: FrozenTrial, in_json: Sequence[str]) -> FoundTrial:
     state = _ENDED[trial.state]
     if state is TrialState.FAILED and trial.user_attrs.get(_STATE) == TrialState.STOPPED.value:
         state = TrialState.STOPPED
+    noted: Mapping[str, object] = trial.constraints  # somebody else's
     return FoundTrial(
         values={name: json.loads(one) if name in in_json else one for name, one in trial.params.items()},
         state=state,
         results=None if trial.values is None else tuple(trial.values),
         reports=tuple(sorted(trial.intermediate_values.items())),
-        constraints={name: float(one) for name, one in trial.constraints.items() if isinstance(one, int | float)},
+        constraints={name: float(one) for name, one in noted.items() if isinstance(one, int | float)},
     )
 
 

@@ -16,6 +16,7 @@ BLUE: Final = "#0072b2"
 ORANGE: Final = "#e69f00"
 RED: Final = "#c8451b"
 GREY: Final = "#b3bcc5"
+PINK: Final = "#d9a5c4"
 COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7fc7", "#b7a60a")
 """That people who take red for green tell apart, too (Okabe and Ito 2008)."""
 

@@ -11,6 +11,7 @@ from pliant.cli.searches.report.canvas import (
     FAINT,
     GREY,
     ORANGE,
+    PINK,
     RED,
     Canvas,
     fitting,
@@ -57,7 +58,13 @@ def draw_history(settings: SearchSettings, trials: Sequence[Trial]) -> Canvas:
     frame.canvas.line(steps, ORANGE, 2.5)
     write_legend(
         frame.canvas,
-        [(BLUE, "completed"), (GREY, "pruned, its last value"), (RED, "failed"), (ORANGE, "best so far")],
+        [
+            (BLUE, "completed"),
+            *([(PINK, "violates a constraint")] if settings.constraints else []),
+            (GREY, "pruned, its last value"),
+            (RED, "failed"),
+            (ORANGE, "best so far"),
+        ],
     )
     return frame.canvas
 
@@ -69,14 +76,16 @@ def _value(trial: Trial) -> float | None:
 
 
 def _colour(trial: Trial) -> str:
-    return BLUE if trial.state is TrialState.COMPLETED else GREY
+    if trial.state is not TrialState.COMPLETED:
+        return GREY
+    return BLUE if trial.is_feasible else PINK
 
 
 def _best_so_far(points: Sequence[tuple[Trial, float]], *, maximize: bool) -> Iterator[tuple[float, float]]:
     """Yield the corners of a line of steps."""
     best: float | None = None
     for trial, value in points:
-        if trial.state is not TrialState.COMPLETED:
+        if trial.state is not TrialState.COMPLETED or not trial.is_feasible:
             continue
         if best is None or (value > best if maximize else value < best):
             if best is not None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pliant.api.searches import ImportancesView, SearchView
 from pliant.cli import formatting
 from pliant.cli.searches.report.slots import SlotHistory
-from pliant.cli.searches.tables import best_of, results_of, short, words_of
+from pliant.cli.searches.tables import best_of, no_best, results_of, say_no_best, short, words_of
 from pliant.core.search import Trial, TrialState
-from pliant.core.search_text import write_objective
+from pliant.core.search_text import write_constraint, write_objective
 from pliant.core.space_text import write_domain
 
 
@@ -49,6 +49,12 @@ def _numbers(report: SearchReport) -> Iterator[tuple[str, str]]:
     yield "objective", ", ".join(map(write_objective, view.settings.objectives))
     if view.best is not None:
         yield "best", f"{best_of(view)} (trial {view.best.number}: {words_of(view.best)})"
+    elif said := no_best(view):
+        yield "best", said
+    if view.settings.constraints:
+        yield "constraints", ", ".join(map(write_constraint, view.settings.constraints))
+        num = sum(not one.is_feasible for one in report.trials if not one.is_known)
+        yield "violate them", f"{formatting.count_of(num, 'trial')} that completed" if num else "no trial"
     counts = Counter(one.state for one in report.trials if not one.is_known)
     yield "trials", ", ".join(f"{counts[state]} {state.value}" for state in TrialState if counts[state]) or "none"
     if view.num_known:
@@ -72,7 +78,7 @@ def _rungs(report: SearchReport) -> Iterator[tuple[str, str]]:
 
 def _best(report: SearchReport) -> list[str]:
     if not report.best:
-        return ["No trial has completed yet."]
+        return [_plain(say_no_best(report.view))]
     names = [name for name, one in report.view.settings.parameters.items() if one.kind != "fixed"]
     metrics = ", ".join(one.metric for one in report.view.settings.objectives)
     rows = [

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Final
 
 from pliant.cli.searches.report.axis import Axis, axis_of, short, spans_orders
-from pliant.cli.searches.report.canvas import BLUE, FAINT, HEIGHT, INK, ORANGE, WIDTH, Canvas, fitting, mixed
+from pliant.cli.searches.report.canvas import BLUE, FAINT, HEIGHT, INK, ORANGE, PINK, WIDTH, Canvas, fitting, mixed
 from pliant.cli.searches.report.frame import say_nothing, write_legend, write_title
 from pliant.core.search import SearchSettings, Trial, TrialState
 from pliant.core.space import SearchParameter, Value, same_as, text_of_value
@@ -50,7 +50,8 @@ def draw_parallel(settings: SearchSettings, trials: Sequence[Trial], order: Sequ
     title = f"Values, and the {objective.metric} they came to"
     sign = -1 if objective.direction == "maximize" else 1
     known = [one for one in trials if one.state is TrialState.COMPLETED and one.results and isfinite(one.results[0])]
-    shown = sorted(known, key=lambda one: (sign * (one.results or (0.0,))[0], one.number))[:_MAX_TRIALS]
+    shown = sorted(known, key=lambda one: (not one.is_feasible, sign * (one.results or (0.0,))[0], one.number))
+    shown = shown[:_MAX_TRIALS]
     chosen = [name for name, one in settings.parameters.items() if one.kind != "fixed"]
     names = [name for name in dict.fromkeys((*order, *chosen)) if name in chosen]
     if not shown or not names:
@@ -66,6 +67,8 @@ def draw_parallel(settings: SearchSettings, trials: Sequence[Trial], order: Sequ
         _draw_column(canvas, column, lacks=lacks)
     more = len(names) - _MAX_AXES
     entries = [(ORANGE, "the best"), (BLUE, "better"), (_PALE, "worse")]
+    if settings.constraints:
+        entries.append((PINK, "violates a constraint"))
     if len(known) > len(shown):
         entries.append(("#ffffff", f"the best {len(shown):,} of {len(known):,} trials"))
     if more > 0:
@@ -99,7 +102,9 @@ def _draw_trial(canvas: Canvas, columns: Sequence[_Column], trial: Trial, rank: 
     values = trial.values
     points = [(one.at, one.height(values[one.name]) if one.name in values else _ABSENT) for one in columns[:-1]]
     points.append((columns[-1].at, columns[-1].height(trial.results[0])))
-    canvas.line(points, ORANGE if rank == 0 else mixed(BLUE, _PALE, rank**0.6), 3.5 if rank == 0 else 1.4)
+    is_best = rank == 0 and trial.is_feasible
+    colour = ORANGE if is_best else mixed(BLUE, _PALE, rank**0.6) if trial.is_feasible else PINK
+    canvas.line(points, colour, 3.5 if is_best else 1.4)
 
 
 def _draw_column(canvas: Canvas, column: _Column, *, lacks: bool) -> None:
