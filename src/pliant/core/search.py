@@ -206,8 +206,8 @@ class Trial:
     results: tuple[float, ...] | None = None
     """What it came to, one for each objective; of a pruned trial what it had at its last rung. None before its end."""
     violations: tuple[float, ...] = ()
-    """Of one that has completed: by how much it violates each constraint of its search; 0 or less: it keeps it.
-    Infinity: its value is no number, or not finite."""
+    """By how much it violates each constraint of its search, 0 or less: it keeps it; at its end, or at the rung where
+    it waits or was pruned. Infinity: its value is no number, or not finite. Empty: nobody knows yet."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the sampler has noted with it, for itself."""
     begun_at: float

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec, Metric
 from pliant.core.ports import Clock
-from pliant.core.search import Constraint, Objective, Search, SearchSettings
+from pliant.core.search import Constraint, Objective, Resource, Search, SearchSettings
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.tune.advice import Adviser, AdviserInput
@@ -97,6 +98,10 @@ def _problems_of(settings: SearchSettings) -> tuple[Problem, ...]:
     return problems_of_sampler(settings, has_scipy=find_spec("scipy") is not None)
 
 
+def _place(point: SeriesPoint, resource: Resource) -> int:
+    return point.step if resource == "step" else point.epoch
+
+
 class ControlTrials:
     """The jobs of a control room, as searches see them."""
 
@@ -152,6 +157,26 @@ class ControlTrials:
         series = {**left, **self._series(job_id, [*dict.fromkeys(one.metric for one in read)], -1)}
         some = {point.name for point in self._control.trials.reports(job_id, (), -1)}
         return JobNews(state=facts.state, reason=facts.reason, series=series, reported=tuple({*some, *series}))
+
+    def values_at_rung(
+        self, job_id: JobId, settings: SearchSettings, rung: int
+    ) -> Mapping[str, Sequence[SeriesPoint]] | None:
+        """Return what a job had reported of what constraints bound when it came to a rung; None while more may come.
+
+        That is what stands at or before the step of its first value at the rung. The script may report several times at
+        a step; once the job is beyond it, or at rest, what it reported there is stored.
+        """
+        facts = self._control.trials.facts([job_id]).get(job_id)
+        halving, metric = settings.halving, settings.objectives[0].metric
+        assert halving is not None, "only halving has rungs"
+        if facts is None:
+            return {}
+        came = (one for one in self._points(job_id, metric, -1) if rung <= _place(one, halving.resource))
+        step = next((one.step for one in came), 0)
+        if facts.ended_at is None and not facts.rests and facts.step <= step:
+            return None
+        names = dict.fromkeys(one.metric for one in settings.constraints)
+        return {name: thin(takewhile(lambda one: one.step <= step, self._points(job_id, name, -1))) for name in names}
 
     def hold(self, job_id: JobId, why: str) -> None:
         """Let a job leave its slots with its state saved."""

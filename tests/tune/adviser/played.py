@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pliant.core.job import JobId
-from pliant.core.search import Objective, Pruner, Sampler, SamplerName, SearchSettings, Trial, TrialState
+from pliant.core.search import Constraint, Objective, Pruner, Sampler, SamplerName, SearchSettings, Trial, TrialState
 from pliant.core.space import Scalar, SearchParameter, Space, Values
+from pliant.policy.tuning.constraints import violation_of
 from pliant.tune.advice import Adviser, AdviserInput, Asked, Exhausted
 
 NUMBERS: Final[Space] = {
@@ -15,6 +16,7 @@ NUMBERS: Final[Space] = {
     "decay": SearchParameter(kind="float", low=0.0, high=0.9, step=0.1),
     "seed": SearchParameter(kind="fixed", value=7),
 }
+ONE: Final[Space] = {"x": SearchParameter(kind="float", low=0.0, high=64.0)}
 MIXED: Final[Space] = {
     **NUMBERS,
     "act": SearchParameter(kind="choice", choices=("relu", True, 1, None, (64, (32, 16)))),
@@ -43,6 +45,7 @@ class Kind:
     options: Mapping[str, Scalar] = field(default_factory=dict)
     num_trials: int = 40
     pruner: Pruner | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     @property
     def settings(self) -> SearchSettings:
@@ -54,23 +57,33 @@ class Kind:
             objectives=tuple(objectives),
             sampler=Sampler(name=self.name, seed=3, options=self.options),
             pruner=self.pruner,
+            constraints=self.constraints,
         )
 
 
+BOUNDS: Final = (
+    Constraint(metric="load", upper=45.0),
+    Constraint(metric="load", lower=20.5),
+)
 KINDS: Final[Mapping[str, Kind]] = {
     "tpe": Kind(name="tpe", space=MIXED),
     "tpe-conditions": Kind(name="tpe", space=CONDITIONAL, options={"n_startup_trials": 5}),
     "tpe-objectives": Kind(name="tpe", space=MIXED, num_objectives=2),
     "tpe-objectives-conditions": Kind(name="tpe", space=CONDITIONAL, num_objectives=2, options={"group": True}),
+    "tpe-constraints": Kind(name="tpe", space=MIXED, num_trials=24, constraints=BOUNDS),
     "random": Kind(name="random", space=CONDITIONAL),
     "grid": Kind(name="grid", space=FINITE),
     "gp": Kind(name="gp", space=MIXED, num_trials=9, options={"n_startup_trials": 2}),
     "gp-objectives": Kind(name="gp", space=NUMBERS, num_objectives=2, num_trials=7, options={"n_startup_trials": 2}),
+    "gp-constraints": Kind(name="gp", space=ONE, num_trials=7, options={"n_startup_trials": 2}, constraints=BOUNDS[:1]),
     "cmaes": Kind(name="cmaes", space=NUMBERS),
     "cmaes-separable": Kind(name="cmaes", space=NUMBERS, options={"use_separable_cma": True, "popsize": 4}),
     "cmaes-margin": Kind(name="cmaes", space=NUMBERS, options={"with_margin": True, "consider_pruned_trials": True}),
     "cmaes-rate": Kind(name="cmaes", space=NUMBERS, options={"lr_adapt": True}),
     "nsga2": Kind(name="nsga2", space=MIXED, num_objectives=2, options={"population_size": 6}),
+    "nsga2-constraints": Kind(
+        name="nsga2", space=MIXED, num_objectives=2, options={"population_size": 6}, constraints=BOUNDS
+    ),
     "nsga2-conditions": Kind(name="nsga2", space=CONDITIONAL, options={"population_size": 5}),
     "qmc": Kind(name="qmc", space=MIXED),
     "qmc-halton": Kind(name="qmc", space=NUMBERS, options={"qmc_type": "halton", "scramble": True}),
@@ -87,6 +100,12 @@ def score(values: Values, num_objectives: int) -> tuple[float, ...]:
     return tuple(total / (1 + i) + i * len(values) for i in range(num_objectives))
 
 
+def violations_of(values: Values, constraints: Sequence[Constraint]) -> tuple[float, ...]:
+    """Return how far a trial violates constraints: its load is the sum of its numbers."""
+    load = sum(one for one in values.values() if isinstance(one, float | int) and not isinstance(one, bool))
+    return tuple(violation_of(one, load) for one in constraints)
+
+
 def trial_of(number: int, asked: Asked) -> Trial:
     """Return a trial that has just begun."""
     return Trial(
@@ -100,12 +119,13 @@ def trial_of(number: int, asked: Asked) -> Trial:
     )
 
 
-def ended(trial: Trial, num_objectives: int) -> Trial:
+def ended(trial: Trial, num_objectives: int, constraints: Sequence[Constraint] = ()) -> Trial:
     """Return a trial at its end: one in nine failed, one in seven (of one objective) was pruned."""
     results = score(trial.values, num_objectives)
     reports = ((1, results[0] + 1.0), (2, results[0]))
     if trial.number % 9 == 4:
         return replace(trial, state=TrialState.FAILED, reports=reports, ended_at=1.0)
+    trial = replace(trial, violations=violations_of(trial.values, constraints))
     if trial.number % 7 == 3 and num_objectives == 1:
         return replace(trial, state=TrialState.PRUNED, reports=reports[:1], results=(results[0] + 1.0,), ended_at=1.0)
     return replace(trial, state=TrialState.COMPLETED, reports=reports, results=results, ended_at=1.0)
@@ -166,17 +186,17 @@ def play(
         assert isinstance(asked, Asked)
         chosen.append(asked.values)
         running.append(number)
-        changed = _went_on(played, running, in_flight, kind.num_objectives)
+        changed = _went_on(played, running, in_flight, kind)
     adviser.close()
     return chosen
 
 
-def _went_on(played: Played, running: list[int], in_flight: int, num_objectives: int) -> list[Trial]:
+def _went_on(played: Played, running: list[int], in_flight: int, kind: Kind) -> list[Trial]:
     """Let trials end until fewer than `in_flight` train, and one of the others pause."""
     changed = {}
     while len(running) >= in_flight:
         number = running.pop((len(played.trials) * 5) % len(running))
-        changed[number] = ended(played.trials[number], num_objectives)
+        changed[number] = ended(played.trials[number], kind.num_objectives, kind.constraints)
     if running and in_flight > 1:
         number = running[0]
         changed[number] = replace(played.trials[number], state=TrialState.PAUSED, reports=((1, 0.5),))

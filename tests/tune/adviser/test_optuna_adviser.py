@@ -1,21 +1,37 @@
 """An adviser over Optuna goes on exactly after it is made anew, and chooses what plain Optuna does."""
 
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.tune.adviser.played import CONDITIONAL, FINITE, KINDS, MIXED, NUMBERS, Kind, Played, ended, play, score
+from tests.tune.adviser.played import (
+    CONDITIONAL,
+    FINITE,
+    KINDS,
+    MIXED,
+    NUMBERS,
+    Kind,
+    Played,
+    ended,
+    play,
+    score,
+    violations_of,
+)
 
 from pliant.core.search import SearchSettings, Trial, TrialState
+from pliant.core.search_text import write_constraint
 from pliant.core.space import SearchParameter, Space, Value, Values
 from pliant.tune.advice import AdviserFailure, Asked, Exhausted
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 from pliant.tune.adviser.samplers import make_sampler
+from pliant.tune.adviser.state import dump_state, load_state
 
 ANY_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 
@@ -34,6 +50,55 @@ def test_without_others_in_flight_it_chooses_what_plain_optuna_does(kind: Kind) 
     assert play(kind, OptunaAdviser, in_flight=1) == plain(kind)
 
 
+@pytest.mark.parametrize("name", ["tpe", "nsga2"])
+def test_constraints_make_a_difference_to_those_that_learn_from_them(name: str) -> None:
+    kind = KINDS[f"{name}-constraints"]
+    results = [all(one <= 0 for one in violations_of(values, kind.constraints)) for values in play(kind, OptunaAdviser)]
+
+    assert set(results) == {True, False}
+    assert play(kind, OptunaAdviser) != play(replace(kind, constraints=()), OptunaAdviser)
+
+
+@pytest.mark.parametrize("name", ["tpe", "gp"])
+def test_an_infinite_violation_is_one(name: str) -> None:
+    kind = KINDS[f"{name}-constraints"]
+    played = Played(settings=kind.settings)
+    adviser = OptunaAdviser(played.opening)
+    changed: list[Trial] = []
+    for number in range(5):
+        played.ask(adviser, changed)
+        played.end(number)
+        violations = (inf, inf if number % 2 else -1.0)[: len(kind.constraints)]
+        played.trials[number] = replace(played.trials[number], violations=violations)
+        changed = [played.trials[number]]
+
+    assert played.ask(OptunaAdviser(played.opening), []) == adviser.ask(5, changed)
+
+
+def test_what_gp_has_fitted_to_constraints_is_in_its_state() -> None:
+    played = Played(settings=KINDS["gp-constraints"].settings)
+    adviser = OptunaAdviser(played.opening)
+    for number in range(4):
+        played.ask(adviser, [played.end(number - 1)] if number else [])
+        played.trials[number] = replace(played.trials[number], violations=(number - 1.5,))
+
+    sampler = make_sampler(played.settings)
+    attributes = load_state(played.state, sampler)
+
+    assert len(json.loads(played.state)["constraint_fits"]) == 1
+    assert dump_state(sampler, attributes) == played.state
+
+
+def test_violations_of_another_search_are_refused() -> None:
+    played = Played(settings=KINDS["tpe-constraints"].settings)
+    played.ask(OptunaAdviser(played.opening), [])
+    played.end(0)
+    played.trials[0] = replace(played.trials[0], violations=(1.0,))
+
+    with pytest.raises(AdviserFailure, match="trial 0 has 1 violations for 2 constraints"):
+        OptunaAdviser(played.opening)
+
+
 def plain(kind: Kind) -> list[Values]:
     """Return what Optuna chooses with the same sampler, asked and told as its documents say."""
     with warnings.catch_warnings():
@@ -46,6 +111,10 @@ def plain(kind: Kind) -> list[Values]:
             trial = study.ask()
             values = suggested(trial, kind.space, is_grid=kind.name == "grid")
             chosen.append(values)
+            if number % 9 != 4:
+                bounds = zip(kind.constraints, violations_of(values, kind.constraints), strict=True)
+                for constraint, violation in bounds:
+                    trial.set_constraint(write_constraint(constraint), violation)
             tell(study, trial, number, score(values, kind.num_objectives))
         return chosen
 

@@ -1,6 +1,6 @@
 """Searches over jobs that are played: what a trial comes to is known, and it trains as many epochs as it is told to."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
@@ -10,7 +10,7 @@ from pliant.core.errors import Conflict
 from pliant.core.job import JobId, JobSpec
 from pliant.core.known_trial import KnownTrial
 from pliant.core.lifecycle import JobState
-from pliant.core.search import Objective, Sampler, Search, SearchSettings, SearchWrites, Trial
+from pliant.core.search import Constraint, Objective, Sampler, Search, SearchSettings, SearchWrites, Trial
 from pliant.core.space import SearchParameter, Values
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.sim.searches import MemorySearches
@@ -88,6 +88,8 @@ class PlayedJobs:
     """What queueing a job raises."""
     metrics: Sequence[str] = ("val_loss",)
     """What every trial reports at each epoch."""
+    measures: Mapping[str, Callable[[Values, int], float]] = field(default_factory=dict)
+    """What it reports besides, by metric, with values of its own."""
 
     def reserve(self) -> JobId:
         self.num_reserved += 1
@@ -109,7 +111,7 @@ class PlayedJobs:
             if (part := job.spec.trial) is not None and not job.ended
         ]
 
-    def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
+    def news(self, job_id: JobId, read: Sequence[Objective | Constraint], after_step: int) -> JobNews:
         if job_id in self.deleted:
             return JobNews(state="deleted")
         job = self.jobs[job_id]
@@ -121,7 +123,16 @@ class PlayedJobs:
             if job.ended or 10 * epoch > after_step
         ]
         series = {name: points for name in self.metrics if points}
+        series |= {name: self._measured(job, name) for name in self.measures if points and job.ended}
         return JobNews(state=job.state, reason="ValueError: no" if job.ended else "", series=series, reported=[*series])
+
+    def values_at_rung(
+        self, job_id: JobId, settings: SearchSettings, rung: int
+    ) -> Mapping[str, Sequence[SeriesPoint]] | None:
+        job = self.jobs[job_id]
+        if job.state is JobState.RUNNING:
+            return None
+        return {name: self._measured(job, name)[:rung] for name in self.measures}
 
     def hold(self, job_id: JobId, why: str) -> None:
         job = self.jobs[job_id]
@@ -143,6 +154,13 @@ class PlayedJobs:
 
     def slot_hours(self, job_ids: Collection[JobId]) -> float:
         return sum(self.jobs[job_id].epoch for job_id in job_ids if job_id in self.jobs) / 10
+
+    def _measured(self, job: PlayedJob, name: str) -> list[SeriesPoint]:
+        assert job.spec.trial is not None
+        measure, values = self.measures[name], job.spec.trial.values
+        return [
+            SeriesPoint(epoch=epoch, step=10 * epoch, value=measure(values, epoch)) for epoch in range(1, job.epoch + 1)
+        ]
 
     def train(self, epochs: int = 1) -> None:
         """Let all jobs train that may: so many epochs."""

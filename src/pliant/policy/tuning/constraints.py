@@ -3,7 +3,7 @@
     memory_gb<=8    9.5 violates it by 1.5, 8 keeps it by 0     acc>=0.9    0.7 violates it by 0.2
 
 Of several constraints the violations are added, as Optuna's samplers do. A value that is no number, or not finite, can
-be compared with nothing: it violates by infinity.
+be compared with nothing: it violates by infinity. What has no value yet at a rung counts as kept there.
 """
 
 import sys
@@ -20,6 +20,11 @@ def violation_of(constraint: Constraint, value: float) -> float:
         return inf
     beyond = value - constraint.upper if constraint.upper is not None else (constraint.lower or 0.0) - value
     return max(beyond, -sys.float_info.max)
+
+
+def is_measured(settings: SearchSettings, trial: Trial) -> bool:
+    """Tell whether it is known how far a trial violates the constraints where it waits."""
+    return not settings.constraints or bool(trial.violations)
 
 
 def total_violation(trial: Trial) -> float:

@@ -38,6 +38,8 @@ class JobNews:
     series: Mapping[str, Sequence[SeriesPoint]] = field(default_factory=dict)
     """New values of the first objective, in order; of a job that has ended all values of all objectives and of what
     its constraints bound."""
+    at_rung: Mapping[str, Sequence[SeriesPoint]] | None = None
+    """Of a trial that waits at a rung: all that was reported by then of what constraints bound; None: not known yet."""
     reported: Sequence[str] = ()
     """Names of the metrics that a job that has ended has reported."""
 
@@ -50,7 +52,7 @@ def take_in(search: Search, trial: Trial, news: JobNews) -> Trial:
         halving = search.settings.halving
         assert halving is not None, "only halving has rungs"
         if trial.state is TrialState.PAUSED:
-            return trial
+            return trial if news.at_rung is None else _measured(search, trial, news.at_rung)
         reason = f"it waits at rung {trial.rung + 1} of {len(rungs)}, {halving.resource} {rungs[trial.rung]}"
         return replace(trial, state=TrialState.PAUSED, reason=reason)
     match news.state:
@@ -64,6 +66,15 @@ def take_in(search: Search, trial: Trial, news: JobNews) -> Trial:
             return replace(trial, state=TrialState.FAILED, reason=f"its job {trial.job_id} was deleted")
         case _:
             return trial
+
+
+def _measured(search: Search, trial: Trial, at_rung: Mapping[str, Sequence[SeriesPoint]]) -> Trial:
+    """Return a trial that waits at a rung with how far it violates the constraints there."""
+    violations = []
+    for one in search.settings.constraints:
+        values = [point.value for point in at_rung.get(one.metric, ())]
+        violations.append(violation_of(one, _read(one, values)) if values else 0.0)
+    return replace(trial, violations=tuple(violations))
 
 
 def _with_reports(search: Search, trial: Trial, news: JobNews) -> Trial:

@@ -7,7 +7,8 @@ By arrival (asynchronous successive halving; Li et al., MLSys 2020, with trials 
 it is among the best ⌊n / factor⌋ of the n that have come to its rung so far. What still waits when nobody is to come is
 pruned.
 
-Equal values are in the order of their numbers. NaN is worse than everything and never goes on.
+Equal values are in the order of their numbers. NaN is worse than everything and never goes on. Trials that violate
+constraints there come after all that keep them, by how far they violate them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass, replace
 from math import isnan
 
 from pliant.core.search import Search, Trial, TrialState
+from pliant.policy.tuning.constraints import is_measured, total_violation
 from pliant.policy.tuning.rungs import chosen, is_whole, rungs_of, until, value_at
 
 
@@ -53,11 +55,17 @@ def _decide_bracket(search: Search, trials: Sequence[Trial], bracket: int) -> It
     for rung, resource in enumerate(rungs):
         here = [trial for trial in members if trial.rung >= rung]
         to_come = not complete or any(trial.rung < rung and not trial.ended for trial in members)
-        arrived = [trial for trial in here if trial.ended or value_at(trial, resource) is not None]
+        arrived = [one for one in here if one.ended or _has_come(search, one, rung, resource)]
         waiting = [trial for trial in arrived if trial.rung == rung and trial.state is TrialState.PAUSED]
         is_decidable = not to_come and len(arrived) == len(here)
         if waiting and (is_decidable or halving.order == "arrival"):
             yield from _decide(search, (rung, resource, len(rungs)), arrived, waiting, is_last=is_decidable)
+
+
+def _has_come(search: Search, trial: Trial, rung: int, resource: int) -> bool:
+    """Tell whether all is known of a trial that counts at a rung."""
+    is_known = trial.rung > rung or is_measured(search.settings, trial)
+    return is_known and value_at(trial, resource) is not None
 
 
 def _decide(
@@ -75,9 +83,10 @@ def _decide(
     for trial in waiting:
         own = places.get(trial.number)
         shown = f"{search.settings.objectives[0].metric} {value_at(trial, resource):g} at {at}"
+        shown += "" if trial.is_feasible else ", which violates constraints,"
         if own is not None and own <= num_kept:
             reason = f"{shown} is number {own} of {len(arrived)}: it goes on to {goal}"
-            yield Promotion(trial=replace(trial, rung=trial.rung + 1, reason=reason), reason=reason)
+            yield Promotion(trial=replace(trial, rung=trial.rung + 1, violations=(), reason=reason), reason=reason)
         elif is_last:
             place_of = "no number" if own is None else f"number {own}"
             reason = f"{shown} is {place_of} of {len(arrived)}, and {num_kept} {'go' if num_kept != 1 else 'goes'} on"
@@ -99,7 +108,9 @@ def _pruned(trial: Trial, resource: int, reason: str) -> Trial:
 def _places(search: Search, arrived: Sequence[Trial], waiting: Sequence[Trial], resource: int) -> Mapping[int, int]:
     """Return which place those have that wait, 1 for the best; by number. Who has no number at the rung has none."""
     sign = 1 if search.settings.objectives[0].direction == "minimize" else -1
-    values = [(value_at(trial, resource), trial.number) for trial in arrived]
-    ranked = sorted((sign * value, number) for value, number in values if value is not None and not isnan(value))
+    values = [(total_violation(trial), value_at(trial, resource), trial.number) for trial in arrived]
+    ranked = sorted(
+        (by, sign * value, number) for by, value, number in values if value is not None and not isnan(value)
+    )
     numbers = {trial.number for trial in waiting}
-    return {number: place for place, (_, number) in enumerate(ranked, start=1) if number in numbers}
+    return {number: place for place, (*_, number) in enumerate(ranked, start=1) if number in numbers}

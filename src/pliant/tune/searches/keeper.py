@@ -21,6 +21,7 @@ from pliant.core.job import JobId
 from pliant.core.lifecycle import JobState
 from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import advance, bracket_to_ask
+from pliant.policy.tuning.constraints import is_measured
 from pliant.policy.tuning.intake import JobNews
 from pliant.policy.tuning.rungs import chosen, has_arrived, rungs_of
 from pliant.tune.searches.archives import SearchArchives
@@ -134,6 +135,7 @@ class SearchKeeper:
         search = found.search
         unended = [trial for trial in tuple(found.trials) if not trial.ended]
         news = {trial.number: self._news(found, trial) for trial in unended if _may_have_news(found, trial)}
+        news |= {trial.number: one for trial in unended if (one := self._at_rung(found, trial)) is not None}
         limit = search.settings.max_slot_hours
         used = 0.0 if limit is None else self._slot_hours(found, live)
         places = num_places(found, self._ports)
@@ -174,6 +176,16 @@ class SearchKeeper:
         read = self._read.get((trial.search, trial.job_id), -1)
         settings = search.settings
         return self._ports.jobs.news(trial.job_id, (*settings.objectives, *settings.constraints), read)
+
+    def _at_rung(self, found: OpenSearch, trial: Trial) -> JobNews | None:
+        """Return what of a trial that waits at a rung is still to be known there; None: nothing, or it is not there."""
+        settings = found.search.settings
+        rungs = rungs_of(settings, trial.bracket)
+        waits = trial.state is TrialState.PAUSED and has_arrived(trial, rungs)
+        if not waits or is_measured(settings, trial):
+            return None
+        values = self._ports.jobs.values_at_rung(trial.job_id, settings, rungs[trial.rung])
+        return None if values is None else JobNews(state=JobState.PAUSED, at_rung=values)
 
     def _ensure_queued(self, found: OpenSearch, trial: Trial) -> None:
         key = (trial.search, trial.job_id)

@@ -1,6 +1,6 @@
 """What searches need of the other rooms, as protocols; `server` has the adapters."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +10,7 @@ from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
 from pliant.core.search import Constraint, Objective, Search, SearchSettings
 from pliant.core.search_store import Searches
-from pliant.policy.tuning.intake import JobNews
+from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.tune.advice import Adviser, AdviserInput
 
 
@@ -58,6 +58,19 @@ class TrialJobs(Protocol):
         Args:
             read: what is read of it, the first objective first.
             after_step: values of the first objective up to this step are known; of a job that has ended all are told.
+        """
+        ...
+
+    def values_at_rung(
+        self, job_id: JobId, settings: SearchSettings, rung: int
+    ) -> Mapping[str, Sequence[SeriesPoint]] | None:
+        """Return what a job had reported of what constraints bound, by metric, when it came to a rung.
+
+        Args:
+            rung: in epochs or steps.
+
+        Returns:
+            None: it may still report something there.
         """
         ...
 
