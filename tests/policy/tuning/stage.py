@@ -1,6 +1,6 @@
 """A search that is played: trials whose curves are known, trained in any order, a few epochs at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pliant.core.job import JobId, JobSpec
@@ -9,6 +9,7 @@ from pliant.core.search import Halving, Objective, Sampler, Search, SearchSettin
 from pliant.core.space import SearchParameter
 from pliant.policy.tuning.advance import SearchStep, advance, bracket_to_ask
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
+from pliant.policy.tuning.rungs import has_arrived, rungs_of
 
 SPACE = {"lr": SearchParameter(kind="float", low=0.0, high=1.0)}
 LOSS = Objective(metric="val_loss", direction="minimize")
@@ -58,6 +59,8 @@ class Stage:
     curve: Callable[[int, int], float | None]
     num_epochs: int
     num_places: int = 4
+    measures: Mapping[str, Callable[[int, int], float]] = field(default_factory=dict)
+    """What trials report besides, by metric."""
     trials: list[Trial] = field(default_factory=list)
     jobs: list[Played] = field(default_factory=list)
     said: list[tuple[str, int | None]] = field(default_factory=list)
@@ -104,7 +107,29 @@ class Stage:
             for epoch, value in enumerate(values, start=1)
             if value is not None
         ]
-        return JobNews(state=job.state, reason="it raised", series={"val_loss": points}, reported=("val_loss",))
+        measured = {
+            name: [
+                SeriesPoint(epoch=epoch, step=epoch * 10, value=measure(number, epoch))
+                for epoch in range(1, job.epoch + 1)
+            ]
+            for name, measure in self.measures.items()
+        }
+        return JobNews(
+            state=job.state,
+            reason="it raised",
+            series={"val_loss": points, **measured},
+            at_rung=self._at_rung(number, measured),
+            reported=("val_loss",),
+        )
+
+    def _at_rung(
+        self, number: int, measured: Mapping[str, Sequence[SeriesPoint]]
+    ) -> Mapping[str, Sequence[SeriesPoint]] | None:
+        trial = self.trials[number]
+        rungs = rungs_of(self.search.settings, trial.bracket)
+        if trial.state is not TrialState.PAUSED or not has_arrived(trial, rungs):
+            return None
+        return {name: points[: rungs[trial.rung]] for name, points in measured.items()}
 
     def outcome(self) -> list[tuple[object, ...]]:
         """Return what became of every trial."""
