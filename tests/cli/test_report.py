@@ -21,7 +21,7 @@ from pliant.cli.searches.report.slots import slots_over_time
 from pliant.cli.searches.report.write import draw_charts
 from pliant.core.event import Usage
 from pliant.core.job import JobId
-from pliant.core.search import SearchSettings, Trial, TrialState
+from pliant.core.search import Constraint, SearchSettings, Trial, TrialState
 from pliant.core.space import SearchParameter
 
 WIDE = replace(
@@ -124,6 +124,21 @@ def test_the_page_says_what_was_decided_in_numbers() -> None:
     assert "| pruned | 2 at epoch 1 |" in text
     assert "| 0 | 0.5 | 0.01 | relu | job-10 |" in text
     assert "![Slots](slots.png)" in text
+
+
+def test_the_page_and_the_charts_tell_who_violates_constraints() -> None:
+    bound = replace(SETTINGS, constraints=(Constraint(metric="memory", upper=8.0),))
+    trials = [trial(number, results=(0.1 * number,), violations=(2.0 - number,)) for number in range(4)]
+    report = report_of(trials, bound)
+    none = replace(report, best=(), view=replace(report.view, best=None, nearest=1))
+
+    assert "| violate them | 2 trials that completed |" in write_page(report, {})
+    assert "| constraints | memory&lt;=8 |" in write_page(report, {})
+    assert "No trial keeps memory&lt;=8; trial 1 is nearest." in write_page(none, {})
+    drawn = draw_charts(report)
+    plain = draw_charts(report_of([replace(one, violations=()) for one in trials], bound))
+    for name in ("history.png", "values.png"):
+        assert drawn[name].png().tobytes() != plain[name].png().tobytes()
 
 
 def test_what_people_have_written_is_no_markdown() -> None:

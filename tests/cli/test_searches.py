@@ -4,6 +4,8 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from tests.tiny_searches import SETTINGS, SearchServer, page, search_server, tri
 from pliant.api.searches import DecisionPage, SearchPage, TrialsRequest
 from pliant.cli.searches.frame import Going, SearchFrame, draw_search
 from pliant.core.errors import Problem
-from pliant.core.search import Decision, Objective, SearchState, TrialState
+from pliant.core.search import Constraint, Decision, Objective, SearchState, TrialState
 
 
 @pytest.fixture
@@ -150,6 +152,30 @@ def test_a_search_without_a_best_trial_says_so(run: Run, server: SearchServer) -
     assert "no trial of digits has completed yet" in run(server, "best", "digits").err
     several = run(server, "best", "digits")
     assert (several.code, "no trial of it is simply the best" in several.err) == (5, True)
+
+
+def test_a_search_shows_who_violates_its_constraints(run: Run, server: SearchServer) -> None:
+    bounds = (Constraint(metric="memory", upper=8.0), Constraint(metric="acc", lower=0.9))
+    settings = replace(SETTINGS, constraints=bounds)
+    server.answer("GET /v1/searches/digits", view(settings=settings, best=None, nearest=3))
+    server.answer("GET /v1/searches/digits/best", page())
+    tried = (trial(0, violations=(1.5, -0.1)), trial(1, violations=(0.0, 0.0)), trial(2, violations=(inf, 0.25)))
+    server.answer("GET /v1/searches/digits/trials", page(*tried, trial(4, state=TrialState.RUNNING)))
+    none = "no trial keeps memory<=8 and acc>=0.9; trial 3 is nearest"
+
+    facts = dict(line.split(maxsplit=1) for line in run(server, "searches", "show", "digits").out.splitlines())
+    assert (facts["best"], facts["constraints"]) == (none, "memory<=8, acc>=0.9")
+    assert run(server, "searches", "best", "digits").out == f"N{none[1:]}.\n"
+    fetched = run(server, "best", "digits")
+    assert (fetched.code, f"digits has no best trial: {none}" in fetched.err) == (5, True)
+    head, *rows = run(server, "searches", "trials", "digits").out.splitlines()
+    at = head.index("VIOLATES")
+    assert [row[at : at + 24].rstrip() for row in rows] == [
+        "memory<=8 by 1.5",
+        "nothing",
+        "memory<=8, acc>=0.9 by 0",
+        "–",
+    ]
 
 
 def _with(objectives: tuple[Objective, ...]) -> object:

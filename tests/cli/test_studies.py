@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import optuna
 import pytest
 from tests.cli.conftest import Run
 from tests.optuna_storage import database
-from tests.tiny_searches import SearchServer, page, search_server, trial, view
+from tests.tiny_searches import SETTINGS, SearchServer, page, search_server, trial, view
 
 from pliant.api.searches import SearchPage
-from pliant.core.search import TrialState
+from pliant.core.search import Constraint, TrialState
 
 SPACE = ("--param", "lr=log:1e-5..0.1", "--param", "act=choice:relu,gelu")
 WAY = ("--metric", "val_loss", "--max-trials", "4")
@@ -34,6 +36,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SearchSe
 def test_a_search_is_exported_and_another_one_begins_with_it(
     run: Run, server: SearchServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bounds = (Constraint(metric="memory", upper=8.0), Constraint(metric="acc", lower=0.5))
+    server.answer("GET /v1/searches/digits", view(settings=replace(SETTINGS, constraints=bounds)))
+    (tried,) = server.answers["GET /v1/searches/digits/trials"]
+    first, second, *others = tried.trials
+    violate = (replace(first, violations=(-1.5, 0.25)), replace(second, violations=(inf, 0.0)))
+    server.answer("GET /v1/searches/digits/trials", page(*violate, *others))
     exported = run(server, "searches", "export", "digits", "sqlite:///studies.db")
 
     assert exported.out == "sqlite:///studies.db holds the study digits: 4 trials\n"
@@ -41,8 +49,12 @@ def test_a_search_is_exported_and_another_one_begins_with_it(
         study = optuna.load_study(study_name="digits", storage=storage)
         assert [one.user_attrs["pliant:job"] for one in study.trials] == ["job-10", "job-11", "job-12", "job-13"]
 
+        assert study.trials[0].constraints == {"memory<=8": -1.5, "acc>=0.5": 0.25}
+        assert study.trials[1].constraints == {"memory<=8": inf, "acc>=0.5": 0.0}
+
     monkeypatch.setenv("STUDIES", "sqlite:///studies.db")
-    begun = run(server, "tune", "train.py", *SPACE, *WAY, "--warm-start", "env:STUDIES", "--study", "digits")
+    start = (*SPACE, *WAY, "--warm-start", "env:STUDIES", "--study", "digits")
+    begun = run(server, "tune", "train.py", *start, "--constraint", "acc>=0.75", "--constraint", "memory<=8")
 
     assert begun.code == 0, begun.err
     assert "note: it begins with 3 trials of the study digits" in begun.err
@@ -53,7 +65,9 @@ def test_a_search_is_exported_and_another_one_begins_with_it(
         "values": {"lr": 0.01, "act": "relu"},
         "results": [0.5],
         "reports": [[1, 0.9], [2, 0.5]],
+        "violations": [0.5, -1.5],
     }
+    assert [one.get("violations") for one in known[1:]] == [[0.25, None], None]
 
 
 def test_what_does_not_fit_is_left_out_and_said(run: Run, server: SearchServer) -> None:

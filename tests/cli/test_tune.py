@@ -91,6 +91,21 @@ def test_several_objectives_and_a_pruner_are_sent(run: Run, server: SearchServer
     assert sent(server)["pruner"] == {"name": "percentile", "options": {"percentile": 25.0}}
 
 
+def test_bounds_are_typed_or_in_a_file(run: Run, server: SearchServer, folder: Path) -> None:
+    bounds = ("--constraint", "memory_gb<=8", "--constraint", "acc:max>=0.9")
+    (folder / "s.yaml").write_text(
+        "path: train.py\nparameters: {n: 'int:1..8'}\nmetric: a\nmax-trials: 9\n"
+        "constraints: [memory_gb<=8, acc:max>=0.9]\n"
+    )
+    wanted = [{"metric": "memory_gb", "upper": 8.0}, {"metric": "acc", "lower": 0.9, "reading": "max"}]
+
+    run(server, "tune", "train.py", "--param", "n=int:1..8", "--metric", "a", "--max-trials", "9", *bounds)
+    assert sent(server)["constraints"] == wanted
+    server.asked.clear()
+    assert run(server, "tune", "s.yaml").code == 0
+    assert sent(server)["constraints"] == wanted
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -102,6 +117,11 @@ def test_several_objectives_and_a_pruner_are_sent(run: Run, server: SearchServer
         (("--param", "lr={"), "--param: 'lr={' is no JSON"),
         (("--param", "n=int:1..8", "--objective", "loss"), "--objective: 'loss' says no direction"),
         (("--param", "n=int:1..8", "--objective", "a:minimize"), "--metric: objectives are given as well"),
+        (("--param", "n=int:1..8", "--constraint", "m"), "--constraint: 'm' says no bound; give it as 'memory_gb<=8'"),
+        (
+            ("--param", "n=int:1..8", "--constraint", "m<=8", "--constraint", "m<=9"),
+            "--constraint: 'm' has such a bound already, upper; give one",
+        ),
         (("--param", "n=int:1..8", "--brackets", "2"), "--brackets: it says how halving goes; give --halving as well"),
         (("--param", "n=int:1..8", "--halving", "27"), "--halving: '27' says no rungs"),
         (("--param", "n=int:1..8", "--halving", "1..9", "--rung-size", "2"), "--rung-size: one in 3 goes on"),

@@ -18,6 +18,7 @@ from tests.contracts.store import a_spec
 from pliant.core.errors import Conflict, NotFound
 from pliant.core.job import JobId
 from pliant.core.search import (
+    Constraint,
     Decision,
     Halving,
     Objective,
@@ -70,6 +71,7 @@ def drawn_searches(draw: st.DrawFn) -> Search:
     chosen = SearchSettings(
         parameters=draw(st.dictionaries(texts, parameters(), min_size=1, max_size=3)),
         objectives=(Objective(metric=draw(texts), direction="maximize", reading="max"),),
+        constraints=tuple(draw(st.lists(st.builds(Constraint, metric=texts, upper=st.none() | finite), max_size=2))),
         sampler=Sampler(name="gp", seed=draw(st.integers(0, 2**32 - 1)), options=draw(options)),
         pruner=draw(st.none() | st.builds(Pruner, name=st.just("median"), options=options)),
         halving=draw(st.none() | st.builds(Halving, max=st.integers(1, 99), size=st.none() | st.integers(1, 99))),
@@ -99,6 +101,7 @@ def drawn_trials(draw: st.DrawFn) -> Trial:
         job_id=JobId("job-3"),
         reports=tuple(draw(st.lists(st.tuples(st.integers(0, 2**53), st.floats()), max_size=4))),
         results=draw(st.none() | st.lists(st.floats(), min_size=1, max_size=3).map(tuple)),
+        violations=tuple(draw(st.lists(st.floats(), max_size=3))),
         attributes=draw(st.dictionaries(texts, documents, max_size=3)),
         begun_at=draw(finite),
         ended_at=draw(st.none() | finite),
@@ -273,6 +276,16 @@ class SearchesContract:
         assert numbers(searches.best_trials("one", maximize=True)) == [5, 0, 1, 4, 6, 7, 3]
         assert numbers(searches.best_trials("one", maximize=True, limit=3)) == [5, 0, 1]
         assert searches.best_trials("two", maximize=True) == ()
+
+    def test_the_best_trials_keep_all_constraints(self, searches: Searches) -> None:
+        searches.add(a_search())
+        violations = ((), (0.0, -1.0), (-1.0, 1e-300), (math.inf, 0.0), (-1.0, 0.0))
+        trials = [replace(completed(number, float(number)), violations=one) for number, one in enumerate(violations)]
+        write(searches, *trials)
+        assert numbers(searches.best_trials("one", maximize=False)) == [0, 1, 4]
+        assert searches.trial("one", 3) == trials[3]
+        write(searches, replace(trials[2], violations=(0.0, 0.0)))
+        assert numbers(searches.best_trials("one", maximize=True)) == [4, 2, 1, 0]
 
     def test_a_search_begins_with_trials_that_are_known_or_not_at_all(self, searches: Searches) -> None:
         known = tuple(replace(completed(number, float(number)), job_id=JobId("")) for number in range(3))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pliant.core.job import JobSpec
 from pliant.core.known_trial import KnownTrial, fit_known, problems_of_known, trials_of
-from pliant.core.search import Objective, Search, SearchSettings, TrialState
+from pliant.core.search import Constraint, Objective, Search, SearchSettings, TrialState
 from pliant.core.space import SearchParameter, Values
 
 SETTINGS = SearchSettings(
@@ -25,6 +25,11 @@ SETTINGS = SearchSettings(
     max_trials=9,
 )
 SOUND = KnownTrial(values={"lr": 0.1, "decay": 0.3, "depth": 2, "act": 1}, results=(0.5,), reports=((1, nan), (3, 0.5)))
+
+
+def search_of(settings: SearchSettings) -> Search:
+    job = JobSpec(name="s", script="train.py", virtual_workers=8)
+    return Search(name="s", owner="anna", settings=settings, job=job, checksum="0" * 64, created_at=5.0)
 
 
 def test_values_become_those_that_the_search_would_choose() -> None:
@@ -63,6 +68,22 @@ def test_what_cannot_be_learned_from_is_refused_and_left_out(changes: dict[str, 
     assert (fit, len(reasons)) == ((SOUND,), 1)
 
 
+def test_a_trial_of_a_search_with_constraints_says_by_how_much_it_violates_them() -> None:
+    bound = replace(SETTINGS, constraints=(Constraint(metric="size", upper=8.0),))
+    sound = replace(SOUND, violations=(inf,))
+    failed = KnownTrial(values=SOUND.values, state=TrialState.FAILED)
+
+    assert problems_of_known(bound, [sound, failed]) == ()
+    (lacks, many, none) = (
+        *problems_of_known(bound, [SOUND, replace(SOUND, violations=(0.0, 1.0))]),
+        *problems_of_known(SETTINGS, [sound]),
+    )
+    assert (lacks.field, many.field, none.field) == ("known.0.violations", "known.1.violations", "known.0.violations")
+    assert lacks.message == "it lacks by how much it violates size<=8; say it, or leave the trial out"
+    assert fit_known(bound, [SOUND, sound])[0] == (sound,)
+    assert trials_of(search_of(bound), [sound])[0].violations == (inf,)
+
+
 @given(
     st.dictionaries(st.sampled_from([*SETTINGS.parameters, "x"]), st.floats() | st.text() | st.none() | st.just([1]))
 )
@@ -74,8 +95,7 @@ def test_what_fits_is_never_refused(values: dict[str, object]) -> None:
 
 
 def test_known_trials_are_the_first_of_a_search_and_have_no_job() -> None:
-    job = JobSpec(name="s", script="train.py", virtual_workers=8)
-    search = Search(name="s", owner="anna", settings=SETTINGS, job=job, checksum="0" * 64, created_at=5.0)
+    search = search_of(SETTINGS)
 
     first, second = trials_of(search, [SOUND, replace(SOUND, state=TrialState.PRUNED)])
 

@@ -1,15 +1,18 @@
 """What is wrong with a search as a whole: its objectives, its rungs, its limits."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pliant.core.search import Halving, Objective, Sampler, SearchSettings
+from pliant.core.search import Constraint, Halving, Objective, Sampler, SearchSettings
 from pliant.core.search_rules import problems_of_settings
 from pliant.core.space import SearchParameter
 
 LOSS = Objective(metric="loss", direction="minimize")
 SIZE = Objective(metric="size", direction="minimize")
+
+BOUND = Constraint(metric="size", upper=8.0)
 
 
 def settings(**fields: Any) -> SearchSettings:
@@ -30,6 +33,8 @@ def settings(**fields: Any) -> SearchSettings:
         {"max_trials": None, "max_time_s": 60.0},
         {"objectives": (LOSS, SIZE)},
         {"parallel": 500},
+        {"constraints": (BOUND, Constraint(metric="size", lower=8.0), Constraint(metric="loss", upper=1.0))},
+        {"constraints": (BOUND, Constraint(metric="size", lower=9.0, reading="max"))},
     ],
 )
 def test_sound_searches_have_no_problem(fields: dict[str, Any]) -> None:
@@ -49,6 +54,13 @@ def test_sound_searches_have_no_problem(fields: dict[str, Any]) -> None:
         ),
         ({"halving": Halving(max=9, size=2)}, "halving.size: one in 3 goes on, and of 2 none; give 3 or more"),
         ({"halving": Halving(max=9, size=21)}, "halving.size: 21 is above max_trials, 20; lower the one"),
+        ({"constraints": (BOUND, replace(BOUND, upper=9.0))}, "constraints.1: 'size' has such a bound already, upper"),
+        ({"constraints": (Constraint(metric="size"),)}, "constraints.0: give it upper or lower"),
+        ({"constraints": (replace(BOUND, lower=1.0),)}, "constraints.0: it has two bounds; make one of each"),
+        (
+            {"constraints": (BOUND, Constraint(metric="size", lower=9.0))},
+            "constraints.1.lower: no value of size keeps 9 and its upper, 8",
+        ),
         ({"max_trials": None}, "max_trials: nothing ends the search; give max_trials, max_time_s"),
         ({"pass_as": ("config", "config")}, "pass_as.1: 'config' is named twice; name it once"),
         (

@@ -1,4 +1,4 @@
-"""Objectives and rungs as texts: what is written is read again, and what says none is refused."""
+"""Objectives, constraints and rungs as texts: what is written is read again, and what says none is refused."""
 
 from typing import cast, get_args
 
@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.errors import InvalidInput
-from pliant.core.search import Direction, Halving, Objective, Reading, Resource
-from pliant.core.search_text import read_halving, read_metric, read_objective, write_halving, write_objective
+from pliant.core.search import Constraint, Direction, Halving, Objective, Reading, Resource
+from pliant.core.search_text import (
+    read_constraint,
+    read_halving,
+    read_metric,
+    read_objective,
+    write_constraint,
+    write_halving,
+    write_objective,
+)
 
 METRICS = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1)
 
@@ -25,6 +33,31 @@ def test_rungs_are_read_as_they_were_written(resource: str, first: int, last: in
     halving = Halving(resource=cast(Resource, resource), min=first, max=last, factor=factor)
 
     assert read_halving(write_halving(halving)) == halving
+
+
+BOUNDS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(METRICS.filter(lambda text: text == text.strip()), st.sampled_from(get_args(Reading)), BOUNDS, st.booleans())
+def test_a_constraint_is_read_as_it_was_written(metric: str, reading: str, bound: float, is_upper: bool) -> None:
+    side = {"upper" if is_upper else "lower": bound}
+    constraint = Constraint(metric=metric, reading=cast(Reading, reading), **side)
+
+    assert read_constraint(write_constraint(constraint)) == constraint
+
+
+def test_a_constraint_is_short() -> None:
+    assert read_constraint(" memory_gb <= 8 ") == Constraint(metric="memory_gb", upper=8.0)
+    assert read_constraint("acc:max>=0.9") == Constraint(metric="acc", lower=0.9, reading="max")
+    assert write_constraint(Constraint(metric="memory_gb", upper=8.0)) == "memory_gb<=8"
+
+
+@pytest.mark.parametrize("text", ["memory_gb", "m<8", "m<=", "m<=1e999", "m<=nan", "m<=8GB", "8>=m", ""])
+def test_what_says_no_bound_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="says no bound; give it as 'memory_gb<=8' or"):
+        read_constraint(text)
+    with pytest.raises(InvalidInput, match="'<=8' names no metric"):
+        read_constraint("<=8")
 
 
 def test_a_metric_may_say_which_of_its_values_counts() -> None:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 from tests.server.conftest import Served
-from tests.server.played import Played
+from tests.server.played import PROGRESS, Played
 from tests.server.world import code
 
 SEARCH: dict[str, Any] = {
@@ -129,6 +130,10 @@ def test_added_trials_are_told_what_is_wrong_with_them(anna: httpx.Client) -> No
         ({"parameters": {"lr": {"kind": "float", "low": 0, "high": 1, "log": True}}}, "parameters.lr.low", "magnitude"),
         ({"objectives": []}, "objectives", ""),
         ({"objectives": [{"metric": "val_loss"}]}, "objectives.0.direction", ""),
+        ({"constraints": [{"metric": "memory"}]}, "constraints.0", "give it upper or lower"),
+        ({"constraints": [{"metric": "memory", "upper": "8"}]}, "constraints.0.upper", ""),
+        ({"constraints": [{"metric": "memory", "upper": 8, "below": 1}]}, "constraints.0.below", ""),
+        ({"constraints": [{"metric": "m", "upper": 8}] * 11}, "constraints", ""),
         ({"max_trials": 0}, "max_trials", ""),
         ({"max_trials": None}, "max_trials", "nothing ends the search"),
         ({"sampler": {"name": "grid"}}, "parameters.lr", "a grid has no values by orders of magnitude"),
@@ -181,5 +186,39 @@ def test_a_search_is_played_to_its_end(tmp_path: Any) -> None:
         assert (shown["state"], shown["reason"]) == ("completed", "all of its 2 trials have ended")
         assert (shown["best"]["number"], shown["best"]["results"]) == (1, [0.4])
         assert [one["number"] for one in played.http.get("/searches/s/best?limit=5").json()["trials"]] == [1, 0]
+    finally:
+        played.close()
+
+
+def test_at_a_rung_counts_what_was_reported_by_then_and_the_best_keeps_its_bounds(tmp_path: Any) -> None:
+    """What a script reports of its memory after its loss, but at the same step, is waited for."""
+    played = Played(tmp_path)
+    at_rung = replace(PROGRESS, epoch=1, step=10)
+    bounds = [{"metric": "memory", "upper": 8.0}]
+    try:
+        made = create(played.http, name="s", max_trials=2, constraints=bounds, halving={"max": 2, "factor": 2})
+        assert any("random does not learn from constraints" in note for note in made.json()["notes"])
+        settle(played)
+        jobs = [played.http.get(f"/searches/s/trials/{number}").json()["job_id"] for number in (0, 1)]
+        played.tick(1.0)
+        for number, job_id in enumerate(jobs):
+            played.report(job_id, at_rung, val_loss=0.5 - 0.1 * number)
+            played.searches.keeper.look()
+            played.report(job_id, at_rung, memory=8.0 + number)
+        played.searches.keeper.look()
+        trials = played.http.get("/searches/s/trials").json()["trials"]
+        assert [(one["state"], one["violations"]) for one in trials] == [("paused", []), ("paused", [])]
+        for number, job_id in enumerate(jobs):
+            played.report(job_id, replace(at_rung, step=11), memory=99.0)
+            assert played.http.get(f"/searches/s/trials/{number}").json()["violations"] == []
+        settle(played)
+        kept, beyond = played.http.get("/searches/s/trials").json()["trials"]
+        assert (kept["state"], beyond["state"], beyond["violations"]) == ("running", "pruned", [1.0])
+        played.report(jobs[0], replace(at_rung, epoch=2, step=20), val_loss=0.3, memory=7.0)
+        played.complete(jobs[0])
+        settle(played)
+        shown = played.http.get("/searches/s").json()
+        assert (shown["state"], shown["best"]["number"], shown["best"]["violations"]) == ("completed", 0, [-1.0])
+        assert shown["nearest"] is None
     finally:
         played.close()

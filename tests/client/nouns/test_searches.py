@@ -10,7 +10,7 @@ from tests.tiny_searches import SETTINGS, SearchServer, page, search_server, tri
 from pliant.api.searches import DecisionPage, SearchPage, SearchPatch, SearchRequest
 from pliant.client import Client
 from pliant.core.errors import Conflict, InvalidInput, NotFound
-from pliant.core.search import Decision, SearchState, TrialState
+from pliant.core.search import Constraint, Decision, SearchState, TrialState
 from pliant.core.space import SearchParameter
 
 
@@ -47,6 +47,7 @@ def test_a_search_is_begun_in_one_call(client: Client, server: SearchServer, scr
         metric="val_loss:min",
         max_trials=40,
         halving="1..27",
+        constraints=["memory_gb<=8", Constraint(metric="acc", lower=0.9), {"metric": "size", "upper": 2}],
         max_tasks=8,
         args=["--epochs", "27"],
     )
@@ -63,6 +64,11 @@ def test_a_search_is_begun_in_one_call(client: Client, server: SearchServer, scr
                 "momentum": {"kind": "float", "low": 0.0, "high": 0.9, "when": {"opt": ["sgd"]}},
             },
             "objectives": [{"metric": "val_loss", "direction": "minimize", "reading": "min"}],
+            "constraints": [
+                {"metric": "memory_gb", "upper": 8.0},
+                {"metric": "acc", "lower": 0.9},
+                {"metric": "size", "upper": 2.0},
+            ],
             "halving": {"max": 27},
             "max_trials": 40,
         }

@@ -149,7 +149,7 @@ values = st.floats(0, 16, width=16)
 
 
 @given(st.lists(st.lists(st.tuples(values, values), min_size=9, max_size=9), min_size=9, max_size=9), st.integers())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_neither_the_order_of_arrival_nor_quick_trials_decide_anything(
     curves: list[list[tuple[float, float]]], seed: int
 ) -> None:
