@@ -11,6 +11,8 @@ from tests.server.conftest import Served
 from tests.server.played import PROGRESS, Played
 from tests.server.world import code
 
+from pliant.server.search_jobs import ControlTrials
+
 SEARCH: dict[str, Any] = {
     "name": "lr-search",
     "script": "train.py",
@@ -190,7 +192,7 @@ def test_a_search_is_played_to_its_end(tmp_path: Any) -> None:
         played.close()
 
 
-def test_at_a_rung_counts_what_was_reported_by_then_and_the_best_keeps_its_bounds(tmp_path: Any) -> None:
+def test_at_a_rung_counts_what_was_reported_by_then_and_who_violates_a_bound_does_not_go_on(tmp_path: Any) -> None:
     """What a script reports of its memory after its loss, but at the same step, is waited for."""
     played = Played(tmp_path)
     at_rung = replace(PROGRESS, epoch=1, step=10)
@@ -201,24 +203,17 @@ def test_at_a_rung_counts_what_was_reported_by_then_and_the_best_keeps_its_bound
         settle(played)
         jobs = [played.http.get(f"/searches/s/trials/{number}").json()["job_id"] for number in (0, 1)]
         played.tick(1.0)
+        found = played.searches.book.find("s")
+        assert found is not None
+        ports = ControlTrials(played.control)
         for number, job_id in enumerate(jobs):
             played.report(job_id, at_rung, val_loss=0.5 - 0.1 * number)
-            played.searches.keeper.look()
+            assert ports.values_at_rung(job_id, found.search.settings, 1) is None
             played.report(job_id, at_rung, memory=8.0 + number)
-        played.searches.keeper.look()
-        trials = played.http.get("/searches/s/trials").json()["trials"]
-        assert [(one["state"], one["violations"]) for one in trials] == [("paused", []), ("paused", [])]
-        for number, job_id in enumerate(jobs):
+            assert ports.values_at_rung(job_id, found.search.settings, 1) is None
             played.report(job_id, replace(at_rung, step=11), memory=99.0)
-            assert played.http.get(f"/searches/s/trials/{number}").json()["violations"] == []
         settle(played)
         kept, beyond = played.http.get("/searches/s/trials").json()["trials"]
         assert (kept["state"], beyond["state"], beyond["violations"]) == ("running", "pruned", [1.0])
-        played.report(jobs[0], replace(at_rung, epoch=2, step=20), val_loss=0.3, memory=7.0)
-        played.complete(jobs[0])
-        settle(played)
-        shown = played.http.get("/searches/s").json()
-        assert (shown["state"], shown["best"]["number"], shown["best"]["violations"]) == ("completed", 0, [-1.0])
-        assert shown["nearest"] is None
     finally:
         played.close()
