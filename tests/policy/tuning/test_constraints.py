@@ -44,7 +44,7 @@ def test_what_is_not_finite_violates_by_infinity(value: float) -> None:
 def test_a_trial_keeps_how_far_it_violates_each_constraint() -> None:
     trial = take_in(BOUND, trial_of(0), ended(0.5, 9.5, acc=1.0))
 
-    assert trial.violations == (1.5, pytest.approx(-0.1))
+    assert trial.violations == pytest.approx((1.5, -0.1))
     assert trial.reason == "it came to val_loss 0.5, but its memory 9.5 violates memory<=8"
     assert take_in(BOUND, trial_of(0), ended(0.5, 8.0)).is_feasible
 

@@ -6,12 +6,15 @@ Of several constraints the violations are added, as Optuna's samplers do. A valu
 be compared with nothing: it violates by infinity. What has no value yet at a rung counts as kept there.
 """
 
-import sys
 from collections.abc import Sequence
 from math import inf, isfinite
+from typing import Final
 
 from pliant.core.search import Constraint, SearchSettings, Trial, TrialState
 from pliant.core.search_text import write_constraint
+
+_LOWEST: Final = -1.7976931348623157e308
+"""The lowest finite number: the difference of two finite ones may be beyond it, and JSON has no infinity."""
 
 
 def violation_of(constraint: Constraint, value: float) -> float:
@@ -19,7 +22,7 @@ def violation_of(constraint: Constraint, value: float) -> float:
     if not isfinite(value):
         return inf
     beyond = value - constraint.upper if constraint.upper is not None else (constraint.lower or 0.0) - value
-    return max(beyond, -sys.float_info.max)
+    return max(beyond, _LOWEST)
 
 
 def is_measured(settings: SearchSettings, trial: Trial) -> bool:
