@@ -1,13 +1,13 @@
 """The jobs of trials, which train when they are told to."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pliant.core.access import VisibleJobs
 from pliant.core.job import JobId, JobSpec
 from pliant.core.lifecycle import JobState
-from pliant.core.search import Objective
+from pliant.core.search import Constraint, Objective, SearchSettings
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.tune.searches.ports import LiveTrial
 
@@ -54,7 +54,7 @@ class PlayedJobs:
             if job.state is JobState.RUNNING and (part := job.spec.trial) is not None
         ]
 
-    def news(self, job_id: JobId, objectives: Sequence[Objective], after_step: int) -> JobNews:
+    def news(self, job_id: JobId, read: Sequence[Objective | Constraint], after_step: int) -> JobNews:
         """Return what a job has reported: a loss each epoch."""
         job = self.jobs[job_id]
         seed = int(job_id.removeprefix("job-"))
@@ -64,6 +64,12 @@ class PlayedJobs:
             if epoch > after_step or job.state is not JobState.RUNNING
         ]
         return JobNews(state=job.state, series={"val_loss": points} if points else {}, reported=("val_loss",))
+
+    def values_at_rung(
+        self, job_id: JobId, settings: SearchSettings, rung: int
+    ) -> Mapping[str, Sequence[SeriesPoint]] | None:
+        """Return nothing: a job reports its loss alone."""
+        return {}
 
     def hold(self, job_id: JobId, why: str) -> None:
         """Let a job train no further."""
