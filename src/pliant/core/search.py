@@ -15,6 +15,7 @@ from pliant.core.access import SharedWith
 from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import JobId, JobSpec
 from pliant.core.parameter import Text
+from pliant.core.population import Population
 from pliant.core.space import Scalar, Space, Values
 from pliant.core.trial_part import PassAs
 
@@ -110,6 +111,7 @@ class SearchSettings:
     sampler: Sampler = field(default_factory=Sampler)
     halving: Halving | None = None
     pruner: Pruner | None = None
+    population: Population | None = None
     pass_as: Annotated[tuple[PassAs, ...], Input(Len(1, 3))] = ("arguments", "environment")
     """How the script gets its values: arguments (`--lr=0.1`), environment (`PLIANT_PARAM_LR`), or config
     (`config.json`)."""
@@ -188,6 +190,10 @@ class Trial:
     """What it came to, one for each objective; of a pruned trial what it had at its last rung. None before its end."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the sampler has noted with it, for itself."""
+    parent: int | None = None
+    """The number of the trial of its population from whose state it began; null: it began at the beginning."""
+    parent_epoch: int = 0
+    """So many epochs its parent had trained then."""
     begun_at: float
     """When it was chosen."""
     ended_at: float | None = None
@@ -207,7 +213,7 @@ class Trial:
 
 
 DecisionKind = Literal[
-    "ask", "pause", "promote", "prune", "complete", "fail", "stop", "change", "resume", "warn", "end"
+    "ask", "exploit", "pause", "promote", "prune", "complete", "fail", "stop", "change", "resume", "warn", "end"
 ]
 
 
