@@ -73,10 +73,8 @@ def _wrong_population(settings: SearchSettings) -> Wrong:
         yield "population.every", f"{said}; give fewer than {population.max}"
     elif num_ends > MAX_GENERATIONS:
         fewest = -(-(population.max - 1) // MAX_GENERATIONS)
-        yield (
-            "population.every",
-            f"it would be decided {num_ends:,} times, and {MAX_GENERATIONS:,} is the most; give {fewest} or more",
-        )
+        said = f"it would be decided {num_ends:,} times, and {MAX_GENERATIONS:,} is the most"
+        yield "population.every", f"{said}; give {fewest} or more"
     if settings.max_trials is not None and population.size > settings.max_trials:
         said = f"{population.size} is above max_trials, {settings.max_trials}"
         yield "population.size", f"{said}; lower the one, or raise the other or leave it out"

@@ -1,9 +1,9 @@
 """Who goes on in a population, who ends, and who begins in their place.
 
-It is decided at the end of every so many epochs, when all members that live have come there. Of 8 members and a fraction
-of a quarter the two worst end, and each is followed by a child of one of the two best. A member that has no number
-there, since its script failed or its value is NaN, is followed by a child as well, whatever the fraction; it is never a
-parent. So the population keeps its size as long as any member has a number and `max_trials` has room.
+It is decided at the end of every so many epochs, when all members that live have come there. Of 8 members and a
+fraction of a quarter the two worst end, and each is followed by a child of one of the two best. A member that has no
+number there, since its script failed or its value is NaN, is followed by a child as well, whatever the fraction; it is
+never a parent. So the population keeps its size as long as any member has a number and `max_trials` has room.
 
 The decision is a function of the results: neither slots nor the order of arrival play a part, nor what a quick member
 has reported after that epoch. Equal values are in the order of their numbers.
