@@ -1,4 +1,4 @@
-"""A state that another training has had, with the numbers of this one: learning rate, momentum, weight decay, and so on.
+"""A state that another training has had, with the numbers of this one: learning rate, momentum, weight decay …
 
 A checkpoint holds the numbers that the optimizers of its own training were built with, in their parameter groups. A
 child of a population begins from the state of another trial, to train on with other numbers: those that its script gave
