@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from pliant.core.search import Halving, Objective, Sampler, SearchSettings
+from pliant.core.population import Population
+from pliant.core.search import Halving, Objective, Pruner, Sampler, SearchSettings
 from pliant.core.search_rules import problems_of_settings
 from pliant.core.space import SearchParameter
 
@@ -30,6 +31,8 @@ def settings(**fields: Any) -> SearchSettings:
         {"max_trials": None, "max_time_s": 60.0},
         {"objectives": (LOSS, SIZE)},
         {"parallel": 500},
+        {"population": Population(size=8, every=3, max=27), "max_trials": None},
+        {"population": Population(size=20, every=26, max=27), "parallel": 2},
     ],
 )
 def test_sound_searches_have_no_problem(fields: dict[str, Any]) -> None:
@@ -49,6 +52,34 @@ def test_sound_searches_have_no_problem(fields: dict[str, Any]) -> None:
         ),
         ({"halving": Halving(max=9, size=2)}, "halving.size: one in 3 goes on, and of 2 none; give 3 or more"),
         ({"halving": Halving(max=9, size=21)}, "halving.size: 21 is above max_trials, 20; lower the one"),
+        (
+            {"population": Population(size=8, every=27, max=27)},
+            "population.every: the first decision would be at the end, epoch 27: nobody is replaced; give fewer",
+        ),
+        (
+            {"population": Population(size=8, every=1, max=10_000)},
+            "population.every: it would be decided 9,999 times, and 1,000 is the most; give 10 or more",
+        ),
+        (
+            {"population": Population(size=21, every=3, max=27)},
+            "population.size: 21 is above max_trials, 20; lower the one, or raise the other",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "halving": Halving(max=27)},
+            "population: halving ends trials already; leave one of the two out",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "pruner": Pruner(name="median")},
+            "population: a pruner ends trials already; leave one of the two out",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "objectives": (LOSS, SIZE)},
+            "population: it compares trials by one objective, and there are 2; leave it out, or give one",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "sampler": Sampler(name="grid")},
+            "sampler.name: a grid has no members to choose, it takes all; give random",
+        ),
         ({"max_trials": None}, "max_trials: nothing ends the search; give max_trials, max_time_s"),
         ({"pass_as": ("config", "config")}, "pass_as.1: 'config' is named twice; name it once"),
         (
