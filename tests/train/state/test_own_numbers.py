@@ -132,6 +132,30 @@ def test_a_cycle_has_its_own_ends(tmp_path: Path) -> None:
     assert group_of(child) == pytest.approx(group_of(whole))
 
 
+class Callbacks:
+    """What keeps a learning rate of its own in the state, as Keras does."""
+
+    OWN_NUMBERS = ("learning_rate",)
+
+    def __init__(self, learning_rate: float) -> None:
+        self.state: dict[str, Any] = {"learning_rate": learning_rate, "counted": 0}
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self.state)
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> None:
+        self.state = dict(state_dict)
+
+
+def test_what_else_holds_a_number_says_so(tmp_path: Path) -> None:
+    parent, child = (built(torch.optim.SGD, lambda _, lr=lr: Callbacks(lr), lr=lr) for lr in (0.1, 0.2))
+    parent.extras["schedule"].load_state_dict({"learning_rate": 0.05, "counted": 7})
+
+    began(tmp_path, child, parent)
+
+    assert child.extras["schedule"].state_dict() == {"learning_rate": 0.2, "counted": 7}
+
+
 def test_the_same_numbers_give_the_same_bits(tmp_path: Path) -> None:
     parent = built(torch.optim.SGD, SCHEDULES["cosine"], lr=0.1, momentum=0.9)
     train(parent, 3)

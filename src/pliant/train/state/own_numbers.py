@@ -17,25 +17,31 @@ from typing import Any, Final, TypeGuard
 
 import torch
 
+from pliant.train.state.shared import SharedState
+
 _INITIAL: Final = "initial_lr"
 """What schedulers note in a group: the learning rate that it was built with."""
 _BASES: Final = "base_lrs"
 _LAST: Final = "_last_lr"
 
 
-def with_own_numbers(saved: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state with the numbers of another one.
+def with_own_numbers(saved: Mapping[str, Any], state: SharedState) -> dict[str, Any]:
+    """Return a captured state with the numbers of the training that goes on from it.
 
     Args:
         saved: as it was captured; not changed.
-        own: as captured of the training that goes on from it, as its script has built it. What does not fit stays as it
-            was saved: loading it says what is wrong.
+        state: as the script of that training has built it. What does not fit stays as it was saved: loading it says
+            what is wrong. An object of `extras` may name parts of its own state that are such numbers (`OWN_NUMBERS`).
     """
+    own = state.capture(step=0, epoch=0)
     optimizers = {
-        name: _with_groups(state, own["optimizers"][name]) if name in own["optimizers"] else state
-        for name, state in saved["optimizers"].items()
+        name: _with_groups(one, own["optimizers"][name]) if name in own["optimizers"] else one
+        for name, one in saved["optimizers"].items()
     }
-    extras = {name: _with_bases(state, own["extras"].get(name)) for name, state in saved["extras"].items()}
+    extras = {name: _with_bases(one, own["extras"].get(name)) for name, one in saved["extras"].items()}
+    for name, extra in state.extras.items():
+        if numbers := {part: own["extras"][name][part] for part in getattr(extra, "OWN_NUMBERS", ())}:
+            extras[name] = {**extras.get(name, {}), **numbers}
     return {**saved, "optimizers": optimizers, "extras": extras}
 
 

@@ -124,7 +124,7 @@ class Results:
             )
         self._began_at = int(saved["step"])
         if self.own_numbers:
-            return with_own_numbers(saved, self.state.capture(step=0, epoch=0))
+            return with_own_numbers(saved, self.state)
         return saved
 
     def keep_end(self, *, step: int, epoch: int, num_epochs: int) -> None:
