@@ -232,7 +232,7 @@ def test_a_child_gets_a_copy_of_what_its_parent_kept(world: World) -> None:
     assert "PLIANT_WEIGHTS" not in env
 
     again = rerun_of(world.job(job_id), RerunRequest(), "ann")
-    other = rerun_of(world.job(job_id), RerunRequest(resume_from=parent), "ann")
+    other = rerun_of(world.job(job_id), RerunRequest.model_validate({"resume_from": parent}), "ann")
     made = world.control.requests.rerun(world.job(job_id), again.spec, "ann")
     world.settle()
     assert (made.spec.resume_from, made.spec.own_numbers, made.spec.trial) == (str(copy), True, None)

@@ -18,9 +18,9 @@ ENDS = POPULATION.ends
 
 def play(curves: dict[int, list[float | None]], chance: Random | None, num_places: int, **changes: object) -> Stage:
     """Play a population to its end: all trials an epoch at a time, or some of them, by chance, some epochs."""
-    given = {"population": POPULATION, "max_trials": None}
+    given: dict[str, object] = {"population": POPULATION, "max_trials": None, **changes}
     stage = Stage(
-        search_of(settings_of(**(given | changes))),
+        search_of(settings_of(None, **given)),
         lambda number, epoch: curves[number % len(curves)][epoch - 1],
         num_epochs=8,
         num_places=num_places,
@@ -111,7 +111,7 @@ def test_the_worst_are_followed_by_children_of_the_best() -> None:
 
 def test_who_has_no_number_is_followed_whatever_the_fraction_and_never_copied() -> None:
     bad: dict[int, list[float | None]] = {n: [0.5] * 8 for n in range(12)}
-    bad |= {0: [nan] * 8, 1: [0.5] + [None] * 7, 2: [0.1, nan] + [0.1] * 6, 3: [nan] * 8}
+    bad |= {0: [nan] * 8, 1: [0.5, *[None] * 7], 2: [0.1, nan, *[0.1] * 6], 3: [nan] * 8}
     stage = play(bad, None, num_places=6)
 
     born = [one for one in stage.trials if one.parent_epoch == 2]
@@ -139,7 +139,9 @@ def test_where_no_further_trial_may_begin_all_train_on() -> None:
 @pytest.mark.parametrize("seed", [0, 7])
 def test_a_seed_chooses_values_and_parents(seed: int) -> None:
     curves: dict[int, list[float | None]] = {n: [n / 10] * 8 for n in range(12)}
-    play_it = lambda number: play(curves, None, 6, sampler=Sampler(name="random", seed=number))  # noqa: E731
+    first, again, other = (
+        whole(play(curves, None, 6, sampler=Sampler(name="random", seed=one))) for one in (seed, seed, seed + 1)
+    )
 
-    assert whole(play_it(seed)) == whole(play_it(seed))
-    assert whole(play_it(seed)) != whole(play_it(seed + 1))
+    assert first == again
+    assert first != other
