@@ -30,6 +30,9 @@ ASKED: dict[str, Any] = {
 }
 
 
+POPULATION = {"size": 8, "every": 3, "max": 27}
+
+
 def request(**changes: Any) -> SearchRequest:
     return SearchRequest.model_validate_json(json.dumps(ASKED | changes))
 
@@ -62,6 +65,18 @@ def test_what_a_client_sends_is_what_it_has() -> None:
         ({"name": "a b"}, "name", "'a b' cannot be taken; give letters, digits"),
         ({"name": "x" * 51}, "name", "50 at most"),
         ({"fixed": True, "min_tasks": 4, "max_tasks": 4}, "halving", "a fixed job cannot pause at a rung"),
+        (
+            {"fixed": True, "min_tasks": 4, "max_tasks": 4, "halving": None, "population": POPULATION},
+            "population",
+            "a fixed job cannot pause, nor start from another one's state; leave --fixed out, or use a pruner",
+        ),
+        ({"halving": None, "population": {"size": 8, "every": 3}}, "population.max", "it is missing"),
+        (
+            {"halving": None, "population": POPULATION | {"fraction": 0.6}},
+            "population.fraction",
+            "0.6 is too large; give 0.5 or less",
+        ),
+        ({"halving": None, "population": POPULATION | {"factor": 1}}, "population.factor", "more than 1"),
         ({"parameters": {}}, "parameters", "too few entries"),
         ({"parameters": {"a b": {"kind": "fixed", "value": 1}}}, "parameters.a b", "give a name of letters"),
         ({"parameters": {"x": {"kind": "floot"}}}, "parameters.x.kind", "is 'float' meant?"),

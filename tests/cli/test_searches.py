@@ -16,6 +16,7 @@ from tests.tiny_searches import SETTINGS, SearchServer, page, search_server, tri
 from pliant.api.searches import DecisionPage, SearchPage, TrialsRequest
 from pliant.cli.searches.frame import Going, SearchFrame, draw_search
 from pliant.core.errors import Problem
+from pliant.core.population import Population
 from pliant.core.search import Constraint, Decision, Objective, SearchState, TrialState
 
 
@@ -65,6 +66,26 @@ def test_trials_are_listed_by_state(run: Run, server: SearchServer) -> None:
     assert server.asked[-1].query["state"] == ["pruned", "failed"]
     wrong = run(server, "searches", "trials", "digits", "--state", "done")
     assert "--state: 'done' is no state of a trial; give one of running, paused" in wrong.err
+
+
+def test_trials_of_a_population_say_from_which_they_go_on(run: Run, server: SearchServer) -> None:
+    settings = replace(SETTINGS, population=Population(size=8, every=3, max=27))
+    server.answer("GET /v1/searches/digits", view(settings=settings))
+    server.answer("GET /v1/searches/digits/trials", page(trial(1), trial(9, parent=1, parent_epoch=6)))
+
+    listed = run(server, "searches", "trials", "digits").out.splitlines()
+    assert listed[0].split()[:5] == ["TRIAL", "STATE", "val_loss", "EPOCH", "FROM"]
+    assert [line.split()[4:7] for line in listed[1:]] == [["–", "0.02", "relu"], ["1", "at", "6"]]
+    server.answer("GET /v1/searches/digits/best", page(trial(9, parent=1, parent_epoch=6)))
+    server.answer("GET /v1/searches/digits/trials/1", trial(1, values={"lr": 0.02}))
+    shown = run(server, "searches", "show", "digits").out
+    assert "8:3..27, fraction=0.25, factor=1.2, resample=0.25" in shown
+    schedule = shown.partition("Schedule of the best\n")[2].splitlines()
+    assert [line.split() for line in schedule] == [
+        ["EPOCHS", "TRIAL", "lr", "act"],
+        ["1–6", "1", "0.02", "–"],
+        ["7–end", "9", "0.1", "relu"],
+    ]
 
 
 def test_the_best_are_listed(run: Run, server: SearchServer) -> None:

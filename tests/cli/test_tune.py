@@ -77,6 +77,43 @@ def test_what_is_typed_is_sent(run: Run, server: SearchServer) -> None:
     }
 
 
+TYPED = ("tune", "train.py", "--param", "lr=log:1e-5..1e-1", "--metric", "loss")
+
+
+def test_a_population_is_typed_as_a_text_with_options(run: Run, server: SearchServer) -> None:
+    done = run(server, *TYPED, "--population", "8:3..27", "--population-option", "factor=1.5", "--sampler", "random")
+
+    assert done.code == 0, done.err
+    assert sent(server)["population"] == {"size": 8, "every": 3, "max": 27, "factor": 1.5}
+    assert "max_trials" not in sent(server)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("--population", "8:3"), "--population: '8:3' says no population; give its members"),
+        (
+            ("--population-option", "factor=2"),
+            "--population-option: it says how a population changes; give --population",
+        ),
+        (
+            ("--population", "8:3..27", "--population-option", "by=2"),
+            "--population-option: there is no 'by'; there are: fraction, factor, resample",
+        ),
+        (("--population", "8:3..27", "--population-option", "factor=1"), "--population-option: "),
+        (("--population", "8:27..27"), "--population every: the first decision would be at the end"),
+        (("--population", "8:3..27", "--fixed", "2"), "population: a fixed job cannot pause"),
+    ],
+)
+def test_what_is_wrong_with_a_population_is_said(
+    run: Run, server: SearchServer, typed: tuple[str, ...], said: str
+) -> None:
+    done = run(server, *TYPED, *typed)
+
+    assert said in " ".join(done.err.split())
+    assert server.asked == []
+
+
 def test_several_objectives_and_a_pruner_are_sent(run: Run, server: SearchServer) -> None:
     ways = ("--objective", "loss:minimize:min", "--objective", "size:minimize")
     run(server, "tune", "train.py", "--param", "n=int:1..8", *ways, "--max-trials", "4", "--name", "own")

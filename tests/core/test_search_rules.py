@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pliant.core.search import Constraint, Halving, Objective, Sampler, SearchSettings
+from pliant.core.population import Population
+from pliant.core.search import Constraint, Halving, Objective, Pruner, Sampler, SearchSettings
 from pliant.core.search_rules import problems_of_settings
 from pliant.core.space import SearchParameter
 
@@ -35,6 +36,8 @@ def settings(**fields: Any) -> SearchSettings:
         {"parallel": 500},
         {"constraints": (BOUND, Constraint(metric="size", lower=8.0), Constraint(metric="loss", upper=1.0))},
         {"constraints": (BOUND, Constraint(metric="size", lower=9.0, reading="max"))},
+        {"population": Population(size=8, every=3, max=27), "max_trials": None},
+        {"population": Population(size=20, every=26, max=27), "parallel": 2},
     ],
 )
 def test_sound_searches_have_no_problem(fields: dict[str, Any]) -> None:
@@ -60,6 +63,34 @@ def test_sound_searches_have_no_problem(fields: dict[str, Any]) -> None:
         (
             {"constraints": (BOUND, Constraint(metric="size", lower=9.0))},
             "constraints.1.lower: no value of size keeps 9 and its upper, 8",
+        ),
+        (
+            {"population": Population(size=8, every=27, max=27)},
+            "population.every: the first decision would be at the end, epoch 27: nobody is replaced; give fewer",
+        ),
+        (
+            {"population": Population(size=8, every=1, max=10_000)},
+            "population.every: it would be decided 9,999 times, and 1,000 is the most; give 10 or more",
+        ),
+        (
+            {"population": Population(size=21, every=3, max=27)},
+            "population.size: 21 is above max_trials, 20; lower the one, or raise the other",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "halving": Halving(max=27)},
+            "population: halving ends trials already; leave one of the two out",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "pruner": Pruner(name="median")},
+            "population: a pruner ends trials already; leave one of the two out",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "objectives": (LOSS, SIZE)},
+            "population: it compares trials by one objective, and there are 2; leave it out, or give one",
+        ),
+        (
+            {"population": Population(size=8, every=3, max=27), "sampler": Sampler(name="grid")},
+            "sampler.name: a grid has no members to choose, it takes all; give random",
         ),
         ({"max_trials": None}, "max_trials: nothing ends the search; give max_trials, max_time_s"),
         ({"pass_as": ("config", "config")}, "pass_as.1: 'config' is named twice; name it once"),

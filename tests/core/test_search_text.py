@@ -7,15 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.errors import InvalidInput
+from pliant.core.population import Population
 from pliant.core.search import Constraint, Direction, Halving, Objective, Reading, Resource
 from pliant.core.search_text import (
     read_constraint,
     read_halving,
     read_metric,
     read_objective,
+    read_population,
     write_constraint,
     write_halving,
     write_objective,
+    write_population,
 )
 
 METRICS = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1)
@@ -65,6 +68,19 @@ def test_a_metric_may_say_which_of_its_values_counts() -> None:
     assert read_metric("val:loss:min") == ("val:loss", "min")
     assert read_metric("val:loss") == ("val:loss", "last")
     assert read_halving("1 .. 9") == Halving(min=1, max=9, factor=3)
+
+
+@given(st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1))
+def test_a_population_is_read_as_it_was_written(size: int, every: int, last: int) -> None:
+    population = Population(size=size, every=every, max=last)
+
+    assert read_population(write_population(population)) == population
+
+
+@pytest.mark.parametrize("text", ["8", "8:3", "8:3..", "8:3..27:2", "a:3..27", ""])
+def test_what_says_no_population_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="says no population; give its members"):
+        read_population(text)
 
 
 @pytest.mark.parametrize("text", ["27", "1..", "1..27:", "epoch:1.5..3", "1..27:3:1", ""])

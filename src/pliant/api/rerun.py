@@ -86,7 +86,7 @@ def rerun_of(job: Job, asked: RerunRequest, owner: str) -> Rerun:
         array = None
     return Rerun(
         request=request,
-        spec=replace(request.spec(), array=array),
+        spec=replace(request.spec(), array=array, own_numbers=_has_own_numbers(job, request)),
         differences=tuple(_differences(before, merged)),
         notes=(_left_out(job, secret),) if secret else (),
     )
@@ -110,6 +110,11 @@ def _asked_for(job: Job) -> dict[str, Any]:
     if spec.fixed:
         given["virtual_workers"] = None
     return given
+
+
+def _has_own_numbers(job: Job, request: JobRequest) -> bool:
+    """Tell whether it keeps the numbers of its script: as the job did, if it starts from the same state."""
+    return job.spec.own_numbers and request.resume_from == job.spec.resume_from
 
 
 def _given_way(job: Job, changes: Mapping[str, Any]) -> dict[str, Any]:

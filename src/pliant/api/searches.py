@@ -25,6 +25,7 @@ from pliant.core.input import Input
 from pliant.core.job import JobSpec
 from pliant.core.known_trial import MAX_KNOWN, KnownTrial
 from pliant.core.notice import NoticeSettings
+from pliant.core.population import Population
 from pliant.core.search import (
     ENDED,
     MAX_REPORTS,
@@ -133,6 +134,14 @@ class HalvingRequest(Request, Halving):
         return Halving(**self.given())
 
 
+class PopulationRequest(Request, Population):
+    """Trials that train side by side; now and then the worst go on from the state of the best, with other values."""
+
+    def noun(self) -> Population:
+        """Return the noun."""
+        return Population(**self.given())
+
+
 class KnownTrialRequest(Request, KnownTrial):
     """A trial of another study, from which a search learns."""
 
@@ -162,6 +171,7 @@ class SearchRequest(JobRequest, SearchSettings):
     sampler: SamplerRequest = Field(default_factory=SamplerRequest)
     halving: HalvingRequest | None = None
     pruner: PrunerRequest | None = None
+    population: PopulationRequest | None = None
     known: Annotated[tuple[KnownTrialRequest, ...], Input(MaxLen(MAX_KNOWN))] = ()
     """Trials of another study, which have ended: they become its first ones, and count for no limit."""
 
@@ -175,6 +185,7 @@ class SearchRequest(JobRequest, SearchSettings):
             "sampler": self.sampler.noun(),
             "halving": None if self.halving is None else self.halving.noun(),
             "pruner": None if self.pruner is None else self.pruner.noun(),
+            "population": None if self.population is None else self.population.noun(),
         }
         return SearchSettings(**given)
 
@@ -197,6 +208,9 @@ class SearchRequest(JobRequest, SearchSettings):
         if self.fixed and self.halving is not None:
             message = "a fixed job cannot pause at a rung; leave --fixed out, or use a pruner"
             yield Problem(field="halving", message=message)
+        if self.fixed and self.population is not None:
+            message = "a fixed job cannot pause, nor start from another one's state; leave --fixed out, or use a pruner"
+            yield Problem(field="population", message=message)
 
 
 class SearchPatch(Patch, of=SearchSettings, but=_FIXED):

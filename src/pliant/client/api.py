@@ -171,8 +171,8 @@ class Client(JobClient):
             direction: minimize, if left out.
             max_trials: begin so many trials at most.
             options: the fields of `SearchRequest`, among them those of a job: `max_tasks=8`, `parallel=4`,
-                `sampler={"name": "gp"}`, `halving="1..27:3"`, `constraints=["memory_gb<=8"]`. Without `name` it is
-                called like the script.
+                `sampler={"name": "gp"}`, `halving="1..27:3"`, `population="8:3..27"`, `constraints=["memory_gb<=8"]`.
+                Without `name` it is called like the script.
 
         Returns:
             A handle on the search: `search.wait()`, `search.best()`, `search.trials()`.

@@ -161,6 +161,8 @@ class JobSpec(JobSettings):
     """What it serves; None: it trains."""
     trial: TrialPart | None = None
     """Which trial of a search it is; None if it is of none."""
+    own_numbers: bool = False
+    """Its optimizers keep the numbers that its script gives them when it starts from `resume_from`."""
 
     @property
     def slot_share(self) -> int:

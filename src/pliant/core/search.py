@@ -15,6 +15,7 @@ from pliant.core.access import SharedWith
 from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import JobId, JobSpec
 from pliant.core.parameter import Text
+from pliant.core.population import Population
 from pliant.core.space import Scalar, Space, Values
 from pliant.core.trial_part import PassAs
 
@@ -129,6 +130,7 @@ class SearchSettings:
     sampler: Sampler = field(default_factory=Sampler)
     halving: Halving | None = None
     pruner: Pruner | None = None
+    population: Population | None = None
     pass_as: Annotated[tuple[PassAs, ...], Input(Len(1, 3))] = ("arguments", "environment")
     """How the script gets its values: arguments (`--lr=0.1`), environment (`PLIANT_PARAM_LR`), or config
     (`config.json`)."""
@@ -210,6 +212,10 @@ class Trial:
     it waits or was pruned. Infinity: its value is no number, or not finite. Empty: nobody knows yet."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the sampler has noted with it, for itself."""
+    parent: int | None = None
+    """The number of the trial of its population from whose state it began; null: it began at the beginning."""
+    parent_epoch: int = 0
+    """So many epochs its parent had trained then."""
     begun_at: float
     """When it was chosen."""
     ended_at: float | None = None
@@ -234,7 +240,7 @@ class Trial:
 
 
 DecisionKind = Literal[
-    "ask", "pause", "promote", "prune", "complete", "fail", "stop", "change", "resume", "warn", "end"
+    "ask", "exploit", "pause", "promote", "prune", "complete", "fail", "stop", "change", "resume", "warn", "end"
 ]
 
 

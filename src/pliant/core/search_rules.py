@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 from pliant.core.errors import Problem
+from pliant.core.population import MAX_GENERATIONS
 from pliant.core.search import Halving, SearchSettings
 from pliant.core.space_rules import problems_of_space
 
@@ -13,7 +14,7 @@ Wrong = Iterator[tuple[str, str]]
 
 def problems_of_settings(settings: SearchSettings) -> tuple[Problem, ...]:
     """Return all that is wrong, also with the space."""
-    rules = (_wrong_objectives, _wrong_constraints, _wrong_halving, _wrong_limits)
+    rules = (_wrong_objectives, _wrong_constraints, _wrong_halving, _wrong_population, _wrong_limits)
     wrong = (one for rule in rules for one in rule(settings))
     return (*problems_of_space(settings.parameters), *(Problem(field=field, message=said) for field, said in wrong))
 
@@ -76,7 +77,31 @@ def _num_rungs(halving: Halving) -> int:
     return sum(1 for _ in itertools.takewhile(lambda rung: rung < halving.max, rungs))
 
 
+def _wrong_population(settings: SearchSettings) -> Wrong:
+    population = settings.population
+    if population is None:
+        return
+    num_ends = (population.max - 1) // population.every
+    if num_ends < 1:
+        said = f"the first decision would be at the end, epoch {population.max}: nobody is replaced"
+        yield "population.every", f"{said}; give fewer than {population.max}"
+    elif num_ends > MAX_GENERATIONS:
+        fewest = -(-(population.max - 1) // MAX_GENERATIONS)
+        said = f"it would be decided {num_ends:,} times, and {MAX_GENERATIONS:,} is the most"
+        yield "population.every", f"{said}; give {fewest} or more"
+    if settings.max_trials is not None and population.size > settings.max_trials:
+        said = f"{population.size} is above max_trials, {settings.max_trials}"
+        yield "population.size", f"{said}; lower the one, or raise the other or leave it out"
+    for name, other in (("halving", settings.halving), ("a pruner", settings.pruner)):
+        if other is not None:
+            yield "population", f"{name} ends trials already; leave one of the two out"
+    if (num := len(settings.objectives)) > 1:
+        yield "population", f"it compares trials by one objective, and there are {num}; leave it out, or give one"
+    if settings.sampler.name == "grid":
+        yield "sampler.name", "a grid has no members to choose, it takes all; give random, or leave the population out"
+
+
 def _wrong_limits(settings: SearchSettings) -> Wrong:
-    limits = (settings.max_trials, settings.max_time_s, settings.max_slot_hours, settings.target)
+    limits = (settings.max_trials, settings.max_time_s, settings.max_slot_hours, settings.target, settings.population)
     if settings.sampler.name != "grid" and all(limit is None for limit in limits):
         yield "max_trials", "nothing ends the search; give max_trials, max_time_s, max_slot_hours or target"

@@ -1,9 +1,10 @@
-"""Objectives, constraints and rungs as short texts, for command lines, files and Python.
+"""Objectives, constraints, rungs and populations as short texts, for command lines, files and Python.
 
 val_loss            its last value          val_loss:min            its lowest value
 val_loss:minimize   made small              acc:maximize:max        its highest value made large
 memory_gb<=8        its last value at most 8    acc:max>=0.9            its highest value at least 0.9
 1..27               epochs 1, 3, 9          step:100..2700:3        steps 100, 300, 900, by the factor 3
+8:3..27             8 members, decided about at epochs 3, 6, …, 24
 """
 
 import re
@@ -12,6 +13,7 @@ from math import isfinite
 from typing import Final, cast, get_args
 
 from pliant.core.errors import InvalidInput
+from pliant.core.population import Population
 from pliant.core.search import Constraint, Direction, Halving, Objective, Reading, Resource
 
 _READINGS: Final = get_args(Reading)
@@ -22,6 +24,7 @@ _CONSTRAINT: Final = re.compile(
 )
 _WHOLE: Final = 1e15
 _HALVING: Final = re.compile(r"(?:(?P<of>[a-z]+):)?(?P<min>[0-9]{1,9})\.\.(?P<max>[0-9]{1,9})(?::(?P<by>[0-9]{1,9}))?")
+_POPULATION: Final = re.compile(r"(?P<size>[0-9]{1,9}):(?P<every>[0-9]{1,9})\.\.(?P<max>[0-9]{1,9})")
 
 
 def read_metric(text: str) -> tuple[str, Reading]:
@@ -100,3 +103,21 @@ def write_halving(halving: Halving) -> str:
     """Return the text that says from where to where, of what and by which factor."""
     resource = "" if halving.resource == "epoch" else f"{halving.resource}:"
     return f"{resource}{halving.min}..{halving.max}:{halving.factor}"
+
+
+def read_population(text: str) -> Population:
+    """Return the population that a text `SIZE:EVERY..MAX` says.
+
+    Raises:
+        InvalidInput: it says none.
+    """
+    found = _POPULATION.fullmatch(text.replace(" ", ""))
+    if found is None:
+        said = f"{text!r:.100} says no population; give its members, the epochs between decisions, and all epochs"
+        raise InvalidInput.at("", f"{said}, such as 8:3..27")
+    return Population(size=int(found["size"]), every=int(found["every"]), max=int(found["max"]))
+
+
+def write_population(population: Population) -> str:
+    """Return the text that says how many members there are, and when it is decided about them."""
+    return f"{population.size}:{population.every}..{population.max}"

@@ -184,6 +184,10 @@ class ElasticTask(Variables):
     """`1`: keep which samples every step used; or absent."""
     resume_from: Annotated[str | None, Variable("PLIANT_RESUME_FROM")] = None
     """Another job's folder of checkpoints to start from, as a whole path; or absent."""
+    own_numbers: Annotated[bool, Variable("PLIANT_OWN_NUMBERS")] = False
+    """`1`: its optimizers keep the numbers that its script gives them when it starts from there; or absent."""
+    keep_every: Annotated[int | None, Variable("PLIANT_KEEP_EVERY")] = None
+    """Keep the state at the end of every so many epochs, for trials that begin from there; or absent."""
     server_file: Annotated[str | None, Variable("PLIANT_SERVER_FILE")] = None
     """The file that says where the next server is."""
     certificate: Annotated[str | None, Variable("PLIANT_CA")] = None

@@ -18,6 +18,12 @@ class TrialPart:
     values: Values
     """What the sampler chose."""
     pass_as: tuple[PassAs, ...] = ("arguments", "environment")
+    keep_every: int = 0
+    """Its state is kept at the end of every so many epochs, for trials that begin from there; 0: it is not."""
+    parent_job: str = ""
+    """The job of the trial from whose state it begins; empty: it begins at the beginning."""
+    parent_epoch: int = 0
+    """At the end of which epoch."""
 
     def variables(self) -> dict[str, str]:
         """Return the variables that tell the script its values; none if it gets them otherwise."""

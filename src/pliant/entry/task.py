@@ -113,6 +113,8 @@ def _train_context(environment: TaskEnvironment, node: TaskNode, membership: Tas
         mode=training.mode,
         weights=_path(environment.weights),
         resume_from=_path(training.resume_from),
+        own_numbers=training.own_numbers,
+        keep_every=training.keep_every,
         memory_dir=_path(node.memory_dir),
         result_dir=_path(environment.folders.result),
         log_dir=_path(environment.folders.log),

@@ -15,6 +15,7 @@ from pliant.core.ports import Clock
 from pliant.core.search import Constraint, Objective, Resource, Search, SearchSettings
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
+from pliant.policy.tuning.rungs import resource_of
 from pliant.tune.advice import Adviser, AdviserInput
 from pliant.tune.sampler_rules import problems_of_sampler
 from pliant.tune.searches.archives import SearchArchives
@@ -167,11 +168,10 @@ class ControlTrials:
         a step; once the job is beyond it, or at rest, what it reported there is stored.
         """
         facts = self._control.trials.facts([job_id]).get(job_id)
-        halving, metric = settings.halving, settings.objectives[0].metric
-        assert halving is not None, "only halving has rungs"
+        resource, metric = resource_of(settings), settings.objectives[0].metric
         if facts is None:
             return {}
-        came = (one for one in self._points(job_id, metric, -1) if rung <= _place(one, halving.resource))
+        came = (one for one in self._points(job_id, metric, -1) if rung <= _place(one, resource))
         step = next((one.step for one in came), 0)
         if facts.ended_at is None and not facts.rests and facts.step <= step:
             return None

@@ -39,6 +39,10 @@ class TrainContext:
     """A `state_dict` to start from."""
     resume_from: Path | None = None
     """Another job's folder of checkpoints to start from, as long as this one has none of its own."""
+    own_numbers: bool = False
+    """The optimizers keep the numbers that the script gives them when it starts from there."""
+    keep_every: int | None = None
+    """Keep the state at the end of every so many epochs, for trials that begin from there."""
     memory_dir: Path | None = None
     """The job's folder in this machine's shared memory, if there is one."""
     result_dir: Path | None = None

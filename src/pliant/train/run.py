@@ -431,6 +431,8 @@ def _results(run: Run, context: TrainContext, state: SharedState) -> Results:
         every_s=context.checkpoint_every_s,
         memory_folder=context.memory_dir if context.checkpoint_every_s else None,
         resume_from=context.resume_from,
+        own_numbers=context.own_numbers,
+        keep_every=context.keep_every,
         kept_after_end=not context.standalone,
     )
 

@@ -120,6 +120,8 @@ class Trainer:
         self._iterated = engine.epoch
         end = (engine.epoch + 1) * self.steps_per_epoch
         while engine.committed < end:
+            if self.leads and engine.committed == engine.epoch * self.steps_per_epoch:
+                self.results.keep_missing_end(step=engine.committed, epoch=engine.epoch)
             yield from self.loop.parts()
 
     def _note_means(self, sums: Sequence[float]) -> None:
@@ -139,6 +141,8 @@ class Trainer:
             self.after_commit()
         if self.leads:
             if engine.committed % self.steps_per_epoch == 0:
+                num_epochs = engine.committed // self.steps_per_epoch
+                self.results.keep_end(step=engine.committed, epoch=engine.epoch, num_epochs=num_epochs)
                 self.results.after_epoch(step=engine.committed, epoch=engine.epoch)
             self.results.after_commit(step=engine.committed, epoch=engine.epoch)
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,57 @@ def test_it_is_run_again_as_an_ordinary_job_with_the_same_values(world: World) -
         config = world.control.settings.folders(job.id).root / "code" / "config.json"
         assert json.loads(config.read_text())["lr"] == 1e-05
     assert (again.differences, twice.differences) == ((), ())
+
+
+# beginning from another one's state
+
+
+def child(parent: JobId, epoch: int = 6) -> TrialPart:
+    return replace(trial(5), keep_every=3, parent_job=parent, parent_epoch=epoch)
+
+
+def kept(world: World, job_id: JobId, epoch: int = 6) -> Path:
+    """Write what a job keeps at the end of an epoch, as its task does."""
+    folder = Path(str(world.control.settings.folders(job_id).checkpoints)) / f"epoch-{epoch}"
+    folder.mkdir(parents=True)
+    (folder / "step-000000000060.ckpt").write_bytes(b"state")
+    return folder
+
+
+def test_a_child_gets_a_copy_of_what_its_parent_kept(world: World) -> None:
+    parent = submit(world, trial=replace(trial(), keep_every=3))
+    folder = kept(world, parent)
+    (folder / "more").mkdir()
+    job_id = submit(world, trial=child(parent), resume_from="/elsewhere", weights="/elsewhere.pt")
+    copy = world.control.settings.folders(job_id).root / "origin" / "checkpoint"
+    (folder / "step-000000000060.ckpt").write_bytes(b"later")
+
+    assert [(one.name, one.read_bytes()) for one in copy.iterdir()] == [("step-000000000060.ckpt", b"state")]
+    env, first = env_of(world, job_id), env_of(world, parent)
+    assert (env["PLIANT_RESUME_FROM"], env["PLIANT_OWN_NUMBERS"], env["PLIANT_KEEP_EVERY"]) == (str(copy), "1", "3")
+    assert first["PLIANT_KEEP_EVERY"] == "3"
+    assert not {"PLIANT_RESUME_FROM", "PLIANT_OWN_NUMBERS", "PLIANT_WEIGHTS"} & first.keys()
+    assert "PLIANT_WEIGHTS" not in env
+
+    again = rerun_of(world.job(job_id), RerunRequest(), "ann")
+    other = rerun_of(world.job(job_id), RerunRequest.model_validate({"resume_from": parent}), "ann")
+    made = world.control.requests.rerun(world.job(job_id), again.spec, "ann")
+    world.settle()
+    assert (made.spec.resume_from, made.spec.own_numbers, made.spec.trial) == (str(copy), True, None)
+    assert not other.spec.own_numbers
+
+
+@pytest.mark.parametrize("plant", [lambda path: os.symlink("/etc", path), os.mkfifo, os.mkdir, lambda _path: None])
+def test_what_its_parent_did_not_keep_is_named(world: World, plant: Callable[[Path], object]) -> None:
+    parent = submit(world)
+    folder = Path(str(world.control.settings.folders(parent).checkpoints))
+    folder.mkdir()
+    plant(folder / "epoch-6")
+
+    with pytest.raises(
+        InvalidInput, match="the state that job-1 had at the end of epoch 6, from which it was to begin"
+    ):
+        submit(world, trial=child(parent))
 
 
 # holding

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from pliant.core.job import JobId, JobSpec
 from pliant.core.lifecycle import JobState
@@ -9,7 +10,7 @@ from pliant.core.search import Halving, Objective, Sampler, Search, SearchSettin
 from pliant.core.space import SearchParameter
 from pliant.policy.tuning.advance import SearchStep, advance, bracket_to_ask
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
-from pliant.policy.tuning.rungs import has_arrived, rungs_of
+from pliant.policy.tuning.rungs import has_arrived, is_to_begin, rungs_of
 
 SPACE = {"lr": SearchParameter(kind="float", low=0.0, high=1.0)}
 LOSS = Objective(metric="val_loss", direction="minimize")
@@ -47,6 +48,8 @@ class Played:
     """A trial's training: `curve(number, epoch)` is its loss; None: it raises in that epoch."""
 
     epoch: int = 0
+    first: int = 1
+    """The first epoch that it reports; a child begins at the end of its parent's, and reports that again."""
     state: JobState = JobState.RUNNING
     told: int = 0
 
@@ -93,10 +96,14 @@ class Stage:
 
     def look(self, numbers: Sequence[int]) -> None:
         """Take in what the jobs of some trials have come to."""
-        news = {number: self._news(number) for number in numbers if not self.trials[number].ended}
+        settings = self.search.settings
+        known = [one for one in numbers if not is_to_begin(self.trials[one], settings) and not self.trials[one].ended]
+        news = {number: self._news(number) for number in known}
         step = SearchStep(search=self.search, trials=[*self.trials], now=1.0)
-        advance(step, news, num_places=self.num_places)
+        ids = (JobId(f"job-{number}") for number in count(len(self.trials) + 1))
+        advance(step, news, num_places=self.num_places, job_ids=ids)
         self.search, self.trials = step.search, step.trials
+        self.jobs += [Played(epoch=one.parent_epoch, first=one.parent_epoch) for one in self.trials[len(self.jobs) :]]
         self.said += [(one.kind, one.trial) for one in step.decisions]
 
     def _news(self, number: int) -> JobNews:
@@ -105,7 +112,7 @@ class Stage:
         points = [
             SeriesPoint(epoch=epoch, step=epoch * 10, value=value)
             for epoch, value in enumerate(values, start=1)
-            if value is not None
+            if value is not None and epoch >= job.first
         ]
         measured = {
             name: [

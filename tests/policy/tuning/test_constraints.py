@@ -1,5 +1,6 @@
 """Bounds that the best trial keeps: how far they are violated, what becomes of the best, of rungs and of the end."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, nan
 from random import Random
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 from tests.policy.tuning.stage import Stage, search_of, settings_of, trial_of
 
 from pliant.core.lifecycle import JobState
+from pliant.core.population import Population
 from pliant.core.search import Constraint, Halving, Objective, Search, SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import SearchStep, advance, as_seen
 from pliant.policy.tuning.constraints import violation_of
+from pliant.policy.tuning.generation import Offspring, decide_generation
 from pliant.policy.tuning.intake import JobNews, SeriesPoint, take_in
-from pliant.policy.tuning.promotion import decide_rungs
+from pliant.policy.tuning.promotion import Promotion, Pruning, decide_rungs
 
 MEMORY = Constraint(metric="memory", upper=8.0)
 ACC = Constraint(metric="acc", lower=0.9, reading="max")
@@ -153,20 +156,23 @@ values = st.floats(0, 16, width=16)
 def test_neither_the_order_of_arrival_nor_quick_trials_decide_anything(
     curves: list[list[tuple[float, float]]], seed: int
 ) -> None:
-    calm, wild = played_rungs(curves, None), played_rungs(curves, Random(seed))
+    for form in ({"halving": HALVING}, {"population": Population(size=3, every=2, max=9), "max_trials": None}):
+        compare(played_rungs(curves, None, form), played_rungs(curves, Random(seed), form))
 
+
+def compare(calm: Stage, wild: Stage) -> None:
     assert wild.outcome() == calm.outcome()
     assert [one.violations for one in wild.trials] == [one.violations for one in calm.trials]
     assert (wild.search.best, wild.search.nearest) == (calm.search.best, calm.search.nearest)
 
 
-def played_rungs(curves: list[list[tuple[float, float]]], chance: Random | None) -> Stage:
+def played_rungs(curves: list[list[tuple[float, float]]], chance: Random | None, form: Mapping[str, object]) -> Stage:
     stage = Stage(
-        search_of(settings_of(HALVING, constraints=(MEMORY,))),
-        lambda number, epoch: curves[number][epoch - 1][0],
+        search_of(settings_of(constraints=(MEMORY,), **form)),  # type: ignore[arg-type]
+        lambda number, epoch: curves[number % 9][epoch - 1][0],
         num_epochs=9,
         num_places=9 if chance is None else chance.randint(1, 9),
-        measures={"memory": lambda number, epoch: curves[number][epoch - 1][1]},
+        measures={"memory": lambda number, epoch: curves[number % 9][epoch - 1][1]},
     )
     for _ in range(2000):
         stage.ask()
@@ -178,3 +184,21 @@ def played_rungs(curves: list[list[tuple[float, float]]], chance: Random | None)
             stage.train(number, 1 if chance is None else chance.randint(1, 5))
         stage.look(chosen)
     raise AssertionError("the search does not end")
+
+
+def test_a_member_of_a_population_that_keeps_them_is_followed_before_better_ones_that_do_not() -> None:
+    search = search_of(settings_of(population=Population(size=3, every=1, max=3), constraints=(MEMORY,)))
+    search = replace(search, num_trials=3)
+
+    assert decide_generation(search, [waiting(0, 0.1, 2.0), waiting(1, 0.9, 0.0), waiting(2, 0.2)]) == ()
+    ended, first, second, child = decide_generation(
+        search, [waiting(0, 0.1, 2.0), waiting(1, 0.9, 0.0), waiting(2, 0.2, 1.0)]
+    )
+    assert isinstance(ended, Pruning)
+    assert ended.trial.number == 0
+    assert "which violates constraints" in ended.reason
+    assert isinstance(first, Promotion)
+    assert isinstance(second, Promotion)
+    assert first.trial.violations == ()
+    assert isinstance(child, Offspring)
+    assert child.parent == 1

@@ -461,3 +461,21 @@ def test_a_checkpoint_by_time_costs_at_most_a_twentieth_of_the_time(
     writer.take(lambda: results.state.capture(step=2, epoch=0), CommittedStep(step=2, epoch=0))
 
     assert writer.due_at == pytest.approx(due_at)
+
+
+def test_a_state_that_who_led_before_did_not_come_to_write_is_kept_by_the_next(world: World) -> None:
+    results = world.results(keep_every=2)
+    for step, epoch in ((10, 1), (20, 2), (30, 3)):
+        results.keep_missing_end(step=step, epoch=epoch)
+    results.keep_end(step=40, epoch=3, num_epochs=4)
+    folder = world.root / "result" / "checkpoint"
+    before = (folder / "epoch-4" / "step-000000000040.ckpt").stat().st_ino
+    results.keep_missing_end(step=40, epoch=4)
+
+    assert sorted(path.name for path in folder.glob("*")) == ["epoch-2", "epoch-4"]
+    assert (folder / "epoch-4" / "step-000000000040.ckpt").stat().st_ino == before
+    found = checkpoint.newest(folder / "epoch-2")
+    assert found is not None
+    assert (found["step"], found["epoch"]) == (20, 2)
+    assert world.saved() == []
+    assert not world.results(keep_every=None).newest()

@@ -94,6 +94,7 @@ def _sorted(known: object) -> list[KnownTrial]:
 @pytest.mark.parametrize("form", ["sqlite:///{}/x.db", "{}/x.journal"])
 def test_plain_optuna_opens_it(tmp_path: Path, form: str) -> None:
     settings, trials = played({**CONDITIONAL, "lr": SearchParameter(kind="float", low=1e-5, high=0.1, log=True)})
+    trials = [*trials[:-1], replace(trials[-1], parent=0, parent_epoch=6)]
     text = form.format(tmp_path)
     write(text, settings, trials)
     with database(text) if "://" in text else nullcontext(JournalStorage(JournalFileBackend(text))) as storage:
@@ -106,6 +107,7 @@ def test_plain_optuna_opens_it(tmp_path: Path, form: str) -> None:
         assert [one.state.name for one in study.trials[:4]] == ["COMPLETE", "PRUNED", "FAIL", "FAIL"]
         assert [one.state.name for one in study.trials[-2:]] == ["RUNNING", "RUNNING"]
         assert [one.user_attrs["pliant:job"] for one in study.trials] == [one.job_id for one in trials]
+        assert [one.user_attrs.get("pliant:parent") for one in study.trials[-2:]] == [None, "0 at epoch 6"]
         assert study.best_trial.number == 0
         assert study.metric_names == ["m0"]
         assert set(optuna.importance.get_param_importances(study, params=["opt", "layers", "lr"])) == {

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from tests.tune.searches.world import ANNA, JOB, PlayedJobs, World, settings_of
 
-from pliant.core.errors import InvalidInput
+from pliant.core.errors import Conflict, InvalidInput
 from pliant.core.job import JobId
 from pliant.core.lifecycle import JobState
+from pliant.core.population import Population
 from pliant.core.search import Halving, Pruner, Sampler, SearchState, Trial, TrialState
 from pliant.core.space import Values
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
@@ -342,3 +343,43 @@ def test_an_answer_that_nobody_needs_any_more_makes_no_trial(tmp_path: Path, mea
     else:
         assert found is None or (found.num_trials, stage.trials) == (0, ())
     assert adviser.closed >= 1
+
+
+def test_a_child_is_queued_with_its_parent_when_it_is_to_train(world: World) -> None:
+    world.create(settings_of(population=Population(size=4, every=2, max=9), max_trials=None, parallel=1))
+    world.play()
+    decided = [(one.kind, one.trial) for one in world.searches.decisions("s") if one.kind in ("exploit", "end")]
+    child = world.trials[4]
+    part = world.jobs.jobs[child.job_id].spec.trial
+
+    assert decided == [("exploit", 4), ("exploit", 5), ("exploit", 6), ("exploit", 7), ("end", None)]
+    assert child.parent is not None
+    assert part is not None
+    assert (part.parent_job, part.parent_epoch, part.keep_every) == (world.trials[child.parent].job_id, 2, 2)
+    assert all(one.spec.trial is not None and one.spec.trial.keep_every == 2 for one in world.jobs.jobs.values())
+
+
+def test_a_child_whose_parents_state_is_gone_has_failed_and_is_followed_by_another_one(world: World) -> None:
+    world.create(settings_of(population=Population(size=4, every=2, max=9), max_trials=None))
+    while len(world.trials) < 4 or not all(one.state is TrialState.PAUSED for one in world.trials):
+        world.settle()
+        world.jobs.train()
+        if all(job.epoch == 2 for job in world.jobs.jobs.values()):
+            break
+    world.jobs.refuse = InvalidInput.at("resume_from", "the state is not there")
+    world.settle()
+    world.jobs.refuse = None
+    world.play()
+
+    assert (world.trials[4].state, world.trials[4].parent_epoch) == (TrialState.FAILED, 2)
+    assert "its job could not be queued: " in world.trials[4].reason
+    assert world.trials[5].parent_epoch == 4
+    assert "in the place of trial 4" in dict(world.said("exploit"))[5]
+    assert world.search.state is SearchState.COMPLETED
+
+
+def test_nobody_adds_trials_to_a_population(world: World) -> None:
+    world.create(settings_of(population=Population(size=4, every=2, max=9), max_trials=None))
+
+    with pytest.raises(Conflict, match="s is a population, which makes its trials from one another"):
+        world.requests.add_trials(ANNA, "s", [{"lr": 0.1}])

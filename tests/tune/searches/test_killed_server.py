@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.tune.searches.world import World, settings_of
 
+from pliant.core.population import Population
 from pliant.core.search import Halving, Pruner, Sampler, SearchSettings
 
 _TPE = Sampler(name="tpe", seed=5, options={"n_startup_trials": 3})
@@ -13,6 +14,7 @@ SEARCHES = {
     "cmaes": settings_of(sampler=Sampler(name="cmaes", seed=5), parallel=2, max_trials=9),
     "halving": settings_of(sampler=_TPE, halving=Halving(min=1, max=9, factor=3, size=4), max_trials=8),
     "arrival": settings_of(halving=Halving(min=1, max=9, factor=3, order="arrival"), parallel=3),
+    "population": settings_of(population=Population(size=4, every=2, max=9, fraction=0.5), parallel=2, max_trials=None),
     "pruner": settings_of(pruner=Pruner(name="median", options={"n_startup_trials": 2}), parallel=2),
 }
 
@@ -36,4 +38,6 @@ def test_it_goes_on_with_the_same_trials_wherever_it_was_killed(name: str, tmp_p
             assert world.outcome() == calm.outcome(), (number, done)
             assert all(job.ended for job in world.jobs.jobs.values())
             asked = [one.trial for one in world.searches.decisions("s") if one.kind == "ask"]
-            assert asked == [*range(len(calm.trials))]
+            assert asked == [one.number for one in calm.trials if one.parent is None]
+            born = [one.trial for one in world.searches.decisions("s") if one.kind == "exploit"]
+            assert born == [one.number for one in calm.trials if one.parent is not None]

@@ -102,7 +102,10 @@ class PlayedJobs:
         if self.refuse is not None:
             raise self.refuse
         if job_id not in self.jobs and job_id not in self.deleted:
-            self.jobs[job_id] = PlayedJob(spec=spec)
+            assert spec.trial is not None
+            parent = spec.trial.parent_job
+            assert not parent or self.jobs[JobId(parent)].epoch >= spec.trial.parent_epoch
+            self.jobs[job_id] = PlayedJob(spec=spec, epoch=spec.trial.parent_epoch)
 
     def live(self) -> Sequence[LiveTrial]:
         return [
@@ -115,11 +118,12 @@ class PlayedJobs:
         if job_id in self.deleted:
             return JobNews(state="deleted")
         job = self.jobs[job_id]
+        first = 0 if job.spec.trial is None else job.spec.trial.parent_epoch  # it reports that one again
         points = [
             SeriesPoint(
                 epoch=epoch, step=10 * epoch, value=nan if (value := self._value(job, epoch)) is None else value
             )
-            for epoch in range(1, job.epoch + 1)
+            for epoch in range(max(1, first), job.epoch + 1)
             if job.ended or 10 * epoch > after_step
         ]
         series = {name: points for name in self.metrics if points}

@@ -29,7 +29,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 _TYPES: Final[Mapping[Any, ValueType]] = MappingProxyType(
     {str: "text", int: "integer", float: "number", bool: "flag", list[str]: "texts"}
 )
-_INSTEAD: Final = (*ALTERNATIVES, ("python", "environment", "requirements"), ("halving", "pruner"))
+_INSTEAD: Final = (*ALTERNATIVES, ("python", "environment", "requirements"), ("halving", "pruner", "population"))
 """Of what is typed and what is in a file one is meant."""
 _REPLACED: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
     {"fixed": ("min_tasks", "max_tasks"), "objectives": ("metric", "direction"), "metric": ("objectives",)}

@@ -66,6 +66,12 @@ _SEARCH: Final[Table] = {
     "rung_size": ask("Trials that begin together.", metavar="N", type=int),
     "pruner": ask("median, percentile, wilcoxon, patient or threshold.", metavar="NAME", type=str),
     "pruner_option": ask("An argument of the pruner. Repeatable.", metavar="K=V", type=list[str]),
+    "population": ask(
+        "Members, and at which epochs the worst go on from the best; such as 8:3..27.",
+        metavar="SIZE:EVERY..MAX",
+        type=str,
+    ),
+    "population_option": ask("fraction=0.25, factor=1.2 or resample=0.25. Repeatable.", metavar="K=V", type=list[str]),
     "pass_as": ask(
         "arguments, environment or config. Repeatable; default: the first two.", metavar="WAY", type=list[str]
     ),

@@ -13,8 +13,9 @@ from pliant.cli.options import leave_out_none
 from pliant.cli.searches.asked import OPTIONS
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import values_of
+from pliant.core.population import Population
 from pliant.core.search import Constraint, Halving, Objective
-from pliant.core.search_text import read_constraint, read_halving, read_metric, read_objective
+from pliant.core.search_text import read_constraint, read_halving, read_metric, read_objective, read_population
 from pliant.core.space import SearchParameter, Value
 from pliant.core.space_text import read_parameter, read_value
 
@@ -29,9 +30,13 @@ _OPTION_OF: Final[Mapping[str, str]] = {
     "sampler.name": "sampler",
     "pruner.options": "pruner_option",
     "pruner.name": "pruner",
+    "population.fraction": "population_option",
+    "population.factor": "population_option",
+    "population.resample": "population_option",
 }
 """Fields within fields that have options of their own."""
 
+_OF_POPULATION: Final = ("fraction", "factor", "resample")
 _OF_ONE_METRIC: Final = {"objectives.0.metric": "metric", "objectives.0.direction": "direction"}
 
 
@@ -75,7 +80,7 @@ def read_values(texts: Sequence[str], option: str = "--param") -> dict[str, Valu
 def _taken(given: Given) -> Given:
     """Take from what is given what is no field of a request, or is said otherwise there."""
     names = ("parameters", "metric", "objectives", "sampler", "seed", "sampler_option", "halving", "halving_order")
-    more = ("constraints", "brackets", "rung_size", "pruner", "pruner_option")
+    more = ("constraints", "brackets", "rung_size", "pruner", "pruner_option", "population", "population_option")
     return {name: given.pop(name) for name in (*names, *more) if given.get(name) is not None}
 
 
@@ -100,6 +105,7 @@ def _fields_of(search: Given, direction: str | None, problems: list[Problem]) ->
     if options and pruner is None:
         problems.append(Problem(field="pruner_option", message="it is an argument of a pruner; give --pruner as well"))
     yield "pruner", None if pruner is None else {"name": pruner, "options": options}
+    yield "population", _population(search, problems)
 
 
 def _objectives(search: Given, direction: str | None, problems: list[Problem]) -> Iterator[dict[str, Any]]:
@@ -127,6 +133,20 @@ def _halving(search: Given, problems: list[Problem]) -> dict[str, Any] | None:
     message = "it says how halving goes; give --halving as well, such as 1..27:3"
     problems += [Problem(field=name, message=message) for name in more if name in search]
     return None
+
+
+def _population(search: Given, problems: list[Problem]) -> dict[str, Any] | None:
+    options = _options(search, "population_option", problems)
+    if "population" not in search:
+        message = "it says how a population changes; give --population as well, such as 8:3..27"
+        problems += [Problem(field="population_option", message=message)] if options else []
+        return None
+    for name in options:
+        if name not in _OF_POPULATION:
+            message = f"there is no {name!r:.80}; there are: {', '.join(_OF_POPULATION)}"
+            problems.append(Problem(field="population_option", message=message))
+    read = _tried(read_population, search["population"], "population", problems)
+    return None if read is None else {**values_of(Population, read), **options}
 
 
 def _options(search: Given, field: str, problems: list[Problem]) -> dict[str, Value]:

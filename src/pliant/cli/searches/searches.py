@@ -19,6 +19,7 @@ from pliant.cli.searches.asked import CHANGES
 from pliant.cli.searches.follow import follow_search, report_end
 from pliant.cli.searches.report.write import fetch_report, write_report
 from pliant.cli.searches.request import read_values
+from pliant.cli.searches.schedule import lineage_of, schedule_columns, schedule_rows
 from pliant.cli.searches.storage import hide_password, write_study
 from pliant.cli.searches.tables import (
     DECISION_COLUMNS,
@@ -86,6 +87,7 @@ def show_search(
             return
         view = client.searches.get(name)
         best = () if as_json else client.searches.best(name, limit=5)
+        line = lineage_of(best[0], lambda number: client.searches.trial(name, number)) if best else ()
     if as_json:
         print_json(view)
         return
@@ -93,6 +95,9 @@ def show_search(
     if best:
         say("\nBest trials", style="bold")
         show(table(trial_columns(view.settings), (trial_row(view.settings, one) for one in best)))
+    if len(line) > 1:
+        say("\nSchedule of the best", style="bold")
+        show(table(schedule_columns(view.settings), schedule_rows(view.settings, line)))
 
 
 @searches.command("trials")

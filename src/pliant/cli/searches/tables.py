@@ -10,7 +10,7 @@ from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.screen import TableColumn
 from pliant.core.search import Decision, SearchSettings, SearchState, Trial, TrialState
-from pliant.core.search_text import write_constraint, write_halving, write_objective
+from pliant.core.search_text import write_constraint, write_halving, write_objective, write_population
 from pliant.core.space import Value, text_of_value
 from pliant.core.space_text import write_domain
 from pliant.policy.tuning.constraints import say_infeasible
@@ -100,11 +100,18 @@ def trial_columns(settings: SearchSettings, *, with_reason: bool = True) -> tupl
         TableColumn(title="STATE"),
         TableColumn(title=_objective_title(settings), right=True),
         *bounds,
-        TableColumn(title=settings.halving.resource.upper() if settings.halving else "AT", right=True),
+        TableColumn(title=_place_title(settings), right=True),
+        *((TableColumn(title="FROM"),) if settings.population else ()),
         *(TableColumn(title=name, cut=True) for name in settings.parameters),
         TableColumn(title="JOB"),
         *reason,
     )
+
+
+def _place_title(settings: SearchSettings) -> str:
+    if settings.population is not None:
+        return "EPOCH"
+    return "AT" if settings.halving is None else settings.halving.resource.upper()
 
 
 def _objective_title(settings: SearchSettings) -> str:
@@ -120,6 +127,7 @@ def trial_row(settings: SearchSettings, trial: Trial, *, with_reason: bool = Tru
         results_of(trial),
         *([violations_of(settings, trial)] if settings.constraints else []),
         str(trial.reports[-1][0]) if trial.reports else formatting.NOTHING,
+        *((origin_of(trial),) if settings.population else ()),
         *values,
         trial.job_id,
         *([trial.reason] if with_reason else []),
@@ -147,6 +155,11 @@ def say_no_best(view: SearchView) -> str:
     """Return why no trial is the best, as a sentence."""
     said = no_best(view) or f"no trial of {view.name} has completed yet"
     return f"{said[0].upper()}{said[1:]}."
+
+
+def origin_of(trial: Trial) -> str:
+    """Return from which trial's state a trial began, and at which epoch that was: `2 at 6`."""
+    return formatting.NOTHING if trial.parent is None else f"{trial.parent} at {trial.parent_epoch}"
 
 
 def short(value: Value) -> str:
@@ -202,6 +215,9 @@ def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
     if settings.halving is not None:
         brackets = f", {settings.halving.brackets} brackets" * (settings.halving.brackets > 1)
         yield "halving", f"{write_halving(settings.halving)}, by {settings.halving.order}{brackets}"
+    if (population := settings.population) is not None:
+        options = ("fraction", "factor", "resample")
+        yield "population", write_population(population) + _options({n: getattr(population, n) for n in options})
     if settings.pruner is not None:
         yield "pruner", f"{settings.pruner.name}{_options(settings.pruner.options)}"
     if limits := ", ".join(_limits(settings)):

@@ -26,8 +26,9 @@ from pliant.client.nouns.noun import NounClient, checked
 from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import values_of
+from pliant.core.population import Population
 from pliant.core.search import Constraint, Decision, Halving, SearchState, Trial, TrialState
-from pliant.core.search_text import read_constraint, read_halving, read_metric
+from pliant.core.search_text import read_constraint, read_halving, read_metric, read_population
 from pliant.core.space import SearchParameter, Value
 from pliant.core.space_text import read_domain
 
@@ -287,6 +288,8 @@ def search_request(code: Path, searches: SearchClient, options: Mapping[str, Any
         given["halving"] = values_of(Halving, _at("halving", read_halving, halving))
     if "constraints" in given:
         given["constraints"] = _constraints(given["constraints"])
+    if isinstance(population := given.get("population"), str):
+        given["population"] = values_of(Population, _at("population", read_population, population))
     if "script" not in given:
         given["script"] = find_script(code)
     if "name" not in given:

@@ -163,6 +163,8 @@ class Acceptance:
         user = self._queues.user_for(spec.queue, owner)
 
         def is_foreign(job_id: str) -> bool:
+            if spec.trial is not None and job_id == spec.trial.parent_job:
+                return True
             other = self._queries.job(job_id)
             return self._queues.user_for(other.queue, other.owner) != user
 

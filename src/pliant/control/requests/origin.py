@@ -1,10 +1,12 @@
 """What a job starts from that lies in the folder of a job of another user of the operating system: it gets a copy.
 
 Its own processes could not read that one's files, and what that one writes later is not what was asked for. The copy is
-ours, like a data set: the job reads it and cannot change it.
+ours, like a data set: the job reads it and cannot change it. A trial that begins from the state of another one gets a
+copy as well, whose ever that is: the other one goes on, and drops that state.
 """
 
 import os
+import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -21,17 +23,18 @@ FOLDER: Final = "origin"
 _MAX_BYTES: Final = 1 << 40
 _WEIGHTS: Final = "model.pt"
 _CHECKPOINTS: Final = "checkpoint"
+_CHECKPOINT: Final = re.compile(r"step-[0-9]{12}\.ckpt")
 
 
 def copy_foreign(
     spec: JobSpec, jobs: Path, is_foreign: Callable[[str], bool], to: Path, awaited: Collection[str] = ()
 ) -> frozenset[str]:
-    """Copy what a job starts from into a folder, as far as it is another user's; return which fields that are.
+    """Copy what a job starts from into a folder, as far as it is another's; return which fields that are.
 
     Args:
         spec: checked.
         jobs: the folder that holds those of jobs.
-        is_foreign: whether the files of a job belong to another user than the new one's.
+        is_foreign: whether the files of a job are to be copied, as those of another user than the new one's are.
         to: made if something is copied.
         awaited: jobs that are waited for and not over; what they have not written yet cannot be copied now.
 
@@ -52,7 +55,8 @@ def copy_foreign(
                 _copy(place, to / _WEIGHTS)
             else:
                 for entry, _ in list_folder(place):
-                    _copy(place / entry, to / _CHECKPOINTS / entry)
+                    if _CHECKPOINT.fullmatch(entry):
+                        _copy(place / entry, to / _CHECKPOINTS / entry)
         except UntrustedFile as error:
             raise InvalidInput.at(name, f"it cannot be copied ({error}); give another") from error
         fields.add(name)

@@ -24,6 +24,8 @@ _OPEN = "that everybody on this machine can read"
 def resolve_jobs(spec: JobSpec, settings: ControlSettings, sees: Callable[[str], bool]) -> JobSpec:
     """Return what was asked for with the jobs that it starts from turned into the paths of their files.
 
+    A trial that begins from the state of another one starts from what that one's job kept at the end of an epoch.
+
     The name of a job that does not exist, or that the person does not see, stays a name: no file here is called so, and
     the submission is refused.
     """
@@ -32,6 +34,9 @@ def resolve_jobs(spec: JobSpec, settings: ControlSettings, sees: Callable[[str],
         weights = str(settings.folders(JobId(weights)).weights)
     if resume_from is not None and _JOB.fullmatch(resume_from) and sees(resume_from):
         resume_from = str(settings.folders(JobId(resume_from)).checkpoints)
+    if spec.trial is not None and spec.trial.parent_job:
+        state = settings.folders(JobId(spec.trial.parent_job)).checkpoints / f"epoch-{spec.trial.parent_epoch}"
+        spec, weights, resume_from = replace(spec, own_numbers=True), None, str(state)
     jobs = settings.home / "jobs"
     data = spec.data_dir if spec.dataset is not None else _resolved(spec.data_dir, jobs)
     return replace(spec, weights=_resolved(weights, jobs), resume_from=_resolved(resume_from, jobs), data_dir=data)
@@ -89,10 +94,13 @@ def _origin_problems(spec: JobSpec, reach: Reach) -> Iterator[Problem]:
     if spec.resume_from is not None and not (
         reach.has_checkpoint(spec.resume_from) or reach.is_to_come(spec.resume_from)
     ):
-        yield Problem(
-            field="resume_from",
-            message=f"there is no checkpoint in {spec.resume_from!r}; give a job that has saved one",
-        )
+        message = f"there is no checkpoint in {spec.resume_from!r}; give a job that has saved one"
+        if spec.trial is not None and spec.trial.parent_job:
+            message = (
+                f"the state that {spec.trial.parent_job} had at the end of epoch {spec.trial.parent_epoch}, from which "
+                f"it was to begin, is not there: the job was deleted, or could not write it (its events say so)"
+            )
+        yield Problem(field="resume_from", message=message)
 
 
 def _script_problem(script: str, code: Path, *, is_python: bool = True) -> str:

@@ -135,6 +135,9 @@ class KerasCallbacks:
 
     # -- as a part of the state -------------------------------------------------------------------------------------
 
+    OWN_NUMBERS: Final = ("learning_rate",)
+    """Who begins from another training's state has the one that its script gave."""
+
     def state_dict(self) -> dict[str, Any]:
         """Return all that decides, with the steps that are committed."""
         self.count()

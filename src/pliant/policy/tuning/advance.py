@@ -6,16 +6,18 @@ verdict      nothing: trials are unended                      the search goes on
 places       8, of which none is taken                        4, 0 and 7 train again
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 
+from pliant.core.job import JobId
 from pliant.core.search import Decision, DecisionKind, Search, SearchState, Trial, TrialState
 from pliant.policy.tuning.constraints import find_nearest
 from pliant.policy.tuning.deaf import find_deaf
+from pliant.policy.tuning.generation import Offspring, decide_generation
 from pliant.policy.tuning.intake import JobNews, take_in
-from pliant.policy.tuning.promotion import Promotion, decide_rungs
-from pliant.policy.tuning.rungs import has_arrived, next_bracket, rungs_of
+from pliant.policy.tuning.promotion import Promotion, Pruning, decide_rungs
+from pliant.policy.tuning.rungs import has_arrived, is_to_begin, next_bracket, rungs_of
 from pliant.policy.tuning.verdict import headline, judge_search, ran
 
 _KINDS: Mapping[TrialState, DecisionKind] = {
@@ -63,12 +65,38 @@ class SearchStep:
         self.changed.add(trial.number)
         self.trials[trial.number] = trial
 
+    def begin(self, offspring: Offspring, job_id: JobId) -> None:
+        """Note a trial that begins from the state of another one."""
+        assert offspring.number == len(self.trials) == self.search.num_trials, "trials are numbered in order"
+        trial = Trial(
+            search=self.search.name,
+            number=offspring.number,
+            values=offspring.values,
+            state=TrialState.PAUSED,
+            reason=f"it goes on from trial {offspring.parent} at epoch {offspring.epoch}",
+            job_id=job_id,
+            rung=offspring.rung,
+            parent=offspring.parent,
+            parent_epoch=offspring.epoch,
+            begun_at=self.now,
+        )
+        self.trials.append(trial)
+        self.search = replace(self.search, num_trials=offspring.number + 1)
+        self.decide("exploit", offspring.reason, trial)
+
     @property
     def changed_trials(self) -> tuple[Trial, ...]:
         return tuple(self.trials[number] for number in sorted(self.changed))
 
 
-def advance(step: SearchStep, news: Mapping[int, JobNews], *, num_places: int, slot_hours: float = 0.0) -> None:
+def advance(
+    step: SearchStep,
+    news: Mapping[int, JobNews],
+    *,
+    num_places: int,
+    slot_hours: float = 0.0,
+    job_ids: Iterator[JobId] = iter(()),  # noqa: B008 (it is empty and stays so)
+) -> None:
     """Note what follows from the news of trials' jobs.
 
     Args:
@@ -76,12 +104,13 @@ def advance(step: SearchStep, news: Mapping[int, JobNews], *, num_places: int, s
         news: by number, of trials that have not ended.
         num_places: so many trials may train at once.
         slot_hours: what the search has used; 0 if it has no such limit.
+        job_ids: of jobs to come; one is taken for each trial that a population begins.
     """
     for number in sorted(news):
         _take(step, number, news[number])
-    while found := decide_rungs(step.search, step.trials):
+    while found := (*decide_rungs(step.search, step.trials), *decide_generation(step.search, step.trials)):
         for one in found:
-            step.decide("promote" if isinstance(one, Promotion) else "prune", one.reason, one.trial)
+            _carry_out(step, one, job_ids)
     _note_best(step)
     if step.changed and not step.search.remark and (remark := find_deaf(step.search, step.trials)):
         step.search = replace(step.search, remark=remark)
@@ -94,6 +123,16 @@ def advance(step: SearchStep, news: Mapping[int, JobNews], *, num_places: int, s
         return
     for trial in _to_resume(step, num_places):
         step.put(replace(trial, state=TrialState.RUNNING))
+
+
+def _carry_out(step: SearchStep, decision: Promotion | Pruning | Offspring, job_ids: Iterator[JobId]) -> None:
+    match decision:
+        case Promotion():
+            step.decide("promote", decision.reason, decision.trial)
+        case Pruning():
+            step.decide("prune", decision.reason, decision.trial)
+        case Offspring():
+            step.begin(decision, next(job_ids))
 
 
 def _take(step: SearchStep, number: int, news: JobNews) -> None:
@@ -142,14 +181,18 @@ def _note_best(step: SearchStep) -> None:
 
 
 def _to_resume(step: SearchStep, num_places: int) -> Sequence[Trial]:
-    """Return which paused trials train again now: those that go on from a rung, the highest first."""
+    """Return which paused trials train again now: those that go on from a rung, the highest first.
+
+    In a population those that are to begin come first, as long as what they begin from is kept.
+    """
     free = num_places - sum(trial.state is TrialState.RUNNING for trial in step.trials)
     due = [
         trial
         for trial in step.trials
         if trial.state is TrialState.PAUSED and not has_arrived(trial, rungs_of(step.search.settings, trial.bracket))
     ]
-    return sorted(due, key=lambda one: (-one.rung, one.number))[: max(0, free)]
+    settings = step.search.settings
+    return sorted(due, key=lambda one: (-one.rung, not is_to_begin(one, settings), one.number))[: max(0, free)]
 
 
 def bracket_to_ask(search: Search, trials: Sequence[Trial], *, num_places: int) -> int | None:
@@ -170,11 +213,12 @@ def bracket_to_ask(search: Search, trials: Sequence[Trial], *, num_places: int) 
 def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
     """Return a trial as the sampler sees it that chooses values for a bracket.
 
-    By whole rungs, nothing is known yet of those that began together with it: else what is chosen would depend on who
-    was quick.
+    By whole rungs, and in a population, nothing is known yet of those that began together with it: else what is chosen
+    would depend on who was quick.
     """
-    halving = search.settings.halving
-    if halving is None or halving.order == "arrival" or trial.bracket != bracket or trial.is_known:
+    halving, population = search.settings.halving, search.settings.population
+    is_whole_at_once = population is not None or (halving is not None and halving.order == "rungs")
+    if not is_whole_at_once or trial.bracket != bracket or trial.is_known:
         return trial
     return replace(
         trial,

@@ -15,7 +15,7 @@ from pliant.core.lifecycle import JobState
 from pliant.core.search import MAX_REPORTS, Constraint, Objective, Search, Trial, TrialState
 from pliant.core.search_text import write_constraint
 from pliant.policy.tuning.constraints import violation_of
-from pliant.policy.tuning.rungs import has_arrived, rungs_of
+from pliant.policy.tuning.rungs import has_arrived, resource_of, rungs_of
 
 _MAX_NAMED: Final = 12
 
@@ -49,11 +49,11 @@ def take_in(search: Search, trial: Trial, news: JobNews) -> Trial:
     trial = _with_reports(search, trial, news)
     rungs = rungs_of(search.settings, trial.bracket)
     if has_arrived(trial, rungs):
-        halving = search.settings.halving
-        assert halving is not None, "only halving has rungs"
         if trial.state is TrialState.PAUSED:
             return trial if news.at_rung is None else _measured(search, trial, news.at_rung)
-        reason = f"it waits at rung {trial.rung + 1} of {len(rungs)}, {halving.resource} {rungs[trial.rung]}"
+        reason = (
+            f"it waits at rung {trial.rung + 1} of {len(rungs)}, {resource_of(search.settings)} {rungs[trial.rung]}"
+        )
         return replace(trial, state=TrialState.PAUSED, reason=reason)
     match news.state:
         case JobState.COMPLETED:
@@ -79,8 +79,7 @@ def _measured(search: Search, trial: Trial, at_rung: Mapping[str, Sequence[Serie
 
 def _with_reports(search: Search, trial: Trial, news: JobNews) -> Trial:
     """Add values of the first objective: of each epoch or step the first, later ones belong to what follows."""
-    halving = search.settings.halving
-    counts_steps = halving is not None and halving.resource == "step"
+    counts_steps = resource_of(search.settings) == "step"
     rungs, reports = rungs_of(search.settings, trial.bracket), list(trial.reports)
     for point in news.series.get(search.settings.objectives[0].metric, ()):
         at = point.step if counts_steps else point.epoch

@@ -90,10 +90,11 @@ def _decide(
         elif is_last:
             place_of = "no number" if own is None else f"number {own}"
             reason = f"{shown} is {place_of} of {len(arrived)}, and {num_kept} {'go' if num_kept != 1 else 'goes'} on"
-            yield Pruning(trial=_pruned(trial, resource, reason), reason=reason)
+            yield Pruning(trial=pruned(trial, resource, reason), reason=reason)
 
 
-def _pruned(trial: Trial, resource: int, reason: str) -> Trial:
+def pruned(trial: Trial, resource: int, reason: str) -> Trial:
+    """Return a trial that does not go on from where it waits: with what it had come to there."""
     value = value_at(trial, resource)
     assert value is not None, "who waits at a rung has a value there"
     return replace(

@@ -8,7 +8,7 @@ in turns that begin later with fewer trials: with the rungs 3 and 9, and 9 only.
 from collections.abc import Sequence
 from typing import Final
 
-from pliant.core.search import Halving, Search, SearchSettings, Trial, TrialState
+from pliant.core.search import Halving, Resource, Search, SearchSettings, Trial, TrialState
 
 _LEARNING: Final = frozenset({"tpe", "gp", "cmaes", "nsga2"})
 """Samplers whose choice depends on results."""
@@ -24,8 +24,10 @@ def all_rungs(halving: Halving) -> tuple[int, ...]:
 
 
 def rungs_of(settings: SearchSettings, bracket: int) -> tuple[int, ...]:
-    """Return the rungs of a bracket; none in a search without halving."""
+    """Return the rungs of a bracket; of a population the epochs at which it is decided; else none."""
     halving = settings.halving
+    if settings.population is not None:
+        return settings.population.ends
     if halving is None:
         return ()
     rungs = all_rungs(halving)
@@ -43,6 +45,11 @@ def size_of(settings: SearchSettings, bracket: int) -> int:
     whole = len(rungs) + 1
     begins_later = (whole - skipped) * int(pow(factor, skipped))
     return max(1, -(-first * whole // begins_later))
+
+
+def resource_of(settings: SearchSettings) -> Resource:
+    """Return what rungs count; without rungs the epochs that reports are of."""
+    return "epoch" if settings.halving is None else settings.halving.resource
 
 
 def value_at(trial: Trial, resource: int) -> float | None:
@@ -73,19 +80,31 @@ def has_arrived(trial: Trial, rungs: Sequence[int]) -> bool:
     return trial.rung < len(rungs) and any(at >= rungs[trial.rung] for at, _ in trial.reports)
 
 
+def is_to_begin(trial: Trial, settings: SearchSettings) -> bool:
+    """Tell whether a trial of a population that goes on from another one waits to begin: it has no job yet."""
+    if trial.parent is None or trial.state is not TrialState.PAUSED or settings.population is None:
+        return False
+    ends = settings.population.ends
+    return ends[trial.rung - 1] == trial.parent_epoch and not has_arrived(trial, ends)
+
+
 def chosen(trials: Sequence[Trial]) -> Sequence[Trial]:
     """Return the trials without those that came with their search, which are of no bracket."""
     return [trial for trial in trials if not trial.is_known]
 
 
 def is_whole(search: Search, trials: Sequence[Trial]) -> bool:
-    """Tell whether all trials of the newest bracket were chosen; a rung that was decided is not opened again.
+    """Tell whether all trials of the newest bracket, or of the population, were chosen.
+
+    A rung that was decided is not opened again.
 
     Args:
         trials: those that were chosen.
     """
     if not trials or search.exhausted or _is_last(search):
         return True
+    if search.settings.population is not None:
+        return search.num_chosen >= search.settings.population.size
     newest = [trial for trial in trials if trial.bracket == trials[-1].bracket]
     halving = search.settings.halving
     is_decided = any(trial.rung > 0 or trial.state is TrialState.PRUNED for trial in newest)
@@ -105,6 +124,8 @@ def next_bracket(search: Search, trials: Sequence[Trial]) -> int | None:
     depend on who was quick.
     """
     halving, trials = search.settings.halving, chosen(trials)
+    if search.settings.population is not None and trials:
+        return None if is_whole(search, trials) else 0
     if halving is None or not trials:
         return 0
     newest = trials[-1].bracket

@@ -54,7 +54,9 @@ def _nothing_left(search: Search) -> str:
     """Return why no further trial will be chosen; empty if one may be."""
     if search.exhausted:
         return search.exhausted
-    limit = search.settings.max_trials
+    limit, population = search.settings.max_trials, search.settings.population
+    if population is not None and search.num_chosen >= population.size:
+        return f"all {search.num_chosen:,} trials of its population have ended"
     if limit is not None and search.num_chosen >= limit:
         return f"all of its {limit:,} trials have ended" if limit > 1 else "its trial has ended"
     return ""

@@ -40,7 +40,7 @@ def save(folder: Path, taken: StateSnapshot, *, step: int, num_kept: int = NUM_K
     Raises:
         OSError: it could not be written; the ones before it are untouched.
     """
-    path = folder / f"step-{step:012d}.ckpt"
+    path = folder / name_of(step)
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f".{path.name}.{os.getpid()}.{threading.get_native_id()}"
     try:
@@ -53,6 +53,11 @@ def save(folder: Path, taken: StateSnapshot, *, step: int, num_kept: int = NUM_K
     _sync_folder(folder)
     _tidy(folder, step, num_kept)
     return path
+
+
+def name_of(step: int) -> str:
+    """Return what the file of a checkpoint is called."""
+    return f"step-{step:012d}.ckpt"
 
 
 def load(path: Path) -> dict[str, Any]:

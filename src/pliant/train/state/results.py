@@ -18,6 +18,8 @@ from pliant.core.link import FromTask, Note, Saved, SaveFailed
 from pliant.train.errors import TrainingError
 from pliant.train.state import checkpoint, memory
 from pliant.train.state.checkpoint_writer import CheckpointWriter, CommittedStep
+from pliant.train.state.epoch_ends import EpochEnds
+from pliant.train.state.own_numbers import with_own_numbers
 from pliant.train.state.pytree import flatten
 from pliant.train.state.shared import SharedState
 from pliant.train.state.snapshot import specs_of
@@ -59,15 +61,28 @@ class Results:
     memory_every_s: float = MEMORY_EVERY_S
     resume_from: Path | None = None
     """Folder of another job's checkpoints: this job starts from them as long as it has none of its own."""
+    own_numbers: bool = False
+    """The optimizers keep the numbers that the script gives them when it starts from there."""
+    keep_every: int | None = None
+    """Keep the state at the end of every so many epochs, for other trainings that begin from there."""
     kept_after_end: bool = True
     """Keep the checkpoints when the model is saved. If False, the same command starts anew after that."""
     _disk: CheckpointWriter | None = field(init=False)
     _memory: CheckpointWriter | None = field(init=False)
+    _ends: EpochEnds | None = field(init=False)
+    _began_at: int = field(init=False, default=0)
+    """The step of the state of another job that this one began from; 0: of none."""
     _due_at: float = field(init=False, default=float("-inf"))
     _interrupted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self._disk = self._memory = None
+        self._disk = self._memory = self._ends = None
+        if self.checkpoints is not None and self.keep_every is not None:
+            self._ends = EpochEnds(
+                folder=self.checkpoints,
+                every=self.keep_every,
+                on_failed=lambda step, error: self.send(SaveFailed(step=step, error=error)),
+            )
         if self.checkpoints is not None:
             self._disk = CheckpointWriter(
                 folder=self.checkpoints,
@@ -107,7 +122,28 @@ class Results:
                 f"there is no whole checkpoint to resume from in {self.resume_from}; name the folder `checkpoint` of a "
                 f"job's results, or leave resume_from out to start anew"
             )
+        self._began_at = int(saved["step"])
+        if self.own_numbers:
+            return with_own_numbers(saved, self.state)
         return saved
+
+    def keep_end(self, *, step: int, epoch: int, num_epochs: int) -> None:
+        """Keep the state at the end of an epoch, if that is wanted of this one.
+
+        Args:
+            step: committed steps.
+            epoch: index of the epoch that the loop is in.
+            num_epochs: epochs whose steps are all committed.
+        """
+        if self._ends is not None:
+            self._ends.keep(self._capture(step, epoch), step=step, num_epochs=num_epochs)
+
+    def keep_missing_end(self, *, step: int, epoch: int) -> None:
+        """Keep the state at the beginning of an epoch, if it is wanted and who led before did not come to it."""
+        if self._ends is None or not epoch or step == self._began_at:
+            return
+        if self._ends.lacks(step=step, num_epochs=epoch):
+            self.keep_end(step=step, epoch=epoch, num_epochs=epoch)
 
     def after_commit(self, *, step: int, epoch: int) -> None:
         """Save if it is time to. Called after every commit; if it is not time, it only reads the clock.

@@ -30,6 +30,7 @@ _IN_JSON: Final = "pliant:in_json"
 _JOB: Final = "pliant:job"
 _STATE: Final = "pliant:state"
 _REASON: Final = "pliant:reason"
+_PARENT: Final = "pliant:parent"
 _ENDED: Final = {
     OptunaState.COMPLETE: TrialState.COMPLETED,
     OptunaState.PRUNED: TrialState.PRUNED,
@@ -110,6 +111,8 @@ def _frozen(trial: Trial, columns: Mapping[str, _Column], settings: SearchSettin
         results = None
         state = OptunaState.FAIL if state is OptunaState.COMPLETE else state
     notes = {_JOB: trial.job_id, _STATE: trial.state.value, _REASON: trial.reason}
+    if trial.parent is not None:
+        notes[_PARENT] = f"{trial.parent} at epoch {trial.parent_epoch}"
     ended_at = trial.begun_at if trial.ended_at is None else trial.ended_at
     return FrozenTrial(
         number=trial.number,

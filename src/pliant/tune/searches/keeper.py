@@ -13,6 +13,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Final
 
 from pliant.core.access import VisibleJobs
@@ -23,7 +24,7 @@ from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import advance, bracket_to_ask
 from pliant.policy.tuning.constraints import is_measured
 from pliant.policy.tuning.intake import JobNews
-from pliant.policy.tuning.rungs import chosen, has_arrived, rungs_of
+from pliant.policy.tuning.rungs import chosen, has_arrived, is_to_begin, rungs_of
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker, num_places
 from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
@@ -144,7 +145,8 @@ class SearchKeeper:
             if now is None or now.search.created_at != search.created_at:
                 return  # it was removed meanwhile, and perhaps another one was begun
             step = self._book.begin(now, self._ports.now())
-            advance(step, news, num_places=places, slot_hours=used)
+            job_ids = (self._ports.jobs.reserve() for _ in count())
+            advance(step, news, num_places=places, slot_hours=used, job_ids=job_ids)
             if self._book.commit(step):
                 self.wake()  # what follows from it for jobs is done at the next look at the latest
         for number, one in news.items():
@@ -156,6 +158,8 @@ class SearchKeeper:
         """Return what the jobs of a search have used; those that have ended are asked for once."""
         used = 0.0
         for trial in tuple(chosen(found.trials)):
+            if is_to_begin(trial, found.search.settings):
+                continue
             key = (trial.search, trial.job_id)
             hours = self._used.get(key)
             if hours is None:
@@ -191,10 +195,10 @@ class SearchKeeper:
         key = (trial.search, trial.job_id)
         if key in self._queued:
             return
-        search = found.search
+        search, parent = found.search, None if trial.parent is None else found.trials[trial.parent]
         self._ports.jobs.submit(
             trial.job_id,
-            spec_of(search, trial),
+            spec_of(search, trial, parent),
             self._archives.path(search.checksum),
             search.owner,
             VisibleJobs(owner=search.owner),
@@ -236,7 +240,10 @@ class SearchKeeper:
 
 def _may_have_news(found: OpenSearch, trial: Trial) -> bool:
     """Tell whether the job of a trial that has not ended may have come to something: not while it waits at a rung."""
-    waits = has_arrived(trial, rungs_of(found.search.settings, trial.bracket))
+    settings = found.search.settings
+    if is_to_begin(trial, settings):
+        return False
+    waits = has_arrived(trial, rungs_of(settings, trial.bracket))
     return trial.state is TrialState.RUNNING or not waits
 
 

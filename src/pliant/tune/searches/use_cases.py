@@ -224,11 +224,13 @@ class SearchRequests:
         Raises:
             NotFound, Forbidden: there is none that they see, or it is somebody else's.
             InvalidInput: with everything that is wrong with the values.
-            Conflict: too many wait already.
+            Conflict: too many wait already, or it is a population.
         """
         with self._book.lock:
             found = self._own(caller, name)
             search, settings = found.search, found.search.settings
+            if settings.population is not None:
+                raise Conflict(f"{name} is a population, which makes its trials from one another; begin another search")
             if problems := [*_problems_of_trials(settings, trials)]:
                 raise InvalidInput(*problems)
             enqueued = (*search.enqueued, *trials)

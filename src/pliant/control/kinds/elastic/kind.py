@@ -171,4 +171,6 @@ def _environment(job: Job, settings: ControlSettings) -> ElasticTask:
         tracking=job.spec.tracking,
         audit=job.spec.audit,
         resume_from=job.spec.resume_from,
+        own_numbers=job.spec.own_numbers,
+        keep_every=None if job.spec.trial is None else job.spec.trial.keep_every or None,
     )
