@@ -110,9 +110,9 @@ class SearchSettings:
     sampler: Sampler = field(default_factory=Sampler)
     halving: Halving | None = None
     pruner: Pruner | None = None
-    pass_as: Annotated[tuple[PassAs, ...], Input(Len(1, 3))] = ("arguments", "environment")
-    """How the script gets its values: arguments (`--lr=0.1`), environment (`PLIANT_PARAM_LR`), or config
-    (`config.json`)."""
+    pass_as: Annotated[tuple[PassAs, ...], Input(Len(1, 4))] = ("arguments", "environment")
+    """How the script gets its values: arguments (`--lr=0.1`), environment (`PLIANT_PARAM_LR`), config (`config.json`),
+    or model (`ps.conf` and `parameters.json`, which have to be there)."""
     max_trials: Annotated[int, Input(Ge(1), Le(MAX_TRIALS))] | None = None
     """Begin so many trials at most; if left out, one of the other limits has to be there, or the sampler has to end by
     itself."""

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -93,6 +94,13 @@ class Tuning:
 
 @pytest.fixture
 def tuning(played: Played, client: DeepLearningImpactV1) -> Iterator[Tuning]:
+    with tuned(played, client) as made:
+        yield made
+
+
+@contextmanager
+def tuned(played: Played, client: DeepLearningImpactV1) -> Iterator[Tuning]:
+    """Yield a server with searches, and end those who ask for them."""
     made = Tuning(played, client)
     yield made
     for search in list(made.room.book.running()):

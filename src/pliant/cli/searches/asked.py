@@ -61,7 +61,7 @@ _SEARCH: Final[Table] = {
     "pruner": ask("median, percentile, wilcoxon, patient or threshold.", metavar="NAME", type=str),
     "pruner_option": ask("An argument of the pruner. Repeatable.", metavar="K=V", type=list[str]),
     "pass_as": ask(
-        "arguments, environment or config. Repeatable; default: the first two.", metavar="WAY", type=list[str]
+        "arguments, environment, config or model. Repeatable; default: the first two.", metavar="WAY", type=list[str]
     ),
     "warm_start": ask(
         "Learn from a study of Optuna: sqlite:///x.db, x.journal, env:VARIABLE.", metavar="STORAGE", type=str

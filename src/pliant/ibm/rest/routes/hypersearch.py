@@ -49,7 +49,8 @@ _RESERVED: Final = "algorithm"
 """A path of its own here."""
 _OWN_CLIENT: Final = "wmla-python-sdk"
 """IBM's package says of itself that it is this."""
-_MAX_SEED: Final = 2**32
+MAX_SEED: Final = 2**32
+"""Seeds are below it."""
 
 
 @routes.get("/hypersearch/algorithm", Permission.JOBS_READ)
@@ -140,7 +141,7 @@ def _read(context: Context, caller: Principal, text: str) -> _Asked:
     job: AskedJob | None = None
     search: AskedSearch | None = None
     try:
-        _check_name(request.hpoName)
+        check_name(request.hpoName)
     except InvalidInput as error:
         problems += error.problems
     try:
@@ -150,7 +151,7 @@ def _read(context: Context, caller: Principal, text: str) -> _Asked:
     try:
         can_pause = job is None or job.framework.kind is FrameworkKind.ELASTIC
         has_scipy = importlib.util.find_spec("scipy") is not None
-        seed = int(context.clock.now() * 1000) % _MAX_SEED
+        seed = int(context.clock.now() * 1000) % MAX_SEED
         search = to_search(request, can_pause=can_pause, has_scipy=has_scipy, seed=seed)
     except InvalidInput as error:
         problems += error.problems
@@ -172,7 +173,12 @@ def _read_job(context: Context, caller: Principal, request: HpoRequest) -> Asked
     return read_job(context, caller, form)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse what no search can be called; empty is fine.
+
+    Raises:
+        InvalidInput: why.
+    """
     if not name:
         return
     with name_fields({"name": "hpoName"}):
@@ -209,7 +215,7 @@ def delete_all(context: InContext, caller: Caller) -> dict[str, Any]:
     names = own_hpo(context, caller)
     for name in names:
         with suppress(NotFound):  # somebody else has deleted it meanwhile
-            _forget(context, caller, name)
+            forget(context, caller, name)
     return {"message": f"{len(names)} searches are deleted", "deleted": len(names)}
 
 
@@ -222,11 +228,12 @@ def show(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
 @routes.delete("/hypersearch/{search}", Permission.JOBS_WRITE)
 def delete(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
     """Delete a search; jobs of it that have not ended are stopped, and all of them stay as jobs."""
-    _forget(context, caller, search)
+    forget(context, caller, search)
     return {"message": f"{search} is deleted", "hpoName": search}
 
 
-def _forget(context: Context, caller: Principal, name: str) -> None:
+def forget(context: Context, caller: Principal, name: str) -> None:
+    """Remove a search and what was sent for it."""
     searches_of(context).remove(caller, name)
     forget_record(context, name)
 
@@ -234,28 +241,46 @@ def _forget(context: Context, caller: Principal, name: str) -> None:
 @routes.put("/hypersearch/{search}", Permission.JOBS_WRITE)
 def stop(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
     """Stop a search: elastic experiments pause, others train on to their end, and no further one begins."""
-    found = searches_of(context).get(caller, search)
-    if found.state is not SearchState.RUNNING:
-        raise Conflict(f"{search} is already stopped: it is {found.state.value}")
-    searches_of(context).stop(caller, search)
+    stop_search(context, caller, search)
     return show_hpo(context, caller, search)
+
+
+def stop_search(context: Context, caller: Principal, name: str) -> None:
+    """Stop a search.
+
+    Raises:
+        NotFound, Forbidden, Conflict: there is none that they see, it is somebody else's, or it does not run.
+    """
+    found = searches_of(context).get(caller, name)
+    if found.state is not SearchState.RUNNING:
+        raise Conflict(f"{name} is already stopped: it is {found.state.value}")
+    searches_of(context).stop(caller, name)
 
 
 @routes.put("/hypersearch/{search}/force", Permission.JOBS_WRITE)
 def force(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
     """Stop a search, and end those of its experiments that cannot pause."""
+    force_search(context, caller, search)
+    return show_hpo(context, caller, search)
+
+
+def force_search(context: Context, caller: Principal, name: str) -> None:
+    """Stop a search, also one that was stopped, and end those of its trials that cannot pause.
+
+    Raises:
+        NotFound, Forbidden, Conflict: there is none that they see, it is somebody else's, or it is over.
+    """
     requests = searches_of(context)
-    found = requests.get(caller, search)
+    found = requests.get(caller, name)
     if found.state not in (SearchState.RUNNING, SearchState.STOPPED):
-        raise Conflict(f"{search} is already stopped: it is {found.state.value}")
+        raise Conflict(f"{name} is already stopped: it is {found.state.value}")
     if found.state is SearchState.RUNNING:
-        requests.stop(caller, search)
-    for job in jobs_under_way(context, caller, search):
+        requests.stop(caller, name)
+    for job in jobs_under_way(context, caller, name):
         require_owner(job, caller)
         if job.spec.fixed and job.started_at is not None:
             with suppress(Conflict):  # it has ended meanwhile
                 context.control.requests.stop(job.id, caller.name)
-    return show_hpo(context, caller, search)
 
 
 @routes.put("/hypersearch/{search}/restart", Permission.JOBS_WRITE)

@@ -64,6 +64,7 @@ class _Given:
     values: Mapping[str, str]
     seed: int
     has_scipy: bool
+    least: int = 1
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -111,12 +112,13 @@ def name_of(text: str) -> str:
     raise InvalidInput.at("algoDef.algorithm", f"{said}; there are {', '.join(ALGORITHMS)}{meant if text else ''}")
 
 
-def to_algorithm(given: AlgoDef, *, seed: int, has_scipy: bool) -> Algorithm:
+def to_algorithm(given: AlgoDef, *, seed: int, has_scipy: bool, least: int = 1) -> Algorithm:
     """Return what chooses the values of experiments.
 
     Args:
         seed: if none is given.
         has_scipy: without it there is no Gaussian process.
+        least: Hyperband compares no experiment before it had so much of the resource.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
@@ -125,7 +127,7 @@ def to_algorithm(given: AlgoDef, *, seed: int, has_scipy: bool) -> Algorithm:
     values = {one.name.strip().lower(): one.value for one in given.algoParams}
     if given.hyperbandEta is not None:
         values.setdefault("eta", given.hyperbandEta)
-    asked = _Given(values=values, seed=seed, has_scipy=has_scipy)
+    asked = _Given(values=values, seed=seed, has_scipy=has_scipy, least=least)
     read, known = _ALGORITHMS[name]
     unknown = [one.name for one in given.algoParams if one.name.strip().lower() not in known]
     asked.notes += [f"algoParams: {name} has no parameter {one!r:.60}, and it has no effect" for one in unknown]
@@ -178,6 +180,8 @@ def _hyperband(asked: _Given) -> Algorithm:
     num_rungs, reach = 0, eta
     while reach <= value and num_rungs + 1 < _MAX_BRACKETS:
         num_rungs, reach = num_rungs + 1, reach * eta
+    while num_rungs and -(-value // int(pow(eta, num_rungs))) < asked.least:
+        num_rungs -= 1
     halving = None
     if num_rungs:
         counts_steps = any(word in name.lower() for word in ("iter", "step"))
@@ -189,7 +193,9 @@ def _hyperband(asked: _Given) -> Algorithm:
             brackets=num_rungs + 1,
         )
     elif not asked.problems:
-        asked.notes.append(f"ResourceValue {value} is below eta, {eta}: nothing is compared before its end")
+        short = f"ResourceValue {value} is below eta, {eta}"
+        few = f"no rung lies between {asked.least} and {value} by the factor {eta}"
+        asked.notes.append(f"{short if value < eta else few}: nothing is compared before its end")
     return Algorithm(
         name="Hyperband",
         sampler=asked.sampler("random"),

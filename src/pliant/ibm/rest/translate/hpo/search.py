@@ -53,13 +53,14 @@ class _Reading:
         self.problems.append(Problem(field=name, message=message))
 
 
-def to_search(request: HpoRequest, *, can_pause: bool, has_scipy: bool, seed: int) -> AskedSearch:
+def to_search(request: HpoRequest, *, can_pause: bool, has_scipy: bool, seed: int, least: int = 1) -> AskedSearch:
     """Return the search that an HPO task means.
 
     Args:
         can_pause: its trainings are elastic ones, which can wait at rungs.
         has_scipy: Gaussian processes can be had.
         seed: for an algorithm that is given none.
+        least: Hyperband compares no experiment before it had so much of the resource.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
@@ -69,7 +70,7 @@ def to_search(request: HpoRequest, *, can_pause: bool, has_scipy: bool, seed: in
     space: dict[str, SearchParameter] = {}
     enqueued: tuple[Values, ...] = ()
     try:
-        algorithm = to_algorithm(given, seed=seed, has_scipy=has_scipy)
+        algorithm = to_algorithm(given, seed=seed, has_scipy=has_scipy, least=least)
     except InvalidInput as error:
         reading.problems += error.problems
     try:

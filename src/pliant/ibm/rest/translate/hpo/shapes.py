@@ -81,10 +81,37 @@ def hpo_json(search: Search, tried: Sequence[Tried], record: HpoRecord, now: flo
         "duration": _duration(search, now),
         "modelSpec": {"sigName": record.instance_group or search.job.queue, "args": record.args},
         "algoDef": record.algorithm or _algorithm(search),
-        "hyperParams": list(record.hyper_params) or _hyper_params(search.settings.parameters),
+        "hyperParams": list(record.hyper_params) or _hyper_params(search.settings.parameters, record),
         **({} if best is None else {"best": best}),  # IBM's client reads no null here
         "experiments": [*experiments, *waiting],
         "notes": notes_text(record.notes),
+    }
+
+
+def tuning_json(search: Search, described: Mapping[str, Any], record: HpoRecord) -> dict[str, Any]:
+    """Return the description of a model's tuning, out of that of its HPO task."""
+    grid = ("experiments", "best", "running", "complete", "failed", "progress", "duration")
+    given = {"hyperParams": described["hyperParams"]}
+    if not record.hyper_params:
+        tried = described["experiments"]
+        given = {"experiments": [{"id": one["id"], "hyperParams": one["hyperParams"]} for one in tried]}
+    return {
+        "input": {
+            "modelName": record.model,
+            "hpoName": search.name,
+            "resDef": {"framework": "PyTorch", "maxiteration": "", "batchsize": None, **record.resources},
+            "algoDef": described["algoDef"],
+            **given,
+        },
+        "searchGrid": {name: described[name] for name in grid if name in described},
+        "state": described["state"],
+        "stateReason": described["stateReason"],
+        "creator": search.owner,
+        "createtime": described["createtime"],
+        "sigId": search.job.queue,
+        "sigName": search.job.queue,
+        "consumerName": f"/pliant/{search.job.queue}",
+        "notes": described["notes"],
     }
 
 
@@ -177,15 +204,16 @@ def _finite(value: float | None) -> float | None:
 
 def _values(space: Mapping[str, SearchParameter], values: Values, record: HpoRecord) -> list[dict[str, Any]]:
     sent = {str(one.get("name")): one for one in record.hyper_params}
+    named = [(record.names.get(name, name), space.get(name), value) for name, value in values.items()]
     return [
         {
             "name": name,
-            "type": sent.get(name, {}).get("type") or _type(space.get(name)),
-            "dataType": _data_type(space.get(name), value),
+            "type": sent.get(name, {}).get("type") or _type(parameter),
+            "dataType": _data_type(parameter, value),
             "fixedVal": text_of_value(value),
             "userDefined": bool(sent.get(name, {}).get("userDefined", False)),
         }
-        for name, value in values.items()
+        for name, parameter, value in named
     ]
 
 
@@ -222,9 +250,9 @@ def _name_of(sampler: Sampler) -> str:
     return _ALGORITHMS.get(sampler.name, sampler.name)
 
 
-def _hyper_params(space: Mapping[str, SearchParameter]) -> list[dict[str, Any]]:
+def _hyper_params(space: Mapping[str, SearchParameter], record: HpoRecord) -> list[dict[str, Any]]:
     return [
-        {"name": name, "type": _type(one), "userDefined": False} | _bounds(one, _type(one))
+        {"name": record.names.get(name, name), "type": _type(one), "userDefined": False} | _bounds(one, _type(one))
         for name, one in space.items()
     ]
 
