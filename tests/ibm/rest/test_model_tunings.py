@@ -1,8 +1,7 @@
 """Tunings of models as IBM's own client asks for them, over the simulator's cluster and the real adviser."""
 
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from ibm_cloud_sdk_core import ApiException
 from ibm_wmla.wmla_api_v1 import AlgoDef, DeepLearningImpactV1, HpoHyperParameter, HpoTaskDetail, ResDef
 from tests.ibm.rest.conftest import DEEP_LEARNING
 from tests.ibm.rest.test_hypersearch import Tuning, tuned
+from tests.server.conftest import packed
 from tests.server.played import Played
 
 from pliant.core.search import Halving
@@ -23,19 +23,19 @@ SEED = [{"name": "RandomSeed", "value": "5"}]
 
 
 @pytest.fixture
-def tuning(played: Played, client: DeepLearningImpactV1, tmp_path: Path) -> Iterator[Tuning]:
-    (tmp_path / "main.py").write_text("import pliant.train\n")
+def tuning(played: Played, client: DeepLearningImpactV1) -> Iterator[Tuning]:
     parameters = [
         {"name": "width", "kind": "int", "default": 8, "maximum": 64},
         {"name": "alpha", "kind": "float", "default": 0.5},
     ]
-    client.add_model_template("digits", str(tmp_path), "PyTorch")
-    changed = played.http.patch("/templates/digits", json={"parameters": parameters})
-    assert changed.status_code == 200, changed.text
+    template = json.dumps({"name": "digits", "parameters": parameters})
+    code = ("c.tar.gz", packed({"main.py": "import pliant.train\n"}))
+    made = played.http.post("/templates", files={"template": (None, template), "code": code})
+    assert made.status_code == 201, made.text
     hyper = {"epoch": 3, "momentum": 0.5, "learningrate": 0.01}
     client.add_model("m", "digits", accelerator="Elastic", batchsize=32, hyperparameter=hyper)
-    with tuned(played, client) as made:
-        yield made
+    with tuned(played, client) as found:
+        yield found
 
 
 def sent(*hyper: Mapping[str, Any], res: Mapping[str, Any] = {}, algo: Mapping[str, Any] = {}) -> dict[str, Any]:
@@ -57,6 +57,17 @@ def entered(tuning: Tuning, job_id: str) -> tuple[dict[str, Any], str]:
     return json.loads(files["parameters.json"]), files["ps.conf"]
 
 
+def settings_of(tuning: Tuning, model: str) -> dict[str, Any]:
+    found: dict[str, Any] = tuning.played.http.get(f"/models/{model}").json()["settings"]
+    return found
+
+
+def train(tuning: Tuning, job_id: str, loss: float) -> None:
+    """Let an experiment report its loss, and finish."""
+    tuning.played.measure(job_id, loss)
+    tuning.played.complete(job_id)
+
+
 def state(tuning: Tuning, name: str = "t") -> dict[str, Any]:
     found: dict[str, Any] = tuning.client.get_model_auto_tuning_status_by_name("m", name).get_result()
     HpoTaskDetail.from_dict(found)
@@ -70,10 +81,10 @@ def test_a_model_is_tuned_by_ibms_client_and_takes_over_what_was_best(tuning: Tu
         HpoHyperParameter("width", "Discrete", "int", discrete_int_val=[16, 32], user_defined=True),
     ]
     res = ResDef("PyTorchOnElastic", "100", 16, worker_num=2, sync_mode="ASYNC")
-    algo = AlgoDef("Random", "loss", "minimize", max_job_num=2, max_paralle_job_num=1)
+    algo = AlgoDef("Random", objective="minimize", max_job_num=2, max_paralle_job_num=1)
     made = client.start_model_auto_tuning("m", "m", "t", res, algo, hyper_params=hyper).get_result()
     assert made["uid"] == "t"
-    assert [one.split()[0] for one in made["notes"].splitlines()] == ["maxiteration", "syncMode"]
+    assert [one.split()[0] for one in made["notes"].splitlines()] == ["objectiveMetric", "maxiteration", "syncMode"]
     (job,) = tuning.jobs("t", 1)
     assert (job.spec.script, job.spec.max_tasks, job.spec.fixed) == ("main.py", 2, False)
     assert job.spec.trial is not None
@@ -103,9 +114,9 @@ def test_a_model_is_tuned_by_ibms_client_and_takes_over_what_was_best(tuning: Tu
             400,
             "no experiment of t has come to a result yet; wait until one has",
         )
-    tuning.finish(job, loss=[0.5])
+    train(tuning, job.id, 0.5)
     (other,) = tuning.jobs("t", 1)
-    tuning.finish(other, loss=[0.7])
+    train(tuning, other.id, 0.7)
     tuning.until(lambda: state(tuning)["state"] == "FINISHED")
     done = state(tuning)
     assert done["searchGrid"]["best"]["metricVal"] == 0.5
@@ -113,13 +124,13 @@ def test_a_model_is_tuned_by_ibms_client_and_takes_over_what_was_best(tuning: Tu
     assert done["input"]["resDef"] == res.to_dict()
 
     new = client.create_model_using_tuning_result("m", "t", "better").get_result()
-    kept = tuning.played.http.get("/models/better").json()
+    kept = settings_of(tuning, "better")
     assert (new["name"], new["batchsize"], new["hyperparameter"]["epoch"]) == ("better", 16, 3)
     assert kept["hyperparameters"]["learning_rate"] == values["learning_rate"]
-    assert kept["parameters"] == {"width": values["width"]}
-    assert tuning.played.http.get("/models/m").json()["hyperparameters"]["learning_rate"] == 0.01
+    assert kept["parameters"] == {"width": values["width"], "alpha": 0.5}
+    assert settings_of(tuning, "m")["hyperparameters"]["learning_rate"] == 0.01
     client.update_model_using_tuning_result("m", "t")
-    assert tuning.played.http.get("/models/m").json()["hyperparameters"] == kept["hyperparameters"]
+    assert settings_of(tuning, "m") == kept
     with pytest.raises(ApiException, match="newmodelname: '-' cannot be taken"):
         client.create_model_using_tuning_result("m", "t", "-")
 
@@ -185,70 +196,73 @@ def test_hyperband_counts_iterations_or_epochs(tuning: Tuning) -> None:
 
 
 def test_experiments_that_were_given_are_those_of_a_model(tuning: Tuning) -> None:
-    experiments = [
-        {"id": 7, "hyperParams": [{"name": "stepsize", "dataType": "INT", "fixedVal": str(size)}]} for size in (2, 3)
-    ]
-    policy = {"name": "lrpolicy", "dataType": "STR", "fixedVal": "step"}
-    gamma = {"name": "gamma", "dataType": "DOUBLE", "fixedVal": "0.5"}
-    for one in experiments:
-        one["hyperParams"] += [policy, gamma]  # type: ignore[operator]
-    body = sent(algo={"algorithm": "ExperimentGridSearch"}) | {"experiments": experiments}
-    made = post(tuning, body)
+    def experiment(number: int, key: str) -> dict[str, Any]:
+        policy = {"name": "lrpolicy", "dataType": "STR", "fixedVal": "step"}
+        gamma = {"name": "gamma", "dataType": "DOUBLE", "fixedVal": "0.5"}
+        size = {"name": "stepsize", "dataType": "INT", "fixedVal": str(number)}
+        return {"id": number, key: [size, policy, gamma]}
+
+    experiments = [experiment(2, "hyperParams"), experiment(3, "fixedHyperParams")]
+    made = post(tuning, sent(algo={"algorithm": "ExperimentGridSearch"}) | {"experiments": experiments})
     assert made.status_code == 200, made.text
     (job,) = tuning.jobs("t", 1)
     conf = entered(tuning, job.id)[1]
     assert "lr_policy=step\nlr_decay_rate=0.5\nlr_decay_steps=2\n" in conf
-    assert state(tuning)["input"]["experiments"][1]["hyperParams"][0]["fixedVal"] == "3"
+    last = state(tuning)["input"]["experiments"][1]
+    assert (last["id"], {one["name"]: one["fixedVal"] for one in last["fixedHyperParams"]}) == (
+        3,
+        {"lrpolicy": "step", "stepsize": "3", "gamma": "0.5", "batchsize": "16"},
+    )
 
 
-@pytest.mark.parametrize(
-    ("body", "messages"),
-    [
+WRONG: Sequence[tuple[Any, Sequence[str]]] = [
+    (
+        sent({**LR, "name": "learningrat"}, {**LR, "name": "alpha"}, LR, {**LR, "name": "LearningRate"}),
         (
-            sent({**LR, "name": "learningrat"}, {**LR, "name": "alpha"}, LR, {**LR, "name": "LearningRate"}),
-            (
-                "hyperParams.0.name: the model has no hyperparameter 'learningrat'; it has learningrate, momentum,",
-                "batchsize, width, alpha; is 'learningrate' meant?",
-                "hyperParams.1.name: 'alpha' is a hyperparameter and a parameter of the template's",
-                "hyperParams.3.name: 'LearningRate' is the same as 'learningrate'",
-            ),
+            "hyperParams.0.name: the model has no hyperparameter 'learningrat'; it has learningrate, momentum,",
+            "batchsize, width, alpha; is 'learningrate' meant?",
+            "hyperParams.1.name: 'alpha' is a hyperparameter and a parameter of the template's",
+            "hyperParams.3.name: 'LearningRate' is the same as 'learningrate'",
         ),
+    ),
+    (
+        sent({**LR, "name": "epoch", "minDbVal": 1.5}, {**LR, "maxDbVal": 0.0001}) | {"modelName": "n"},
         (
-            sent({**LR, "name": "epoch", "minDbVal": 1.5}, {**LR, "maxDbVal": 0.0001}) | {"modelName": "n"},
-            (
-                "modelName: 'n' is not 'm'",
-                "hyperParams.0.dataType: of 'epoch': it is a whole number",
-                "hyperParams.1.minDbVal: of 'learningrate': the range is empty",
-            ),
+            "modelName: 'n' is not 'm'",
+            "hyperParams.0.dataType: of 'epoch': it is a whole number",
+            "hyperParams.1.minDbVal: of 'learningrate': the range is empty",
         ),
-        (
-            sent({**LR, "minDbVal": -1, "maxDbVal": 0.5}, {**SOLVER, "discreateStrVal": ["SGD", "Ftrl"]}),
-            ("hyperParams.0: -1.0 is not above 0", "hyperParams.1: 'Ftrl' is no optimizer (TensorFlow's"),
-        ),
-        (
-            sent({"name": "width", "type": "Discrete", "dataType": "INT", "discreteIntVal": [8, 65]}),
-            ("hyperParams.0: 65 is above 64",),
-        ),
-        (
-            sent({**MOMENTUM, "name": "rho"}, res={"workerNum": 0, "initWeightPath": "none"}),
-            ("resDef.workerNum: 0 is not from 1", "resDef.initWeightPath: the model 'm' has no training 'none'"),
-        ),
-        (sent({**MOMENTUM, "name": "rho"}), ("hyperParams.0: SGD has no such parameter",)),
-        (sent(LR, res={"batchsize": 0}), ("resDef.batchsize: 0 is not above 0",)),
-        (sent(LR, res={"workerNum": 17}), ("resDef.workerNum: A batch of 16 samples cannot be cut into 17 parts",)),
-        (
-            sent(LR, algo={"algorithm": "Hyperband"}, res={"maxiteration": ""}),
-            ("resDef.maxiteration: it is missing",),
-        ),
-        (
-            sent(LR, algo={"algorithm": "Hyperband", "algoParams": [{"name": "ResourceName", "value": "time"}]}),
-            ("algoDef.algoParams.ResourceName: 'time' is not what a model trains for",),
-        ),
-        ([], ("body: it is no object; send one with resDef, algoDef and hyperParams",)),
-    ],
-)
-def test_what_does_not_fit_the_model_is_told(tuning: Tuning, body: Any, messages: tuple[str, ...]) -> None:
-    told = post(tuning, body)
-    assert told.status_code == 400, told.text
-    assert [message for message in messages if message.lower() not in told.text.lower()] == [], told.text
+    ),
+    (
+        sent({**LR, "minDbVal": -1, "maxDbVal": 0.5}, {**SOLVER, "discreateStrVal": ["SGD", "Ftrl"]}),
+        ("hyperParams.0: -1.0 is not above 0", "hyperParams.1: 'Ftrl' is no optimizer (TensorFlow's"),
+    ),
+    (
+        sent({"name": "width", "type": "Discrete", "dataType": "INT", "discreteIntVal": [8, 65]}),
+        ("hyperParams.0: 65 is above 64",),
+    ),
+    (
+        sent({**MOMENTUM, "name": "rho"}, res={"workerNum": 0, "initWeightPath": "none"}),
+        ("resDef.workerNum: 0 is not from 1", "resDef.initWeightPath: the model 'm' has no training 'none'"),
+    ),
+    (sent({**MOMENTUM, "name": "rho"}), ("hyperParams.0: SGD has no such parameter",)),
+    (sent(LR, res={"batchsize": 0}), ("resDef.batchsize: 0 is not above 0",)),
+    (sent(LR, res={"workerNum": 17}), ("resDef.workerNum: A batch of 16 samples cannot be cut into 17 parts",)),
+    (
+        sent(LR, algo={"algorithm": "Hyperband"}, res={"maxiteration": ""}),
+        ("resDef.maxiteration: it is missing",),
+    ),
+    (
+        sent(LR, algo={"algorithm": "Hyperband", "algoParams": [{"name": "ResourceName", "value": "time"}]}),
+        ("algoDef.algoParams.ResourceName: 'time' is not what a model trains for",),
+    ),
+    ([], ("body: it is no object; send one with resDef, algoDef and hyperParams",)),
+]
+
+
+def test_what_does_not_fit_the_model_is_told(tuning: Tuning) -> None:
+    for body, messages in WRONG:
+        told = post(tuning, body)
+        assert told.status_code == 400, told.text
+        assert [message for message in messages if message.lower() not in told.text.lower()] == [], told.text
     assert tuning.client.get_all_hpo().get_result() == []

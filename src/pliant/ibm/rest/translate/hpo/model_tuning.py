@@ -70,7 +70,7 @@ def to_tuning(request: TuningRequest, model: TunedModel, *, has_scipy: bool, see
     except InvalidInput as error:
         problems += error.problems
     try:
-        algorithm = _with_resource(request.algoDef, request.resDef, resource)
+        algorithm = _with_resource(_with_objective(request.algoDef), request.resDef, resource)
         least = _whole(request.resDef.miniteration, "resDef.miniteration") if request.resDef.miniteration else 1
         asked = to_search(
             request.model_copy(update={"algoDef": algorithm}),
@@ -108,12 +108,17 @@ def _of_model(request: TuningRequest, model: TunedModel, asked: AskedSearch, nam
         enqueued=tuple(ours),
         samples=tuple(samples_of(space, ours)),
         names=shown,
-        notes=(*asked.notes, *_notes(request.resDef, model, asked, space)),
+        notes=(*asked.notes, *_notes(request, model, asked, space)),
     )
 
 
-def _notes(given: ResDef, model: TunedModel, asked: AskedSearch, space: Mapping[str, SearchParameter]) -> Sequence[str]:
-    notes = []
+def _notes(
+    request: TuningRequest, model: TunedModel, asked: AskedSearch, space: Mapping[str, SearchParameter]
+) -> Sequence[str]:
+    given, notes = request.resDef, []
+    if not request.algoDef.objectiveMetric.strip():
+        objective = asked.settings.objectives[0]
+        notes.append(f"objectiveMetric is not given: the experiments {objective.direction} {objective.metric}")
     counts_steps = asked.settings.halving is not None and asked.settings.halving.resource == "step"
     trains = "" if "epochs" in space else f" an experiment trains the {model.epochs} epochs of the model"
     if given.maxiteration.strip() and not counts_steps and trains:
@@ -123,6 +128,13 @@ def _notes(given: ResDef, model: TunedModel, asked: AskedSearch, space: Mapping[
     if given.syncMode and given.syncMode.upper() != "SYNC":
         notes.append(f"syncMode {given.syncMode:.60} has no effect: gradients are always summed in step")
     return notes
+
+
+def _with_objective(given: AlgoDef) -> AlgoDef:
+    """Return an algorithm with an objective: IBM's package names no metric for a model's tuning, and may name none."""
+    objective = given.objective.strip() or "minimize"
+    metric = given.objectiveMetric.strip() or ("accuracy" if objective.lower() == "maximize" else "loss")
+    return given.model_copy(update={"objective": objective, "objectiveMetric": metric})
 
 
 def _resource(given: AlgoDef) -> str:

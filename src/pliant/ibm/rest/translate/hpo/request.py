@@ -63,7 +63,9 @@ class HpoExperiment(_Part):
     """Values that one experiment shall have."""
 
     id: Whole | None = None
-    hyperParams: tuple[HyperParam, ...] = ()
+    hyperParams: Annotated[
+        tuple[HyperParam, ...], Field(validation_alias=AliasChoices("hyperParams", "fixedHyperParams"))
+    ] = ()
 
 
 class AlgoParam(_Part):

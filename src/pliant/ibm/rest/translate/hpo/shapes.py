@@ -94,7 +94,7 @@ def tuning_json(search: Search, described: Mapping[str, Any], record: HpoRecord)
     given = {"hyperParams": described["hyperParams"]}
     if not record.hyper_params:
         tried = described["experiments"]
-        given = {"experiments": [{"id": one["id"], "hyperParams": one["hyperParams"]} for one in tried]}
+        given = {"experiments": [{"id": one["id"], "fixedHyperParams": one["hyperParams"]} for one in tried]}
     return {
         "input": {
             "modelName": record.model,
