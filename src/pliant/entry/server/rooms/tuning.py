@@ -15,7 +15,7 @@ from pliant.people.people import People
 from pliant.server.search_jobs import SearchRoom, make_searches
 from pliant.store.sql import SqlStore
 from pliant.tune.advice import Adviser, AdviserInput
-from pliant.tune.adviser_process import AdviserProcess
+from pliant.tune.adviser_process import AdviserProcess, own_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def open_tuning(
     env = allowed(os.environ, settings.pass_env)
 
     def open_adviser(opening: AdviserInput) -> Adviser:
-        return AdviserProcess(opening, env=env)
+        return AdviserProcess(opening, own_program(opening, env))
 
     room = make_searches(
         store.searches,
