@@ -17,7 +17,7 @@ from pliant.catalog.algorithms.use_cases import AlgorithmRequests, UnendedSearch
 from pliant.catalog.algorithms.walls import PROGRAM, AlgorithmWalls
 from pliant.catalog.children.child import NICENESS
 from pliant.catalog.children.reach import ChildIsolation
-from pliant.catalog.children.supervisor import supervised
+from pliant.catalog.children.supervisor import END_S, supervised
 from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.core.algorithm import AlgorithmCode, AlgorithmSettings
 from pliant.core.errors import NotFound, UserError
@@ -27,7 +27,7 @@ from pliant.core.search import Trial
 from pliant.core.space import Values
 from pliant.files.space import cause_of
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
-from pliant.tune.adviser_process import AdviserProcess
+from pliant.tune.adviser_process import AdviserProcess, AdviserProgram
 
 ARCHIVES = "algorithms"
 """In the state folder: what was sent."""
@@ -72,9 +72,14 @@ class AlgorithmRoom:
                 raise AdviserLost(f"the algorithm {name} cannot be started: {cause_of(error)}") from error
             process = AdviserProcess(
                 opening,
-                env=dict(program.env or {}),
-                deadline_s=settings.deadline_s,
-                command=supervised(program.command, niceness=NICENESS),
+                AdviserProgram(
+                    command=supervised(program.command, niceness=NICENESS),
+                    env=dict(program.env or {}),
+                    deadline_s=settings.deadline_s,
+                    called=f"the algorithm {name}",
+                    printed=partial(self.logs.append, opening.name),
+                    end_s=END_S,
+                ),
             )
             return AlgorithmAdviser(process, stack.pop_all())
 

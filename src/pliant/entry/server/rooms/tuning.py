@@ -18,7 +18,7 @@ from pliant.people.people import People
 from pliant.server.search_jobs import SearchRoom, make_searches
 from pliant.store.sql import SqlStore
 from pliant.tune.advice import Adviser, AdviserInput
-from pliant.tune.adviser_process import AdviserProcess
+from pliant.tune.adviser_process import AdviserProcess, own_program
 from pliant.tune.searches.ports import AdviserSource
 
 
@@ -55,7 +55,7 @@ def open_tuning(
 
     def open_adviser(opening: AdviserInput) -> Adviser:
         if opening.algorithm is None:
-            return AdviserProcess(opening, env=env)
+            return AdviserProcess(opening, own_program(opening, env))
         return algorithms.open_adviser(opening, opening.algorithm)
 
     algorithms = open_algorithms(
