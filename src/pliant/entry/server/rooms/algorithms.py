@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from pliant.catalog.algorithms.check import AlgorithmCheck
 from pliant.catalog.algorithms.folders import AlgorithmFolders
@@ -21,19 +22,24 @@ from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.children.supervisor import END_S, supervised
 from pliant.catalog.environments.use_cases import EnvironmentCatalog
 from pliant.core.algorithm import AlgorithmCode, AlgorithmSettings
-from pliant.core.errors import NotFound, UserError
+from pliant.core.errors import UserError
 from pliant.core.ports import Clock
 from pliant.core.registry import Registry
 from pliant.core.search import Trial
+from pliant.core.size import size
 from pliant.core.space import Values
 from pliant.files.space import cause_of
+from pliant.files.untrusted.path import UntrustedPath
+from pliant.files.untrusted.walking import measure
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 from pliant.tune.adviser_process import AdviserProcess, AdviserProgram
 
 ARCHIVES = "algorithms"
 """In the state folder: what was sent."""
 RUNS = "algorithm-runs"
-"""What is made of it, and of what it prints: it can be made again."""
+"""What is made of it, and what it prints."""
+MAX_HOME_BYTES: Final = 1 << 30
+"""Of what a process may have written when it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +70,7 @@ class AlgorithmRoom:
         with ExitStack() as stack:
             try:
                 top = self.folders.unpacked(code.checksum)
-                program, _home = stack.enter_context(self.walls.confined(code, top))
-            except NotFound as error:
-                raise AdviserFailure(f"of the algorithm {name} {error}") from error
+                program, home = stack.enter_context(self.walls.confined(code, top))
             except UserError as error:
                 raise AdviserFailure(f"the algorithm {name} cannot be run: {error}") from error
             except OSError as error:
@@ -82,32 +86,45 @@ class AlgorithmRoom:
                     end_s=END_S,
                 ),
             )
-            return AlgorithmAdviser(process, stack.pop_all())
+            return AlgorithmAdviser(process, name, home, stack.pop_all())
 
 
 class AlgorithmAdviser:
-    """An adviser in a process of its own, and what is to be removed when it has ended."""
+    """An adviser in a process of its own, with a home that is bounded, and that is removed when the process ends."""
 
-    def __init__(self, process: AdviserProcess, stack: ExitStack) -> None:
+    def __init__(self, process: AdviserProcess, name: str, home: Path, stack: ExitStack) -> None:
         self._process = process
+        self._name = name
+        self._home = UntrustedPath(home.parent, home.name)
         self._stack = stack
 
     def ask(self, number: int, changed: Sequence[Trial], given: Values | None = None) -> Asked | Exhausted:
         """Return values for the trial of this number."""
-        return self._process.ask(number, changed, given)
+        answer = self._process.ask(number, changed, given)
+        self._refuse_much()
+        return answer
 
     def judge(self, number: int, changed: Sequence[Trial]) -> Judgement:
         """Return whether a trial should end after its newest report."""
-        return self._process.judge(number, changed)
+        answer = self._process.judge(number, changed)
+        self._refuse_much()
+        return answer
 
     def importances(self) -> Mapping[str, float]:
-        """Return nothing: they are computed by a sampler that is built in."""
+        """Return what it says; Pliant asks a sampler that is built in."""
         return self._process.importances()
 
     def close(self) -> None:
         """End the process with all that it has started, and remove its home."""
         self._process.close()
         self._stack.close()
+
+    def _refuse_much(self) -> None:
+        if (num_bytes := measure(self._home)) > MAX_HOME_BYTES:
+            raise AdviserFailure(
+                f"the algorithm {self._name} has written {size(num_bytes)} into its home, and {size(MAX_HOME_BYTES)} "
+                f"is the most; let it keep what it needs in memory, or in its state"
+            )
 
 
 def open_algorithms(
