@@ -5,7 +5,7 @@ import pytest
 from pliant.core.algorithm import AlgorithmCode
 from pliant.core.search import Halving, Objective, Pruner, Sampler, SearchSettings
 from pliant.core.search_rules import problems_of_settings
-from pliant.core.space import SearchParameter
+from pliant.core.space import SearchParameter, Values
 from pliant.tune.algorithm_rules import problem_of_name, problems_of_algorithm, problems_of_given
 from pliant.tune.sampler_rules import problems_of_sampler
 
@@ -67,7 +67,7 @@ def test_rules_of_samplers_that_are_built_in_are_none_of_an_algorithms() -> None
 
 
 def test_trials_for_an_algorithm_of_ibms_form_are_given_whole() -> None:
-    trials = [{"opt": "sgd"}, {"opt": "sgd", "momentum": 0.5}]
+    trials: list[Values] = [{"opt": "sgd"}, {"opt": "sgd", "momentum": 0.5}]
 
     (problem,) = problems_of_given(settings(), IBM, trials)
     message = "an algorithm of IBM's form chooses all values or none; give momentum as well"
