@@ -72,6 +72,7 @@ class AdviserProgram:
     """How errors call it."""
     printed: Callable[[bytes], None] | None = None
     """Gets what it prints, in pieces, while it is asked and when it ends; keeps of it what it likes."""
+    max_answer_bytes: int = MAX_ANSWER_BYTES
     end_s: float = 0.0
     """So long it has, when it is to end (SIGTERM), to end what it has started; then, and at 0 at once, its process
     group is killed."""
@@ -195,8 +196,8 @@ class AdviserProcess:
         if not chunk:
             raise self._lost("has ended", grace_s=_END_S)
         self._received += chunk
-        if len(self._received) > MAX_ANSWER_BYTES:
-            raise self._lost(f"answers with more than {MAX_ANSWER_BYTES} bytes")
+        if len(self._received) > self._program.max_answer_bytes:
+            raise self._lost(f"answers with more than {self._program.max_answer_bytes} bytes")
         return True
 
     def _receive_last(self) -> None:
