@@ -11,6 +11,10 @@ process by who starts it. What it limits itself is for honest code that goes wro
 """
 
 import argparse
+import os
+import resource
+import signal
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
