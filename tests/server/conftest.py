@@ -72,6 +72,7 @@ from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
+from pliant.tune.searches.ports import AdviserSource
 
 TOKEN = "the-token"
 SECRET = b"s" * 32
@@ -160,7 +161,7 @@ class Served:
             self.clock,
             self.control,
             self.people.authenticator.has_user,
-            open_adviser=OptunaAdviser,
+            advisers=AdviserSource(open=OptunaAdviser),
             new_name=lambda: f"search-{self.store.next_id('search')}",
             run_asker=InlineAsker,
         )

@@ -7,14 +7,16 @@ from where they are to epoch 3, the others are pruned; the best of these goes on
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen
 
 from pliant.core.access import SharedWith
+from pliant.core.algorithm import AlgorithmCode
 from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import JobId, JobSpec
 from pliant.core.parameter import Text
+from pliant.core.registry import CatalogName
 from pliant.core.space import Scalar, Space, Values
 from pliant.core.trial_part import PassAs
 
@@ -36,6 +38,8 @@ Direction = Literal["minimize", "maximize"]
 Reading = Literal["last", "min", "max"]
 """Which of a trial's values of a metric counts: its last, its lowest, its highest."""
 SamplerName = Literal["tpe", "random", "grid", "gp", "cmaes", "nsga2", "qmc"]
+SAMPLERS: Final[tuple[SamplerName, ...]] = get_args(SamplerName)
+"""Those that are built in."""
 PrunerName = Literal["median", "percentile", "wilcoxon", "patient", "threshold"]
 Resource = Literal["epoch", "step"]
 Order = Literal["rungs", "arrival"]
@@ -56,12 +60,13 @@ class Objective:
 class Sampler:
     """What chooses values."""
 
-    name: SamplerName = "tpe"
-    """tpe, random, grid, gp (Gaussian process), cmaes, nsga2 (several objectives) or qmc (an even cover)."""
+    name: CatalogName = "tpe"
+    """tpe, random, grid, gp (Gaussian process), cmaes, nsga2 (several objectives) or qmc (an even cover); or an
+    algorithm that somebody has installed."""
     seed: Annotated[int, Input(Ge(0), Le(2**32 - 1))] = 0
     """The same search with the same results in the same order chooses the same values."""
     options: Annotated[Mapping[str, Scalar], Input(MaxLen(50))] = field(default_factory=dict)
-    """Arguments of the sampler, as Optuna calls them."""
+    """Arguments of the sampler, as Optuna calls them; of an algorithm, as it calls them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,6 +265,8 @@ class Search:
     """What people want to be tried next; what is missing in each is chosen."""
     remark: str = ""
     """What is odd about it, in a sentence; empty if nothing is."""
+    algorithm: AlgorithmCode | None = None
+    """What chooses its values, as it was when the search began; None: a sampler that is built in."""
     best: int | None = None
     """The number of the best trial that has completed; of several objectives None."""
     best_result: float | None = None

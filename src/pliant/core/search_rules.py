@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 from pliant.core.errors import Problem
-from pliant.core.search import Halving, SearchSettings
+from pliant.core.search import SAMPLERS, Halving, SearchSettings
 from pliant.core.space_rules import problems_of_space
 
 Wrong = Iterator[tuple[str, str]]
@@ -59,5 +59,6 @@ def _num_rungs(halving: Halving) -> int:
 
 def _wrong_limits(settings: SearchSettings) -> Wrong:
     limits = (settings.max_trials, settings.max_time_s, settings.max_slot_hours, settings.target)
-    if settings.sampler.name != "grid" and all(limit is None for limit in limits):
+    may_end = settings.sampler.name == "grid" or settings.sampler.name not in SAMPLERS
+    if not may_end and all(limit is None for limit in limits):
         yield "max_trials", "nothing ends the search; give max_trials, max_time_s, max_slot_hours or target"

@@ -24,6 +24,7 @@ from pliant.core.ports import Writes
 from pliant.core.search import Halving, SearchState
 from pliant.server.search_jobs import SearchRoom, make_searches
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
+from pliant.tune.searches.ports import AdviserSource
 
 ELASTIC = {"modelSpec": {"args": "--exec-start edtPyTorch --model-main a.py --numWorker 2"}}
 
@@ -39,7 +40,7 @@ class Tuning:
             played.clock,
             played.control,
             played.people.authenticator.has_user,
-            open_adviser=OptunaAdviser,
+            advisers=AdviserSource(open=OptunaAdviser),
             new_name=lambda: f"search-{next(names)}",
         )
         state = played.app.state

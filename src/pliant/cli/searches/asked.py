@@ -49,7 +49,9 @@ _SEARCH: Final[Table] = {
     "objectives": ask(
         "One of several: NAME:minimize or NAME:maximize. Repeatable.", "--objective", metavar="NAME:WAY", type=list[str]
     ),
-    "sampler": ask("tpe (the default), random, grid, gp, cmaes, nsga2 or qmc.", metavar="NAME", type=str),
+    "sampler": ask(
+        "tpe (the default), random, grid, gp, cmaes, nsga2, qmc, or an algorithm.", metavar="NAME", type=str
+    ),
     "seed": ask("The same search with the same results chooses the same values.", metavar="N", type=int),
     "sampler_option": ask("An argument of the sampler. Repeatable.", metavar="K=V", type=list[str]),
     "halving": ask(

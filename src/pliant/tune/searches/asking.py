@@ -111,7 +111,10 @@ class Asker:
             state = self._book.sampler_state(self.name) if self._adviser is None else ""
             given = found.search.enqueued[0] if found.search.enqueued and question.bracket is not None else None
             newest = found.trials[question.number].reports[-1][0] if question.bracket is None else 0
-        opening = AdviserInput(name=self.name, settings=found.search.settings, trials=tuple(seen), state=state)
+        search = found.search
+        opening = AdviserInput(
+            name=self.name, settings=search.settings, trials=tuple(seen), state=state, algorithm=search.algorithm
+        )
         adviser, changed = self._ready(opening)
         if question.bracket is None:
             judgement = adviser.judge(question.number, changed)
