@@ -263,6 +263,9 @@ class Search:
     """Why no further trial can be chosen, though no limit says so; empty: one can."""
     enqueued: tuple[Values, ...] = ()
     """What people want to be tried next; what is missing in each is chosen."""
+    unrecovered: bool = False
+    """It failed because what chooses its values could not go on from what is written, as after a restart of the server;
+    it may be resumed."""
     remark: str = ""
     """What is odd about it, in a sentence; empty if nothing is."""
     algorithm: AlgorithmCode | None = None

@@ -23,6 +23,7 @@ from pliant.core.job import Job, Metric
 from pliant.core.ports import Writes
 from pliant.core.search import Halving, SearchState
 from pliant.server.search_jobs import SearchRoom, make_searches
+from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
 from pliant.tune.searches.ports import AdviserSource
 
@@ -32,7 +33,12 @@ ELASTIC = {"modelSpec": {"args": "--exec-start edtPyTorch --model-main a.py --nu
 class Tuning:
     """A server whose searches go on when a test looks, and IBM's client of it."""
 
-    def __init__(self, played: Played, client: DeepLearningImpactV1) -> None:
+    def __init__(
+        self,
+        played: Played,
+        client: DeepLearningImpactV1,
+        open_adviser: Callable[[AdviserInput], Adviser] = OptunaAdviser,
+    ) -> None:
         self.played, self.client = played, client
         names = iter(range(1, 100))
         self.room: SearchRoom = make_searches(
@@ -40,7 +46,7 @@ class Tuning:
             played.clock,
             played.control,
             played.people.authenticator.has_user,
-            advisers=AdviserSource(open=OptunaAdviser),
+            advisers=AdviserSource(open=open_adviser),
             new_name=lambda: f"search-{next(names)}",
         )
         state = played.app.state
@@ -256,6 +262,39 @@ def test_a_stopped_search_goes_on(tuning: Tuning) -> None:
     tuning.played.until_ended(again.id)
     tuning.until(lambda: tuning.show(name)["experiments"][1]["state"] in ("KILLED", "STOPPED"))
     assert tuning.show(name)["state"] == "STOPPED"
+
+
+def test_a_search_is_recovered_after_a_restart_or_is_restarted(played: Played, client: DeepLearningImpactV1) -> None:
+    def fail(_: AdviserInput) -> Adviser:
+        raise AdviserFailure("its state is of another version")
+
+    def end(tuning: Tuning) -> None:
+        tuning.room.keeper.close()
+        tuning.room.keeper.run()
+
+    first = Tuning(played, client)
+    name = first.start(hpo(algo_maxJobNum=4))
+    (job,) = first.jobs(name, 1)
+    end(first)
+
+    second = Tuning(played, client, fail)
+    assert second.show(name)["state"] == "RECOVERPEND"
+    assert [one["state"] for one in client.get_all_hpo().get_result()] == ["RECOVERPEND"]
+    second.room.keeper.look()
+    assert second.show(name)["state"] == "RUNNING"
+    second.finish(job, loss=[0.5])
+    second.until(lambda: second.show(name)["state"] == "recoverfailed")
+    assert second.show(name)["best"]["metricVal"] == 0.5
+    with pytest.raises(ApiException, match="is already stopped: it is failed"):
+        client.stop_one_hpo(name)
+    end(second)
+
+    with tuned(played, client) as third:
+        client.restart_one_hpo(name)
+        (again,) = third.jobs(name, 1)
+        third.finish(again, loss=[0.25])
+        third.until(lambda: third.show(name)["complete"] == 2)
+        assert third.show(name)["state"] == "RUNNING"
 
 
 def test_a_search_is_deleted_and_its_jobs_stay(tuning: Tuning) -> None:

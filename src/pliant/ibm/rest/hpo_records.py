@@ -11,7 +11,7 @@ from pliant.core.job import Job, JobId
 from pliant.core.search import Search
 from pliant.ibm.rest.lookup import PAGE, read_pages
 from pliant.ibm.rest.translate.hpo.record import HpoRecord
-from pliant.ibm.rest.translate.hpo.shapes import Series, Tried, hpo_json
+from pliant.ibm.rest.translate.hpo.shapes import RECOVERING, Series, Tried, hpo_json
 from pliant.server.context import Context
 from pliant.tune.searches.result_file import read_results
 from pliant.tune.searches.use_cases import SearchRequests
@@ -94,7 +94,9 @@ def describe(context: Context, caller: Principal, search: Search, *, extra: bool
     names = record.algorithm.get("additionalMetrics")
     if extra and isinstance(names, Mapping) and names:
         tried = (replace(one, series=_series(context, one.trial.job_id, tuple(names))) for one in tried)
-    return hpo_json(search, tuple(tried), record, searches_of(context).now())
+    requests = searches_of(context)
+    found = hpo_json(search, tuple(tried), record, requests.now())
+    return found | {"state": RECOVERING} if requests.is_recovering(search) else found
 
 
 def _tried(context: Context, caller: Principal, search: Search) -> Iterator[Tried]:

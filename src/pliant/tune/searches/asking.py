@@ -47,6 +47,8 @@ class Asker:
         self._judged: dict[int, int] = {}
         """Up to which epoch or step each trial was judged."""
         self._num_lost = 0
+        self._is_fresh = False
+        """The adviser was made for this question: it goes on from what is written."""
         self._created_at = 0.0
         """When the search was created that the adviser knows, and that was judged."""
 
@@ -139,6 +141,7 @@ class Asker:
     def _ready(self, opening: AdviserInput) -> tuple[Adviser, Sequence[Trial]]:
         """Return the adviser, made if there is none, and which trials have changed since it was told last."""
         known, self._known = self._known, [*opening.trials]
+        self._is_fresh = self._adviser is None
         if self._adviser is None:
             self._adviser = self._ports.open_adviser(opening)
             return self._adviser, ()
@@ -201,6 +204,7 @@ class Asker:
             if (found := self._still(question)) is not None:
                 step = self._book.begin(found, self._ports.now())
                 end(step, SearchState.FAILED, reason)
+                step.search = replace(step.search, unrecovered=self._is_fresh and step.search.num_chosen > 0)
                 self._book.commit(step)
 
 

@@ -135,6 +135,10 @@ class SearchRequests:
             raise NotFound(f"there is no search {name!r:.80}; {advice}")
         return search
 
+    def is_recovering(self, search: Search) -> bool:
+        """Tell whether a search ran before this server did, and has not been gone on with since."""
+        return search.state is SearchState.RUNNING and not self._book.is_taken_up(search.name)
+
     def num_trials(self, name: str) -> Mapping[TrialState, int]:
         """Return how many trials are in each state."""
         return self._ports.searches.num_trials(name)
@@ -281,16 +285,16 @@ class SearchRequests:
             return found.search
 
     def resume(self, caller: Principal, name: str) -> Search:
-        """Let a search that was stopped go on.
+        """Let a search go on that was stopped, or that has failed because what chooses its values could not go on.
 
         Raises:
             NotFound, Forbidden: there is none that they see, or it is somebody else's.
-            Conflict: it was not stopped.
+            Conflict: it is neither.
         """
         with self._book.lock:
             found = self._own(caller, name)
             search = found.search
-            if search.state is not SearchState.STOPPED:
+            if search.state is not SearchState.STOPPED and not search.unrecovered:
                 more = "; raise its limits, or add trials" if search.state is SearchState.COMPLETED else ""
                 raise Conflict(f"{name} is {search.state.value}, not stopped{more}")
             return self._put(found, search, f"{caller.name} let it go on", runs=True)
@@ -318,7 +322,9 @@ class SearchRequests:
         step = self._book.begin(found, now)
         goes_on = runs and search.state is not SearchState.RUNNING
         if goes_on:
-            search = replace(search, state=SearchState.RUNNING, reason=reason, running_since=now, ended_at=None)
+            search = replace(
+                search, state=SearchState.RUNNING, reason=reason, running_since=now, ended_at=None, unrecovered=False
+            )
         step.search = search
         step.decide("resume" if goes_on else "change", reason)
         self._book.commit(step)

@@ -25,6 +25,10 @@ STATES: Final[Mapping[SearchState, str]] = {
     SearchState.COMPLETED: "FINISHED",
     SearchState.FAILED: "FAILED",
 }
+RECOVERING: Final = "RECOVERPEND"
+"""It ran before the server did, and has not been gone on with since."""
+UNRECOVERED: Final = "recoverfailed"
+"""What chooses its values could not go on."""
 EXPERIMENT_STATES: Final[Mapping[TrialState, str]] = {
     TrialState.RUNNING: "RUNNING",
     TrialState.PAUSED: "SUBMITTED",
@@ -127,6 +131,8 @@ def _duration(search: Search, now: float) -> str:
 
 
 def _state(search: Search, states: Mapping[str, int]) -> str:
+    if search.unrecovered:
+        return UNRECOVERED
     if search.state is SearchState.RUNNING and not any(states[state] for state in states if state != "SUBMITTED"):
         return "SUBMITTED"
     return STATES[search.state]
