@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 _UIDS: Final = {"anna": 60_911, "ben": 60_912}
 PLANTED: Final = """
 import json, os, socket, stat, sys
-folder = sys.argv[2]
+folder = sys.argv[-1]
 reached = []
 def tries(what, attempt):
     try:

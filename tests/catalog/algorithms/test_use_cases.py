@@ -93,7 +93,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_run(world: Algorithms)
     [
         ("print('here'); raise ValueError('no data')", "exit code 1 before it was loaded(.|\n)*ValueError: no data"),
         ("import sys; print('\\x1b[2Jred', file=sys.stderr); sys.exit(7)", "exit code 7 .*\n.*\n\ufffd\\[2Jred"),
-        ('print(\'{"problem": "it has no search", "class": "", "has_state": 1}\'); exit()', "it has no search"),
+        ('print(\'{"problem": "it has no search", "class": "", "has_state": false}\'); exit()', "it has no search"),
         ("print('[' * 100_000); exit()", "ended with exit code 0 before"),
         ("print('x' * 10_000_000); import os; os.abort()", "ended with exit code -6"),
     ],

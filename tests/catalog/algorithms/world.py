@@ -21,6 +21,7 @@ from pliant.core.algorithm import Algorithm, AlgorithmSettings
 from pliant.core.errors import InvalidInput
 from pliant.core.registry import Kept
 from pliant.core.search import Search
+from pliant.entry.server.rooms.algorithms import read_found
 from pliant.sim.clock import VirtualClock
 from pliant.sim.registry import MemoryRegistry
 
@@ -29,7 +30,7 @@ ADMIN: Final = Principal(name="root", role=Role.ADMIN)
 OPTIMIZER: Final = "class PluginOptimizer:\n    pass\n"
 RUNS: Final = (
     "-c",
-    "import sys; kind, folder = sys.argv[1:3]; exec(open(folder + '/optimizer.py').read())\n"
+    "import sys; folder = sys.argv[-1]; exec(open(folder + '/optimizer.py').read())\n"
     'print(\'{"problem": "", "class": "PluginOptimizer", "has_state": true}\')',
 )
 """Runs the code as a program, and says that it is fine."""
@@ -76,7 +77,7 @@ class Algorithms:
             clock=self.clock,
             folders=self.folders,
             logs=self.logs,
-            check=AlgorithmCheck(self.walls, limit_s),
+            check=AlgorithmCheck(self.walls, read_found, limit_s),
             unknown_users=lambda names: [name for name in names if name not in ("anna", "ben")],
             unended=self._unended,
         )

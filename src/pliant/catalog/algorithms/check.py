@@ -1,7 +1,7 @@
 """Tries an algorithm before it is installed: its process loads it, within its walls, and says what it has found."""
 
-import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,23 +20,32 @@ _MAX_RUNNING: Final = 2
 _PATIENCE_S: Final = 60.0
 _NUM_LINES: Final = 30
 _MAX_LINE: Final = 300
-_MAX_PROBLEM: Final = 2000
-_MAX_CLASS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundAlgorithm:
     """What the process has found in the code."""
 
+    problem: str = ""
+    """Why it cannot be used; empty if it can."""
     class_name: str
     has_state: bool
 
 
 class AlgorithmCheck:
-    """Tries algorithms, a few at once. Safe to call from any thread."""
+    """Tries algorithms, a few at once. Safe to call from any thread.
 
-    def __init__(self, walls: AlgorithmWalls, limit_s: float = LIMIT_S) -> None:
+    Args:
+        walls: say how their processes are started.
+        read: understands the line that a process says what it has found by; raises `ValueError` if it is none.
+        limit_s: how long a process may take.
+    """
+
+    def __init__(
+        self, walls: AlgorithmWalls, read: Callable[[bytes], FoundAlgorithm], limit_s: float = LIMIT_S
+    ) -> None:
         self._walls = walls
+        self._read = read
         self._limit_s = limit_s
         self._turns = threading.BoundedSemaphore(_MAX_RUNNING)
 
@@ -66,14 +75,13 @@ class AlgorithmCheck:
         if exit_code == CANNOT_ENTER:
             raise _wrong("it could not be run within its walls; tell the server's administrator", said)
         try:
-            answer = json.loads(out.splitlines()[-1])
-            problem, name, has_state = str(answer["problem"]), str(answer["class"]), answer["has_state"] is True
-        except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+            found = self._read(out.strip().rpartition("\n")[2].encode())
+        except ValueError:
             message = f"its process ended with exit code {exit_code} before it was loaded; mend the code"
             raise _wrong(message, said) from None
-        if problem:
-            raise _wrong(_plain(problem[:_MAX_PROBLEM]), said)
-        return FoundAlgorithm(class_name=_plain(name[:_MAX_CLASS]), has_state=has_state)
+        if found.problem:
+            raise _wrong(found.problem, said)
+        return found
 
 
 def _wrong(message: str, said: str) -> InvalidInput:

@@ -19,14 +19,6 @@ from pliant.files.untrusted.removal import empty_trash
 from pliant.isolation.interpreter import reads_of_interpreter
 
 PROGRAM: Final = ("-P", "-m", "pliant.entry.plugin")
-_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        # results may depend on how many threads there are, and on the order of what is hashed
-        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-)
 _ITS_OWN: Final[Mapping[str, str]] = MappingProxyType({"PYTHONPATH": "", "PYTHONHOME": ""})
 """Empty, they count as not there: an environment's own packages come first, whatever the server was started with."""
 _PASS_THROUGH: Final = 0o711
@@ -69,14 +61,14 @@ class AlgorithmWalls:
 
     @contextmanager
     def confined(
-        self, code: AlgorithmCode, top: Path, *arguments: str, limit_s: float | None = None
+        self, code: AlgorithmCode, top: Path, *options: str, limit_s: float | None = None
     ) -> Iterator[tuple[ChildProgram, Path]]:
         """Yield the program of an algorithm within its walls, and its home, which is removed after.
 
         Args:
             code: which version of it.
             top: the folder of its code.
-            arguments: more of the program's.
+            options: come before the kind and the folder.
             limit_s: after this time it is to be ended.
 
         Raises:
@@ -88,8 +80,8 @@ class AlgorithmWalls:
         user = AsPerson(code.owner)
         with work_folder(self._folder, self._isolation, user) as home:
             program = ChildProgram(
-                command=[python, *self._program, code.kind, str(top), *arguments],
-                env={**_VARIABLES, **({} if own else _ITS_OWN)},
+                command=[python, *self._program, *options, code.kind, str(top)],
+                env={} if own else _ITS_OWN,
                 limit_s=limit_s,
             )
             reads = (str(top), *(() if own else reads_of_interpreter(python)))

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pliant.catalog.algorithms.check import AlgorithmCheck
+from pliant.catalog.algorithms.check import AlgorithmCheck, FoundAlgorithm
 from pliant.catalog.algorithms.folders import AlgorithmFolders
 from pliant.catalog.algorithms.logs import AlgorithmLogs
 from pliant.catalog.algorithms.use_cases import AlgorithmRequests, UnendedSearches
@@ -33,6 +33,7 @@ from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import measure
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 from pliant.tune.adviser_process import AdviserProcess, AdviserProgram
+from pliant.tune.plugins.found_code import decode_found
 
 ARCHIVES = "algorithms"
 """In the state folder: what was sent."""
@@ -67,10 +68,11 @@ class AlgorithmRoom:
         name = opening.settings.sampler.name
         installed = self.requests.find(name, code.owner)
         settings = AlgorithmSettings() if installed is None else installed
+        level = settings.log_level.upper()
         with ExitStack() as stack:
             try:
                 top = self.folders.unpacked(code.checksum)
-                program, home = stack.enter_context(self.walls.confined(code, top))
+                program, home = stack.enter_context(self.walls.confined(code, top, "--log-level", level))
             except UserError as error:
                 raise AdviserFailure(f"the algorithm {name} cannot be run: {error}") from error
             except OSError as error:
@@ -87,6 +89,16 @@ class AlgorithmRoom:
                 ),
             )
             return AlgorithmAdviser(process, name, home, stack.pop_all())
+
+
+def read_found(line: bytes) -> FoundAlgorithm:
+    """Return what the process of an algorithm has found in its code.
+
+    Raises:
+        ValueError: it says nothing of the kind.
+    """
+    found = decode_found(line)
+    return FoundAlgorithm(problem=found.problem, class_name=found.name, has_state=found.has_state)
 
 
 class AlgorithmAdviser:
@@ -156,7 +168,7 @@ def open_algorithms(
         clock=clock,
         folders=folders,
         logs=logs,
-        check=AlgorithmCheck(walls),
+        check=AlgorithmCheck(walls, read_found),
         unknown_users=unknown_users,
         unended=unended,
     )
