@@ -7,7 +7,6 @@ from pliant.core.access import Permission
 from pliant.core.errors import NotFound
 from pliant.ibm.rest.errors import CONDUCTOR, DEEP_LEARNING, DLIM, NotSupported
 from pliant.ibm.rest.routing import ibm_routes
-from pliant.ibm.rest.translate.hpo.algorithm import NO_PLUGINS
 
 deep_learning = ibm_routes(DEEP_LEARNING)
 conductor = ibm_routes(CONDUCTOR)
@@ -19,9 +18,6 @@ _VALIDATION: Final = "validations of trained models are not part of this server 
 
 ABSENT: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/execs/{exec_id}/deploy"): _SERVING,
-    ("POST", "/hypersearch/algorithm"): NO_PLUGINS,
-    ("POST", "/hypersearch/algorithm/install"): NO_PLUGINS,
-    ("DELETE", "/hypersearch/algorithm/{algorithm}"): NO_PLUGINS,
     ("GET", "/models/{model}/validations"): _VALIDATION,
     ("POST", "/models/{model}/validations"): _VALIDATION,
     ("DELETE", "/models/{model}/validations/{validation}"): _VALIDATION,

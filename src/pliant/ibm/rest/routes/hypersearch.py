@@ -26,11 +26,11 @@ from pliant.ibm.rest.hpo_records import (
     searches_of,
     show_hpo,
 )
+from pliant.ibm.rest.routes.hpo_algorithms import plugin_names
 from pliant.ibm.rest.routes.submission import AskedJob, SubmissionForm, packed_code, read_job
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.frameworks import FrameworkKind
 from pliant.ibm.rest.translate.hardware import Submission
-from pliant.ibm.rest.translate.hpo.algorithm import ALGORITHMS, NO_PLUGINS
 from pliant.ibm.rest.translate.hpo.record import HpoRecord
 from pliant.ibm.rest.translate.hpo.request import HpoRequest, read_hpo
 from pliant.ibm.rest.translate.hpo.search import AskedSearch, name_fields_of_search, to_search
@@ -44,46 +44,12 @@ from pliant.tune.searches.use_cases import FirstTrials
 routes = ibm_routes(DEEP_LEARNING)
 
 FORM: Final = upload.UploadForm(file="file", fields=("data",), required=("data",), only_first=True)
-BUILT_IN: Final = "BUILD_IN"
 _RESERVED: Final = "algorithm"
 """A path of its own here."""
 _OWN_CLIENT: Final = "wmla-python-sdk"
 """IBM's package says of itself that it is this."""
 MAX_SEED: Final = 2**32
 """Seeds are below it."""
-
-
-@routes.get("/hypersearch/algorithm", Permission.JOBS_READ)
-def algorithms(type: str | None = None) -> list[dict[str, Any]]:
-    """List algorithms; `type` is BUILD_IN or USER_PLUGIN, and there are none of the latter."""
-    wanted = (type or BUILT_IN).strip().upper()
-    if wanted not in (BUILT_IN, "USER_PLUGIN"):
-        raise InvalidInput.at("type", f"{type!r:.60} is neither BUILD_IN nor USER_PLUGIN; give one, or leave it out")
-    return [_algorithm_json(name) for name in ALGORITHMS if wanted == BUILT_IN]
-
-
-@routes.get("/hypersearch/algorithm/{algorithm}", Permission.JOBS_READ)
-def algorithm(algorithm: str) -> dict[str, Any]:
-    """Show an algorithm."""
-    found = next((name for name in ALGORITHMS if name.lower() == algorithm.lower()), None)
-    if found is None:
-        there = ", ".join(ALGORITHMS)
-        raise NotFound(f"there is no algorithm {algorithm!r:.60}; there are {there}, and {NO_PLUGINS}")
-    return _algorithm_json(found)
-
-
-def _algorithm_json(name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "type": BUILT_IN,
-        "path": None,
-        "condaHome": None,
-        "condaEnv": None,
-        "creator": None,
-        "createtime": None,
-        "remoteExec": False,
-        "logLevel": None,
-    }
 
 
 @routes.post("/hypersearch", Permission.JOBS_WRITE)
@@ -152,7 +118,8 @@ def _read(context: Context, caller: Principal, text: str) -> _Asked:
         can_pause = job is None or job.framework.kind is FrameworkKind.ELASTIC
         has_scipy = importlib.util.find_spec("scipy") is not None
         seed = int(context.clock.now() * 1000) % MAX_SEED
-        search = to_search(request, can_pause=can_pause, has_scipy=has_scipy, seed=seed)
+        plugins = plugin_names(context, caller)
+        search = to_search(request, can_pause=can_pause, has_scipy=has_scipy, seed=seed, plugins=plugins)
     except InvalidInput as error:
         problems += error.problems
     if job is None or search is None or problems:

@@ -28,6 +28,7 @@ from pliant.ibm.rest.errors import DEEP_LEARNING, name_fields
 from pliant.ibm.rest.groups import queue_names
 from pliant.ibm.rest.hpo_records import describe, find_record, keep_record, searches_of
 from pliant.ibm.rest.lookup import read_pages
+from pliant.ibm.rest.routes.hpo_algorithms import plugin_names
 from pliant.ibm.rest.routes.hypersearch import MAX_SEED, check_name, force_search, forget, stop_search
 from pliant.ibm.rest.routes.models import model_json, validate_body
 from pliant.ibm.rest.routes.trainings import engine_of, find_weights
@@ -148,7 +149,8 @@ def _read(context: Context, caller: Principal, model: Model, text: str) -> _Aske
         )
         seed = int(context.clock.now() * 1000) % MAX_SEED
         has_scipy = importlib.util.find_spec("scipy") is not None
-        tuning = to_tuning(request, known, has_scipy=has_scipy, seed=seed)
+        plugins = plugin_names(context, caller)
+        tuning = to_tuning(request, known, has_scipy=has_scipy, seed=seed, plugins=plugins)
     except InvalidInput as error:
         problems += error.problems
     if tuning is None or problems:

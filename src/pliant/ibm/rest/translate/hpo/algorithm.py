@@ -7,12 +7,13 @@
 | Tpe | tpe |
 | Hyperband | random, with rungs in brackets |
 | ExperimentGridSearch | what is given, and nothing is chosen |
+| the name of an installed algorithm | that one, with its parameters as texts |
 
 Example of Hyperband: `ResourceValue` 27 and `eta` 3 have the rungs 1, 3 and 9 in four brackets: 27 experiments begin
 together, 9 of them go on at epoch 1; then 12 that are first compared at epoch 3; then 6; then 4 that are not compared.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,16 +21,19 @@ from typing import Any, Final
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.near_name import near_name
 from pliant.core.search import Halving, Sampler
-from pliant.core.space import Scalar
+from pliant.core.space import MAX_TEXT, Scalar
 from pliant.ibm.rest.translate.hpo.request import AlgoDef
 from pliant.ibm.rest.translate.hpo.space import no_name
 
 ALGORITHMS: Final = ("Random", "Bayesian", "Tpe", "Hyperband", "ExperimentGridSearch")
-NO_PLUGINS: Final = "plug-in algorithms come in a later version"
 EXPERIMENTS: Final = "ExperimentGridSearch"
 _MAX_SEED: Final = 2**32 - 1
 _MAX_RESOURCE: Final = 2**31 - 1
 _MAX_BRACKETS: Final = 20
+_MAX_NAMED: Final = 20
+_MAX_NAME: Final = 100
+_MAX_OPTIONS: Final = 50
+_SEED_DIGITS: Final = 20
 _FALSE: Final = ("false", "0", "no")
 
 
@@ -97,8 +101,11 @@ class _Given:
         return Sampler(name=name, seed=self.whole("RandomSeed", self.seed, 0, _MAX_SEED), options=options)
 
 
-def name_of(text: str) -> str:
-    """Return an algorithm's name as IBM spells it.
+def name_of(text: str, plugins: Collection[str] = ()) -> str:
+    """Return an algorithm's name as IBM spells it, or as it is installed.
+
+    Args:
+        plugins: the names of installed ones.
 
     Raises:
         InvalidInput: there is none of this name.
@@ -106,24 +113,32 @@ def name_of(text: str) -> str:
     found = next((name for name in ALGORITHMS if name.lower() == text.strip().lower()), None)
     if found is not None:
         return found
-    near = near_name(text, ALGORITHMS)
-    meant = f"; is {near!r} meant?" if near else f"; {NO_PLUGINS}"
+    if text.strip() in plugins:
+        return text.strip()
+    near = near_name(text, [*ALGORITHMS, *plugins])
+    meant = f"; is {near!r} meant?" if near else "; install it, or take one of them"
     said = f"there is no algorithm {text!r:.60}" if text else "it is missing"
-    raise InvalidInput.at("algoDef.algorithm", f"{said}; there are {', '.join(ALGORITHMS)}{meant if text else ''}")
+    there = ", ".join([*ALGORITHMS, *sorted(plugins)[:_MAX_NAMED]])
+    raise InvalidInput.at("algoDef.algorithm", f"{said}; there are {there}{meant if text else ''}")
 
 
-def to_algorithm(given: AlgoDef, *, seed: int, has_scipy: bool, least: int = 1) -> Algorithm:
+def to_algorithm(
+    given: AlgoDef, *, seed: int, has_scipy: bool, least: int = 1, plugins: Collection[str] = ()
+) -> Algorithm:
     """Return what chooses the values of experiments.
 
     Args:
         seed: if none is given.
         has_scipy: without it there is no Gaussian process.
         least: Hyperband compares no experiment before it had so much of the resource.
+        plugins: the names of installed algorithms that who asks may use.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
     """
-    name = name_of(given.algorithm)
+    name = name_of(given.algorithm, plugins)
+    if name not in ALGORITHMS:
+        return _plugin(name, given, seed)
     values = {one.name.strip().lower(): one.value for one in given.algoParams}
     if given.hyperbandEta is not None:
         values.setdefault("eta", given.hyperbandEta)
@@ -135,6 +150,30 @@ def to_algorithm(given: AlgoDef, *, seed: int, has_scipy: bool, least: int = 1) 
     if asked.problems:
         raise InvalidInput(*asked.problems)
     return made
+
+
+def _plugin(name: str, given: AlgoDef, seed: int) -> Algorithm:
+    """Return an installed algorithm, which is given its parameters as the texts that were sent."""
+    problems = []
+    options: dict[str, Scalar] = {}
+    for place, one in enumerate(given.algoParams):
+        field = f"algoDef.algoParams.{place}"
+        if not one.name.strip() or len(one.name) > _MAX_NAME or not one.name.isprintable():
+            problems.append(Problem(field=f"{field}.name", message=f"{one.name!r:.80} is no name; give one"))
+        elif one.name in options:
+            problems.append(Problem(field=f"{field}.name", message=f"{one.name!r} is given twice; give it once"))
+        elif len(one.value) > MAX_TEXT or not (one.value.isprintable()):
+            message = f"{one.value!r:.60} is no line of {MAX_TEXT} characters at most; give one"
+            problems.append(Problem(field=f"{field}.value", message=message))
+        options[one.name] = one.value
+    if len(options) > _MAX_OPTIONS:
+        message = f"there are {len(options)}; {_MAX_OPTIONS} are the most: give fewer"
+        problems.append(Problem(field="algoDef.algoParams", message=message))
+    if problems:
+        raise InvalidInput(*problems)
+    text = str(options.get("RandomSeed", ""))
+    own = int(text) if text.isascii() and text.isdigit() and len(text) < _SEED_DIGITS else seed
+    return Algorithm(name=name, sampler=Sampler(name=name, seed=min(own, _MAX_SEED), options=options))
 
 
 def _random(asked: _Given) -> Algorithm:

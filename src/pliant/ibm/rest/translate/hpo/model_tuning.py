@@ -4,14 +4,14 @@ Hyperband without a `ResourceName` has rungs at steps of the optimizer, from `mi
 long an experiment trains that no rung ends is up to the epochs of the model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.hyperparameters import Engine
 from pliant.core.parameter import Parameter
-from pliant.core.search import SearchSettings
+from pliant.core.search import SAMPLERS, SearchSettings
 from pliant.core.space import SearchParameter, Values
 from pliant.ibm.rest.translate.hpo.model_space import kinds_of, names_of, read_own, samples_of, to_model_space
 from pliant.ibm.rest.translate.hpo.request import AlgoDef, AlgoParam, ResDef, TuningRequest
@@ -50,12 +50,15 @@ class AskedTuning:
     notes: tuple[str, ...]
 
 
-def to_tuning(request: TuningRequest, model: TunedModel, *, has_scipy: bool, seed: int) -> AskedTuning:
+def to_tuning(
+    request: TuningRequest, model: TunedModel, *, has_scipy: bool, seed: int, plugins: Collection[str] = ()
+) -> AskedTuning:
     """Return the search that the tuning of a model means.
 
     Args:
         has_scipy: Gaussian processes can be had.
         seed: for an algorithm that is given none.
+        plugins: the names of installed algorithms that who asks may use.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
@@ -78,6 +81,7 @@ def to_tuning(request: TuningRequest, model: TunedModel, *, has_scipy: bool, see
             has_scipy=has_scipy,
             seed=seed,
             least=least,
+            plugins=plugins,
         )
     except InvalidInput as error:
         problems += error.problems
@@ -92,7 +96,8 @@ def to_tuning(request: TuningRequest, model: TunedModel, *, has_scipy: bool, see
 def _of_model(request: TuningRequest, model: TunedModel, asked: AskedSearch, names: Mapping[str, str]) -> AskedTuning:
     """Return a search with the values of a model instead of those that a program reads."""
     given = {name: one for name, one in asked.settings.parameters.items() if name != _ITERATIONS}
-    space = to_model_space(given, names, model.parameters, conditional=not asked.enqueued)
+    chosen_here = asked.settings.sampler.name in SAMPLERS  # an algorithm of somebody's own may know no conditions
+    space = to_model_space(given, names, model.parameters, conditional=chosen_here and not asked.enqueued)
     ours = [
         {names.get(name, name): read_own(names.get(name, name), value, model.parameters) for name, value in one.items()}
         for one in asked.enqueued

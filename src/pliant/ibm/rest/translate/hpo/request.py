@@ -131,7 +131,18 @@ class TuningRequest(HpoRequest):
     resDef: ResDef = ResDef()
 
 
-Asked = TypeVar("Asked", bound=HpoRequest)
+class PluginRequest(_Part):
+    """The form field `data` that installs an algorithm of somebody's own."""
+
+    name: Text = ""
+    path: Text = ""
+    condaHome: Text = ""
+    condaEnv: Text = ""
+    remoteExec: bool = False
+    logLevel: Text = "INFO"
+
+
+Asked = TypeVar("Asked", bound=_Part)
 
 
 def read_hpo(text: str) -> tuple[HpoRequest, Mapping[str, Any]]:
@@ -140,18 +151,23 @@ def read_hpo(text: str) -> tuple[HpoRequest, Mapping[str, Any]]:
     Raises:
         InvalidInput: it is neither, or holds what it cannot.
     """
-    return _read(text, HpoRequest, FIELD, "modelSpec")
+    return _read(text, HpoRequest, FIELD, "modelSpec, algoDef and hyperParams")
 
 
 def read_tuning(text: str) -> tuple[TuningRequest, Mapping[str, Any]]:
     """Return what a body says that begins the tuning of a model, as `read_hpo` does."""
-    return _read(text, TuningRequest, "body", "resDef")
+    return _read(text, TuningRequest, "body", "resDef, algoDef and hyperParams")
+
+
+def read_plugin(text: str) -> PluginRequest:
+    """Return what the form field `data` says of an algorithm to install, as `read_hpo` does."""
+    return _read(text, PluginRequest, FIELD, "name")[0]
 
 
 def _read(text: str, kind: type[Asked], where: str, part: str) -> tuple[Asked, Mapping[str, Any]]:
     given = _load(text, where)
     if not isinstance(given, dict):
-        raise InvalidInput.at(where, f"it is no object; send one with {part}, algoDef and hyperParams")
+        raise InvalidInput.at(where, f"it is no object; send one with {part}")
     require_plain(given, where)
     try:
         return kind.model_validate(given), given

@@ -1,6 +1,6 @@
 """An HPO task of IBM's as a search of Pliant's. Pure: what only the server knows is given."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -17,6 +17,7 @@ _UNLIMITED: Final = -1
 _MAX_PARALLEL: Final = 10_000
 _MAX_MINUTES: Final = 1e9
 _FIELDS: Final = {
+    "sampler.name": "algoDef.algorithm",
     "name": "hpoName",
     "max_trials": "algoDef.maxJobNum",
     "parallel": "algoDef.maxParalleJobNum",
@@ -53,7 +54,15 @@ class _Reading:
         self.problems.append(Problem(field=name, message=message))
 
 
-def to_search(request: HpoRequest, *, can_pause: bool, has_scipy: bool, seed: int, least: int = 1) -> AskedSearch:
+def to_search(
+    request: HpoRequest,
+    *,
+    can_pause: bool,
+    has_scipy: bool,
+    seed: int,
+    least: int = 1,
+    plugins: Collection[str] = (),
+) -> AskedSearch:
     """Return the search that an HPO task means.
 
     Args:
@@ -61,6 +70,7 @@ def to_search(request: HpoRequest, *, can_pause: bool, has_scipy: bool, seed: in
         has_scipy: Gaussian processes can be had.
         seed: for an algorithm that is given none.
         least: Hyperband compares no experiment before it had so much of the resource.
+        plugins: the names of installed algorithms that who asks may use.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
@@ -70,7 +80,7 @@ def to_search(request: HpoRequest, *, can_pause: bool, has_scipy: bool, seed: in
     space: dict[str, SearchParameter] = {}
     enqueued: tuple[Values, ...] = ()
     try:
-        algorithm = to_algorithm(given, seed=seed, has_scipy=has_scipy, least=least)
+        algorithm = to_algorithm(given, seed=seed, has_scipy=has_scipy, least=least, plugins=plugins)
     except InvalidInput as error:
         reading.problems += error.problems
     try:
@@ -111,7 +121,7 @@ def _ibm_name(name: str) -> str:
     if first == "parameters" and rest:
         parameter, _, part = rest.rpartition(".")
         return f"hyperParams.{parameter or part}" + (f".{_PARTS.get(part, part)}" if parameter else "")
-    if first in ("sampler", "halving"):
+    if first in ("sampler", "halving") and name not in _FIELDS:
         return "algoDef.algoParams"
     return f"experiments.{rest}" if first == "trials" else _FIELDS.get(name, name)
 

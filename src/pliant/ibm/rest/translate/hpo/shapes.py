@@ -5,14 +5,14 @@ Every search is shown as one, however it was begun; what was sent through IBM's 
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
-from pliant.core.search import Objective, Sampler, Search, SearchState, Trial, TrialState
+from pliant.core.search import SAMPLERS, Objective, Sampler, Search, SearchState, Trial, TrialState
 from pliant.core.space import SearchParameter, Value, Values, text_of_value
 from pliant.ibm.rest.translate.hpo.record import HpoRecord
 from pliant.ibm.rest.translate.ids import app_id, driver_id
@@ -46,6 +46,7 @@ _OF_JOBS: Final[Mapping[JobState, str]] = {
     JobState.STOPPED: "KILLED",
 }
 _ALGORITHMS: Final = {"random": "Random", "tpe": "Tpe", "gp": "Bayesian"}
+_SEED: Final = "RandomSeed"
 _UNDER_WAY: Final = ("SUBMITTED", "RUNNING")
 _WITHOUT_RESULT: Final = ("FAILED", "KILLED", "ERROR")
 
@@ -248,8 +249,16 @@ def _algorithm(search: Search) -> dict[str, Any]:
         "maxParalleJobNum": settings.parallel or -1,
         "objectiveMetric": settings.objectives[0].metric,
         "objective": settings.objectives[0].direction,
-        "algoParams": [{"name": "RandomSeed", "value": str(settings.sampler.seed)}],
+        "algoParams": [
+            {"name": _SEED, "value": str(settings.sampler.seed)},
+            *({"name": name, "value": text_of_value(value)} for name, value in _own_options(settings.sampler)),
+        ],
     }
+
+
+def _own_options(sampler: Sampler) -> Iterable[tuple[str, Value]]:
+    """Return the options of an algorithm of somebody's own: those of built-in ones have no names of IBM's."""
+    return () if sampler.name in SAMPLERS else ((name, one) for name, one in sampler.options.items() if name != _SEED)
 
 
 def _name_of(sampler: Sampler) -> str:
