@@ -81,7 +81,7 @@ class AlgorithmWalls:
         with work_folder(self._folder, self._isolation, user) as home:
             program = ChildProgram(
                 command=[python, *self._program, *options, code.kind, str(top)],
-                env={} if own else _ITS_OWN,
+                env={"PYTHONUNBUFFERED": "1", **({} if own else _ITS_OWN)},
                 limit_s=limit_s,
             )
             reads = (str(top), *(() if own else reads_of_interpreter(python)))

@@ -82,7 +82,7 @@ def add(
     name = name or _name_of(code)
     with open_client(context) as client:
         if replace:
-            view = client.algorithms.replace(name, code, validate(AlgorithmPatch, given))
+            view = client.algorithms.replace(name, code, validate(AlgorithmPatch, given) if given else None)
         else:
             view = client.algorithms.add(code, validate(AlgorithmRequest, {"name": name, **given}))
     said = f"{view.name} is installed ({view.class_name}); `pliant tune --sampler {view.name}` searches by it"

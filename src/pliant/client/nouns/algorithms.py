@@ -63,7 +63,7 @@ class AlgorithmClient(NounClient[AlgorithmView]):
         Raises:
             Stale: it is not at this revision any more.
         """
-        return self._upload("PUT", self._path(name), code, patch or AlgorithmPatch(), revision)
+        return self._upload("PUT", self._path(name), code, patch, revision)
 
     def change(
         self, name: str, patch: AlgorithmPatch | None = None, *, revision: int | None = None, **settings: Any
@@ -75,12 +75,14 @@ class AlgorithmClient(NounClient[AlgorithmView]):
         """
         return self._send("PATCH", self._path(name), patch or checked(AlgorithmPatch, settings), revision)
 
-    def _upload(self, method: str, path: str, code: Path | str, body: BaseModel, revision: int | None) -> AlgorithmView:
+    def _upload(
+        self, method: str, path: str, code: Path | str, body: BaseModel | None, revision: int | None
+    ) -> AlgorithmView:
         with _packed(Path(code).expanduser()) as archive:
             response = self._connection.call(
                 method,
                 path,
-                data={"settings": body.model_dump_json(exclude_unset=True)},
+                data={} if body is None else {"settings": body.model_dump_json(exclude_unset=True)},
                 files={"code": ("code.tar.gz", archive, "application/gzip")},
                 headers=if_match(revision),
                 timeout_s=max(_TIMEOUT_S, self._connection.timeout_s),

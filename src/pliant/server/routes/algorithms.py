@@ -120,16 +120,16 @@ async def put(
 ) -> AlgorithmView:
     """Give an algorithm of one's own other code, and the settings that are sent; searches keep to what they began with.
 
-    The part `settings` may be left out, and so may any of it: that stays as it is.
+    What is left out of the part `settings`, or all of it, stays as it is.
     """
     with upload_file(context.uploads) as path:
         parts = await receive_form(request.headers.get("content-type", ""), request.stream(), path, _VERSION)
-        patch = parse_body(AlgorithmPatch, parts.get("settings", b"{}"))
+        changes = parse_body(AlgorithmPatch, parts["settings"]).changes() if "settings" in parts else {}
         before = await run_in_threadpool(requests.get, caller, name)
         settings = AlgorithmSettings(**values_of(AlgorithmSettings, before.noun))
         revision = revision_of(if_match) if if_match is not None else before.revision
         change = partial(requests.install, replace_it=True, revision=revision)
-        kept = await run_in_threadpool(change, caller, name, replace(settings, **patch.changes()), path)
+        kept = await run_in_threadpool(change, caller, name, replace(settings, **changes), path)
     return with_etag(algorithm_view(kept), response)
 
 
