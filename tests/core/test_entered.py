@@ -23,7 +23,8 @@ def given(**values: Any) -> dict[str, Any]:
     if problems:
         return {one.field: one.message for one in problems}
     fresh, after = asdict(Hyperparameters()), found["hyperparameters"]
-    return {name: value for name, value in after.items() if value != fresh[name]} | found["parameters"]
+    changed: dict[str, Any] = {name: value for name, value in after.items() if value != fresh[name]}
+    return changed | found["parameters"]
 
 
 def test_values_stand_in_the_place_of_what_was_entered() -> None:

@@ -48,7 +48,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Algorithm:
+class HpoAlgorithm:
     """What chooses the values of experiments."""
 
     name: str
@@ -124,7 +124,7 @@ def name_of(text: str, plugins: Collection[str] = ()) -> str:
 
 def to_algorithm(
     given: AlgoDef, *, seed: int, has_scipy: bool, least: int = 1, plugins: Collection[str] = ()
-) -> Algorithm:
+) -> HpoAlgorithm:
     """Return what chooses the values of experiments.
 
     Args:
@@ -152,7 +152,7 @@ def to_algorithm(
     return made
 
 
-def _plugin(name: str, given: AlgoDef, seed: int) -> Algorithm:
+def _plugin(name: str, given: AlgoDef, seed: int) -> HpoAlgorithm:
     """Return an installed algorithm, which is given its parameters as the texts that were sent."""
     problems = []
     options: dict[str, Scalar] = {}
@@ -173,18 +173,18 @@ def _plugin(name: str, given: AlgoDef, seed: int) -> Algorithm:
         raise InvalidInput(*problems)
     text = str(options.get("RandomSeed", ""))
     own = int(text) if text.isascii() and text.isdigit() and len(text) < _SEED_DIGITS else seed
-    return Algorithm(name=name, sampler=Sampler(name=name, seed=min(own, _MAX_SEED), options=options))
+    return HpoAlgorithm(name=name, sampler=Sampler(name=name, seed=min(own, _MAX_SEED), options=options))
 
 
-def _random(asked: _Given) -> Algorithm:
-    return Algorithm(name="Random", sampler=asked.sampler("random"), notes=tuple(asked.notes))
+def _random(asked: _Given) -> HpoAlgorithm:
+    return HpoAlgorithm(name="Random", sampler=asked.sampler("random"), notes=tuple(asked.notes))
 
 
-def _experiments(asked: _Given) -> Algorithm:
-    return Algorithm(name=EXPERIMENTS, sampler=asked.sampler("random"), notes=tuple(asked.notes))
+def _experiments(asked: _Given) -> HpoAlgorithm:
+    return HpoAlgorithm(name=EXPERIMENTS, sampler=asked.sampler("random"), notes=tuple(asked.notes))
 
 
-def _tpe(asked: _Given) -> Algorithm:
+def _tpe(asked: _Given) -> HpoAlgorithm:
     warm_up = asked.whole("WarmUp", 20, 3, _MAX_RESOURCE)
     candidates = asked.whole("EICandidate", 24, 2, 100_000)
     asked.notes += [
@@ -193,10 +193,10 @@ def _tpe(asked: _Given) -> Algorithm:
         if name.lower() in asked.values
     ]
     sampler = asked.sampler("tpe", n_startup_trials=warm_up, n_ei_candidates=candidates)
-    return Algorithm(name="Tpe", sampler=sampler, notes=tuple(asked.notes))
+    return HpoAlgorithm(name="Tpe", sampler=sampler, notes=tuple(asked.notes))
 
 
-def _bayesian(asked: _Given) -> Algorithm:
+def _bayesian(asked: _Given) -> HpoAlgorithm:
     first = asked.whole("InitPoints", 10, 1, _MAX_RESOURCE)
     if "cubesize" in asked.values:
         asked.notes.append("CubeSize has no effect: candidates are searched for by gradients, not in a list")
@@ -206,10 +206,10 @@ def _bayesian(asked: _Given) -> Algorithm:
     else:
         asked.notes.append("Bayesian is tpe here: Gaussian processes need SciPy, which this server lacks")
         sampler = asked.sampler("tpe", n_startup_trials=first)
-    return Algorithm(name="Bayesian", sampler=sampler, one_by_one=True, notes=tuple(asked.notes))
+    return HpoAlgorithm(name="Bayesian", sampler=sampler, one_by_one=True, notes=tuple(asked.notes))
 
 
-def _hyperband(asked: _Given) -> Algorithm:
+def _hyperband(asked: _Given) -> HpoAlgorithm:
     name = asked.require("ResourceName", "the parameter that says how long to train, such as epochs")
     text = asked.require("ResourceValue", "the most of it")
     if name and (message := no_name(name)):
@@ -235,7 +235,7 @@ def _hyperband(asked: _Given) -> Algorithm:
         short = f"ResourceValue {value} is below eta, {eta}"
         few = f"no rung lies between {asked.least} and {value} by the factor {eta}"
         asked.notes.append(f"{short if value < eta else few}: nothing is compared before its end")
-    return Algorithm(
+    return HpoAlgorithm(
         name="Hyperband",
         sampler=asked.sampler("random"),
         halving=halving,
@@ -244,7 +244,7 @@ def _hyperband(asked: _Given) -> Algorithm:
     )
 
 
-_ALGORITHMS: Final[Mapping[str, tuple[Callable[[_Given], Algorithm], frozenset[str]]]] = MappingProxyType(
+_ALGORITHMS: Final[Mapping[str, tuple[Callable[[_Given], HpoAlgorithm], frozenset[str]]]] = MappingProxyType(
     {
         "Random": (_random, frozenset({"randomseed"})),
         "Bayesian": (_bayesian, frozenset({"randomseed", "initpoints", "cubesize", "noiseless"})),

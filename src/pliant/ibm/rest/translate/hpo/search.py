@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.search import MAX_TRIALS, Objective, Reading, SearchSettings
 from pliant.core.space import MAX_PARAMETERS, SearchParameter, Values
-from pliant.ibm.rest.translate.hpo.algorithm import EXPERIMENTS, Algorithm, to_algorithm
+from pliant.ibm.rest.translate.hpo.algorithm import EXPERIMENTS, HpoAlgorithm, to_algorithm
 from pliant.ibm.rest.translate.hpo.request import AlgoDef, HpoRequest
 from pliant.ibm.rest.translate.hpo.space import to_space, to_trials
 from pliant.policy.tuning.rungs import size_of
@@ -76,7 +76,7 @@ def to_search(
         InvalidInput: with everything that is wrong with it.
     """
     reading, given = _Reading(), request.algoDef
-    algorithm: Algorithm | None = None
+    algorithm: HpoAlgorithm | None = None
     space: dict[str, SearchParameter] = {}
     enqueued: tuple[Values, ...] = ()
     try:
@@ -183,7 +183,7 @@ def _limits(reading: _Reading, given: AlgoDef) -> dict[str, Any]:
     return limits
 
 
-def _add_resource(space: dict[str, SearchParameter], algorithm: Algorithm) -> None:
+def _add_resource(space: dict[str, SearchParameter], algorithm: HpoAlgorithm) -> None:
     resource = algorithm.resource
     assert resource is not None, "asked only of what has one"
     if resource.name in space:
@@ -195,7 +195,7 @@ def _add_resource(space: dict[str, SearchParameter], algorithm: Algorithm) -> No
 
 
 def _with_limits(
-    reading: _Reading, settings: SearchSettings, algorithm: Algorithm, enqueued: Sequence[Values]
+    reading: _Reading, settings: SearchSettings, algorithm: HpoAlgorithm, enqueued: Sequence[Values]
 ) -> SearchSettings:
     """Return a search that ends: with its experiments, with one round of Hyperband, or when it is told to."""
     if algorithm.one_by_one and settings.parallel != 1:
