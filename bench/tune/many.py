@@ -29,7 +29,7 @@ from pliant.core.search import (
 from pliant.core.space import SearchParameter, Values
 from pliant.store.sql import SqlStore
 from pliant.tune.advice import Adviser, AdviserInput
-from pliant.tune.adviser_process import AdviserProcess
+from pliant.tune.adviser_process import AdviserProcess, own_program
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker
 from pliant.tune.searches.book import SearchBook
@@ -137,7 +137,7 @@ def _asked(num_trials: int, num_calls: int) -> list[float]:
     """Return how long an answer of TPE takes that knows so many trials."""
     trials = [ended(number) for number in range(num_trials)]
     settings = settings_of(2 * num_trials, Sampler(name="tpe", seed=1))
-    adviser = AdviserProcess(AdviserInput(name=NAME, settings=settings, trials=tuple(trials)), env=dict(os.environ))
+    adviser = _open_adviser(AdviserInput(name=NAME, settings=settings, trials=tuple(trials)))
     try:
         return _timed(lambda turn: adviser.ask(num_trials + turn, [ended(num_trials + turn - 1)]), num_calls)
     finally:
@@ -201,7 +201,7 @@ def _open(num_trials: int, halving: Halving | None) -> Iterator[Kept]:
 
 
 def _open_adviser(opening: AdviserInput) -> Adviser:
-    return AdviserProcess(opening, env=dict(os.environ))
+    return AdviserProcess(opening, own_program(opening, os.environ))
 
 
 def _fill(store: SqlStore, num_trials: int, halving: Halving | None) -> None:

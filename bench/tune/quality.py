@@ -26,7 +26,7 @@ from pliant.core.job import JobId
 from pliant.core.search import Objective, Sampler, SamplerName, SearchSettings, Trial, TrialState
 from pliant.core.space import SearchParameter, Values
 from pliant.tune.advice import AdviserInput, Asked
-from pliant.tune.adviser_process import AdviserProcess
+from pliant.tune.adviser_process import AdviserProcess, own_program
 
 NUM_POINTS: Final = 9
 """Of each of a grid's parameters."""
@@ -114,7 +114,8 @@ def by_pliant(name: SamplerName, problem: Problem, num_trials: int, seed: int) -
         objectives=(Objective(metric="value", direction="minimize"),),
         sampler=Sampler(name=name, seed=seed),
     )
-    adviser = AdviserProcess(AdviserInput(name="bench", settings=settings), env=dict(os.environ))
+    opening = AdviserInput(name="bench", settings=settings)
+    adviser = AdviserProcess(opening, own_program(opening, os.environ))
     changed: list[Trial] = []
     try:
         for number in range(num_trials):

@@ -46,6 +46,7 @@ from pliant.entry.server.http.limits import HttpLimits
 from pliant.entry.server.http.sockets import CountingSocket
 from pliant.entry.server.listener import Listener
 from pliant.entry.server.notices import NoticeRules
+from pliant.entry.server.rooms.algorithms import open_algorithms
 from pliant.entry.server.rooms.children import ConfinedChildren
 from pliant.entry.server.rooms.datasets import IMPORTER
 from pliant.entry.server.rooms.environments import base_environment, open_environments
@@ -71,7 +72,9 @@ from pliant.server.tunnels import TunnelHub
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
 from pliant.store.sql import SqlStore
+from pliant.tune.advice import Adviser, AdviserInput
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
+from pliant.tune.searches.ports import AdviserSource
 
 TOKEN = "the-token"
 SECRET = b"s" * 32
@@ -155,15 +158,25 @@ class Served:
             show=self.gateways.send_serve,
             need_gateway=lambda: None,
         )
+        self.algorithms = open_algorithms(
+            self.store.registry,
+            self.clock,
+            home,
+            self.environments,
+            children,
+            self.people.authenticator.has_user,
+            lambda: self.searches.hold_unended(),
+        )
         self.searches = make_searches(
             self.store.searches,
             self.clock,
             self.control,
             self.people.authenticator.has_user,
-            open_adviser=OptunaAdviser,
+            advisers=AdviserSource(open=self._open_adviser, algorithms=self.algorithms.requests),
             new_name=lambda: f"search-{self.store.next_id('search')}",
             run_asker=InlineAsker,
         )
+        self.algorithms.start([])
         self._listener = CountingSocket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.bind(("127.0.0.1", 0))
         self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -186,6 +199,7 @@ class Served:
             gateways=self.gateways,
             serving=serving,
             environments=self.environments,
+            algorithms=self.algorithms.requests,
             upkeep=Upkeep(
                 store=self.store,
                 records=self.store.records,
@@ -220,6 +234,11 @@ class Served:
             timeout=30,
             verify=NO_TLS,
         )
+
+    def _open_adviser(self, opening: AdviserInput) -> Adviser:
+        if opening.algorithm is None:
+            return OptunaAdviser(opening)
+        return self.algorithms.open_adviser(opening, opening.algorithm)
 
     def shown_endpoints(self) -> EndpointRequests:
         """Return the use cases of endpoints that the routes get."""

@@ -17,18 +17,19 @@ from tests.tune.adviser.played import KINDS, Kind, Played, play
 from pliant.core.search import Pruner, TrialState
 from pliant.tune.advice import AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
-from pliant.tune.adviser_process import AdviserProcess
+from pliant.tune.adviser_process import AdviserProcess, AdviserProgram, own_program
 
 ENV = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
 
 
 def open_process(opening: AdviserInput) -> AdviserProcess:
-    return AdviserProcess(opening, env=ENV)
+    return AdviserProcess(opening, own_program(opening, ENV))
 
 
 @contextmanager
 def running(played: Played, deadline_s: float | None = None) -> Iterator[AdviserProcess]:
-    adviser = AdviserProcess(played.opening, env=ENV, deadline_s=deadline_s)
+    program = own_program(played.opening, ENV)
+    adviser = AdviserProcess(played.opening, replace(program, deadline_s=deadline_s or program.deadline_s))
     try:
         yield adviser
     finally:
@@ -89,10 +90,10 @@ def test_one_that_is_killed_is_lost_and_stays_so() -> None:
 
 def test_one_that_stands_still_is_ended_at_its_deadline() -> None:
     played = Played(settings=KINDS["random"].settings)
-    with running(played, deadline_s=10.0) as adviser:
+    with running(played, deadline_s=5.0) as adviser:
         played.ask(adviser, [])
         os.kill(adviser.pid, signal.SIGSTOP)
-        adviser._deadline_s = 0.2
+        adviser._program = replace(adviser._program, deadline_s=0.2)
 
         with pytest.raises(AdviserLost, match=r"does not answer for 0\.2 s \(exit code -9\)"):
             adviser.ask(1, [])
@@ -114,10 +115,14 @@ def test_a_damaged_state_is_a_failure_at_the_first_question() -> None:
                 adviser.ask(0, [])
 
 
-def program(tmp_path: Path, text: str) -> tuple[str, ...]:
+def program(tmp_path: Path, text: str) -> AdviserProgram:
     path = tmp_path / "program.py"
     path.write_text(text)
-    return (sys.executable, str(path))
+    return AdviserProgram(command=(sys.executable, str(path)), env=ENV)
+
+
+def random_opening() -> AdviserInput:
+    return Played(settings=KINDS["random"].settings).opening
 
 
 BEFORE = "import os, runpy, sys\n"
@@ -127,7 +132,7 @@ AFTER = "sys.argv[0] = 'x'\nrunpy.run_module('pliant.entry.adviser', run_name='_
 def test_what_it_prints_is_in_nobodys_way(tmp_path: Path) -> None:
     noisy = program(tmp_path, f"{BEFORE}print('{{}}\\n' * 99999, flush=True)\nos.write(2, b'n' * 99999)\n{AFTER}")
     played = Played(settings=KINDS["random"].settings)
-    adviser = AdviserProcess(played.opening, env=ENV, command=noisy)
+    adviser = AdviserProcess(played.opening, noisy)
     try:
         assert played.ask(adviser, []) == OptunaAdviser(Played(settings=played.settings).opening).ask(0, [])
     finally:
@@ -135,11 +140,7 @@ def test_what_it_prints_is_in_nobodys_way(tmp_path: Path) -> None:
 
 
 def test_one_that_ends_by_itself_is_lost_with_what_it_said(tmp_path: Path) -> None:
-    adviser = AdviserProcess(
-        Played(settings=KINDS["random"].settings).opening,
-        env=ENV,
-        command=program(tmp_path, "raise SystemExit('no way')"),
-    )
+    adviser = AdviserProcess(random_opening(), program(tmp_path, "raise SystemExit('no way')"))
 
     with pytest.raises(AdviserLost, match=r"has ended \(exit code 1\); at last it printed: no way"):
         adviser.ask(0, [])
@@ -148,9 +149,7 @@ def test_one_that_ends_by_itself_is_lost_with_what_it_said(tmp_path: Path) -> No
 @pytest.mark.parametrize("line", ["{}", "not JSON", '{"kind":"judgement","prune":true,"reason":""}'])
 def test_an_answer_that_is_none_is_a_lost_adviser(tmp_path: Path, line: str) -> None:
     text = f"import os, sys, time\nos.write(int(sys.argv[1]), {line!r}.encode() + b'\\n')\ntime.sleep(60)"
-    adviser = AdviserProcess(
-        Played(settings=KINDS["random"].settings).opening, env=ENV, command=program(tmp_path, text)
-    )
+    adviser = AdviserProcess(random_opening(), program(tmp_path, text))
 
     with pytest.raises(AdviserLost, match="answers"):
         adviser.ask(0, [])
@@ -158,15 +157,14 @@ def test_an_answer_that_is_none_is_a_lost_adviser(tmp_path: Path, line: str) -> 
 
 def test_a_program_that_is_not_there_is_a_lost_adviser() -> None:
     with pytest.raises(AdviserLost, match="cannot be started: No such file or directory"):
-        AdviserProcess(Played(settings=KINDS["random"].settings).opening, env=ENV, command=("/no/such/program",))
+        AdviserProcess(random_opening(), AdviserProgram(command=("/no/such/program",), env=ENV))
 
 
 def test_it_gets_no_secrets(tmp_path: Path) -> None:
     text = "import os, sys\nraise SystemExit(','.join(sorted(os.environ)))"
     env = {**ENV, "PLIANT_SECRET": "s", "AWS_SECRET_ACCESS_KEY": "k", "TZ": "UTC"}
-    adviser = AdviserProcess(
-        Played(settings=KINDS["random"].settings).opening, env=env, command=program(tmp_path, text)
-    )
+    printing = replace(own_program(random_opening(), env), command=program(tmp_path, text).command)
+    adviser = AdviserProcess(random_opening(), printing)
 
     with pytest.raises(AdviserLost) as lost:
         adviser.ask(0, [])
@@ -178,8 +176,9 @@ STARTER = """
 import os, sys
 from tests.process_state import has_ended
 from tests.tune.adviser.played import KINDS, Played
-from pliant.tune.adviser_process import AdviserProcess
-adviser = AdviserProcess(Played(settings=KINDS["gp"].settings).opening, env=dict(os.environ))
+from pliant.tune.adviser_process import AdviserProcess, own_program
+opening = Played(settings=KINDS["gp"].settings).opening
+adviser = AdviserProcess(opening, own_program(opening, os.environ))
 adviser.ask(0, [])
 os.write(int(sys.argv[1]), str(adviser.pid).encode() + b"\\n")
 os.kill(os.getpid(), 9)

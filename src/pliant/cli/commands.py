@@ -99,6 +99,9 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "env": CommandPlace("catalog.environments:env", "Environments: what tasks run in."),
         "endpoints": CommandPlace("endpoints.endpoints:endpoints", "Endpoints: models that answer requests."),
         "searches": CommandPlace("searches.searches:searches", "Searches: the best values of a script's parameters."),
+        "algorithms": CommandPlace(
+            "catalog.algorithms:app", "Algorithms: code of your own that chooses the values of searches."
+        ),
         "queues": CommandPlace("admin.queues:queues", "Queues: where jobs wait, and how they share."),
         "groups": CommandPlace("admin.queues:groups", "Resource groups: named sets of slots."),
         "templates": CommandPlace("catalog.templates:app", "Code that models are made from."),

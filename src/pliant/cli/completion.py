@@ -36,6 +36,7 @@ def _of_jobs(client: Any, what: Callable[[Any], Iterable[str]]) -> Iterable[tupl
 Complete = Callable[[typer.Context, str], list[tuple[str, str]]]
 _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = MappingProxyType(
     {
+        "algorithm": lambda client: ((one.name, one.kind) for one in client.algorithms.list()),
         "array": lambda client: (one for one in _jobs_and_arrays(client) if one[0].startswith("array-")),
         "data set": lambda client: ((one.name, f"{one.kind} ({one.state})") for one in client.datasets.list()),
         "endpoint": lambda client: ((one.name, one.state) for one in client.endpoints.list().endpoints),

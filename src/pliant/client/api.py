@@ -15,6 +15,7 @@ from pliant.client.http.connection import Connection, parse
 from pliant.client.http.home import read_record, read_token
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.session import choose, refuse_clear_text, server_of, token_of
+from pliant.client.nouns.algorithms import AlgorithmClient
 from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.backup import fetch_backup
 from pliant.client.nouns.datasets import DatasetClient
@@ -64,6 +65,7 @@ class Client(JobClient):
             InvalidInput: the URL, the token or the certificate cannot be one.
         """
         super().__init__(Connection(url, token, timeout_s, transport, trust))
+        self.algorithms = AlgorithmClient(self._connection)
         self.arrays = ArrayClient(self._connection)
         self.datasets = DatasetClient(self._connection)
         self.people = PeopleClient(self._connection)

@@ -47,6 +47,9 @@ class Confinement:
     """Device files besides the harmless ones that everybody has."""
     max_file_bytes: int | None = None
     """No file that it writes may be longer; None: as long as the system lets it."""
+    has_network: bool = True
+    """It may make sockets of the network; else it can only use those that it was started with, and those of its own
+    machine that lie where it may write."""
     sees_all: bool = False
     """It sees what lies elsewhere, though it cannot read it: a program of ours that looks where a person says."""
     required: bool = False

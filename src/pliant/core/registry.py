@@ -14,7 +14,18 @@ CatalogName = Annotated[
     str, Input(Pattern(NAME, "letters, digits, '.', '_' and '-', 100 at most, a letter or digit first"))
 ]
 NAMED_BY_PEOPLE: Final = frozenset(
-    {"dataset", "endpoint", "environment", "model", "queue", "resource_group", "template", "training", "user"}
+    {
+        "algorithm",
+        "dataset",
+        "endpoint",
+        "environment",
+        "model",
+        "queue",
+        "resource_group",
+        "template",
+        "training",
+        "user",
+    }
 )
 """Kinds in which no two names differ only by capital letters: people would take one for the other."""
 OF_JOBS: Final = frozenset({"job share", "notice", "wmla-exec"})

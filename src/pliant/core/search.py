@@ -7,15 +7,17 @@ from where they are to epoch 3, the others are pruned; the best of these goes on
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen
 
 from pliant.core.access import SharedWith
+from pliant.core.algorithm import AlgorithmCode
 from pliant.core.input import FINITE, NUMBER, Input, Pattern
 from pliant.core.job import JobId, JobSpec
 from pliant.core.parameter import Text
 from pliant.core.population import Population
+from pliant.core.registry import CatalogName
 from pliant.core.space import Scalar, Space, Values
 from pliant.core.trial_part import PassAs
 
@@ -37,6 +39,8 @@ Direction = Literal["minimize", "maximize"]
 Reading = Literal["last", "min", "max"]
 """Which of a trial's values of a metric counts: its last, its lowest, its highest."""
 SamplerName = Literal["tpe", "random", "grid", "gp", "cmaes", "nsga2", "qmc"]
+SAMPLERS: Final[tuple[SamplerName, ...]] = get_args(SamplerName)
+"""Those that are built in."""
 PrunerName = Literal["median", "percentile", "wilcoxon", "patient", "threshold"]
 Resource = Literal["epoch", "step"]
 Order = Literal["rungs", "arrival"]
@@ -74,12 +78,13 @@ class Constraint:
 class Sampler:
     """What chooses values."""
 
-    name: SamplerName = "tpe"
-    """tpe, random, grid, gp (Gaussian process), cmaes, nsga2 (several objectives) or qmc (an even cover)."""
+    name: CatalogName = "tpe"
+    """tpe, random, grid, gp (Gaussian process), cmaes, nsga2 (several objectives) or qmc (an even cover); or an
+    algorithm that somebody has installed."""
     seed: Annotated[int, Input(Ge(0), Le(2**32 - 1))] = 0
     """The same search with the same results in the same order chooses the same values."""
     options: Annotated[Mapping[str, Scalar], Input(MaxLen(50))] = field(default_factory=dict)
-    """Arguments of the sampler, as Optuna calls them."""
+    """Arguments of the sampler, as Optuna calls them; of an algorithm, as it calls them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +136,9 @@ class SearchSettings:
     halving: Halving | None = None
     pruner: Pruner | None = None
     population: Population | None = None
-    pass_as: Annotated[tuple[PassAs, ...], Input(Len(1, 3))] = ("arguments", "environment")
-    """How the script gets its values: arguments (`--lr=0.1`), environment (`PLIANT_PARAM_LR`), or config
-    (`config.json`)."""
+    pass_as: Annotated[tuple[PassAs, ...], Input(Len(1, 4))] = ("arguments", "environment")
+    """How the script gets its values: arguments (`--lr=0.1`), environment (`PLIANT_PARAM_LR`), config (`config.json`),
+    or model (`ps.conf` and `parameters.json`, which have to be there)."""
     max_trials: Annotated[int, Input(Ge(1), Le(MAX_TRIALS))] | None = None
     """Begin so many trials at most; if left out, one of the other limits has to be there, or the sampler has to end by
     itself."""
@@ -291,8 +296,13 @@ class Search:
     """Why no further trial can be chosen, though no limit says so; empty: one can."""
     enqueued: tuple[Values, ...] = ()
     """What people want to be tried next; what is missing in each is chosen."""
+    unrecovered: bool = False
+    """It failed because what chooses its values could not go on from what is written, as after a restart of the server;
+    it may be resumed."""
     remark: str = ""
     """What is odd about it, in a sentence; empty if nothing is."""
+    algorithm: AlgorithmCode | None = None
+    """What chooses its values, as it was when the search began; None: a sampler that is built in."""
     best: int | None = None
     """The number of the best trial that has completed and keeps all constraints; of several objectives None."""
     best_result: float | None = None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pliant.core.errors import Problem
 from pliant.core.population import MAX_GENERATIONS
-from pliant.core.search import Halving, SearchSettings
+from pliant.core.search import SAMPLERS, Halving, SearchSettings
 from pliant.core.space_rules import problems_of_space
 
 Wrong = Iterator[tuple[str, str]]
@@ -103,5 +103,6 @@ def _wrong_population(settings: SearchSettings) -> Wrong:
 
 def _wrong_limits(settings: SearchSettings) -> Wrong:
     limits = (settings.max_trials, settings.max_time_s, settings.max_slot_hours, settings.target, settings.population)
-    if settings.sampler.name != "grid" and all(limit is None for limit in limits):
+    may_end = settings.sampler.name == "grid" or settings.sampler.name not in SAMPLERS
+    if not may_end and all(limit is None for limit in limits):
         yield "max_trials", "nothing ends the search; give max_trials, max_time_s, max_slot_hours or target"

@@ -5,8 +5,9 @@ from typing import Literal
 
 from pliant.core.space import Values, text_of_value, variable_of
 
-PassAs = Literal["arguments", "environment", "config"]
-"""How a script gets its values: as `--name=value`, as variables `PLIANT_PARAM_NAME`, as the file `config.json`."""
+PassAs = Literal["arguments", "environment", "config", "model"]
+"""How a script gets its values: as `--name=value`, as variables `PLIANT_PARAM_NAME`, as the file `config.json`; or, if
+it is a model's, as what is entered for a training, in `ps.conf` and `parameters.json`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

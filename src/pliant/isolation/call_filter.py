@@ -13,6 +13,9 @@ Of every process:
 - Calls of another architecture (i386, x32, 32-bit ARM): ENOSYS, since their numbers are others. Such programs do not
   run.
 
+Of a process without a network: `socket` of any family but that of this machine's files (AF_UNIX): EACCES; and
+`io_uring_setup`: ENOSYS, since what goes through a ring passes no filter.
+
 Of a process whose user others have too, the server or other people's jobs (strangers of another user the kernel itself
 refuses):
 
@@ -37,6 +40,7 @@ Invariant: can only be made narrower from then on, by the process or by what it 
 import ctypes
 import errno
 import os
+import socket
 import struct
 import sys
 from dataclasses import dataclass
@@ -56,6 +60,7 @@ _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _PROCESS, _GROUP = 0, 1
 """PRIO_PROCESS, PRIO_PGRP; the third one means all processes of a user."""
 _IO_PROCESS, _IO_GROUP = 1, 2
+_ALLOWED: Final = (_RETURN, 0, 0, _ALLOW)
 
 _NUMBERS: Final = {
     "setpriority": (141, 140),
@@ -66,6 +71,8 @@ _NUMBERS: Final = {
     "sched_setaffinity": (203, 122),
     "prlimit64": (302, 261),
     "seccomp": (317, 277),
+    "socket": (41, 198),
+    "io_uring_setup": (425, 425),
 }
 """Of each call: on x86_64, and on 64-bit ARM."""
 _UNKNOWN: Final = {
@@ -122,12 +129,13 @@ def architecture() -> Architecture | None:
     return _ARCHITECTURES.get(os.uname().machine) if sys.maxsize > 1 << 32 else None
 
 
-def refuse_calls(*, shares_user: bool, leads_session: bool) -> bool:
+def refuse_calls(*, shares_user: bool, leads_session: bool, has_network: bool = True) -> bool:
     """Filter the calls of this process, which has one thread, for good. Needs `refuse_new_privileges` before.
 
     Args:
         shares_user: processes that are not its own have the same user.
         leads_session: nobody but what it starts can be in its process group.
+        has_network: it may make sockets of the network.
 
     Returns:
         Whether this machine can.
@@ -136,7 +144,8 @@ def refuse_calls(*, shares_user: bool, leads_session: bool) -> bool:
     if here is None:
         return False
     own = os.getpid() if shares_user else None
-    code = b"".join(struct.pack("=HBBI", *one) for one in program(here, own, leads_session=leads_session))
+    instructions = program(here, own, leads_session=leads_session, has_network=has_network)
+    code = b"".join(struct.pack("=HBBI", *one) for one in instructions)
     given = _Program(length=len(code) // 8, instructions=code)
     try:
         system_call(
@@ -153,13 +162,15 @@ def refuse_calls(*, shares_user: bool, leads_session: bool) -> bool:
     return True
 
 
-def program(here: Architecture, own: int | None, *, leads_session: bool) -> list[_Instruction]:
+def program(
+    here: Architecture, own: int | None, *, leads_session: bool, has_network: bool = True
+) -> list[_Instruction]:
     """Return the filter as the kernel wants it.
 
     Args:
         here: whose numbers it knows.
         own: the number of the process; None: it may call about others, as far as the kernel lets it.
-        leads_session: as for `refuse_calls`.
+        leads_session, has_network: as for `refuse_calls`.
     """
     unknown = _answer(errno.ENOSYS)
     code = [_load(_ARCHITECTURE_AT), _equal(here.audit, skip=1), unknown, _load(_NUMBER_AT)]
@@ -168,9 +179,12 @@ def program(here: Architecture, own: int | None, *, leads_session: bool) -> list
     blocks = {call: [unknown] for call in _UNKNOWN}
     if own is not None:
         blocks |= _about_others(own, leads_session=leads_session)
+    if not has_network:
+        blocks["socket"] = [_load(_ARGUMENTS_AT), _equal(socket.AF_UNIX, skip=1), _answer(errno.EACCES), _ALLOWED]
+        blocks["io_uring_setup"] = [unknown]
     for call, block in blocks.items():
         code += [_equal(here.number(call), otherwise=len(block)), *block]
-    return [*code, (_RETURN, 0, 0, _ALLOW)]
+    return [*code, _ALLOWED]
 
 
 def _about_others(own: int, *, leads_session: bool) -> dict[str, list[_Instruction]]:
@@ -195,7 +209,7 @@ def _only(own: int, argument: int, *otherwise: _Instruction) -> list[_Instructio
     """Return what allows a call about oneself, and answers one about another process."""
     about = _ARGUMENTS_AT + argument * 8  # the lower half: both architectures are little-endian
     rest = len(otherwise)
-    return [_load(about), _equal(0, skip=rest + 1), _equal(own, skip=rest), *otherwise, (_RETURN, 0, 0, _ALLOW)]
+    return [_load(about), _equal(0, skip=rest + 1), _equal(own, skip=rest), *otherwise, _ALLOWED]
 
 
 def _load(at: int) -> _Instruction:

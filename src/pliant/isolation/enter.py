@@ -86,9 +86,16 @@ def enter(confinement: Confinement) -> Entered:
         is_read_only=is_read_only,
         landlock=version if version > 1 else 0,
         shares_user=shares_user,
-        is_filtered=call_filter.refuse_calls(shares_user=shares_user, leads_session=os.getsid(0) == os.getpid()),
+        is_filtered=call_filter.refuse_calls(
+            shares_user=shares_user,
+            leads_session=os.getsid(0) == os.getpid(),
+            has_network=confinement.has_network,
+        ),
     )
-    if confinement.required and (lacks := missing(entered)):
+    lacks = missing(entered)
+    if not entered.is_filtered and not confinement.has_network:
+        lacks = (*lacks, "this machine has no filter of system calls, so the network can be reached")
+    if confinement.required and lacks:
         raise PermissionError(f"{'; '.join(lacks)}, and isolation is required")
     return entered
 

@@ -31,6 +31,7 @@ from pliant.server.middleware.places import HiddenPlaces
 from pliant.server.middleware.refusals import RefusalCounts
 from pliant.server.middleware.secure_headers import SecureHeaders
 from pliant.server.routes import (
+    algorithms,
     arrays,
     audit,
     datasets,
@@ -74,6 +75,7 @@ _TAGS = [
         "name": "endpoints",
         "description": "Models that answer requests, on slots of the pool, as many as there is to do.",
     },
+    {"name": "algorithms", "description": "Code of people's own that chooses the values of searches."},
     {"name": "searches", "description": "Many trainings of one script, to find the best values of its parameters."},
     {"name": "people", "description": "Logging on, users, personal tokens, and who did what."},
     {"name": "server", "description": "The server itself."},
@@ -143,6 +145,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         pool,
         queues,
         searches,
+        algorithms,
         templates,
         models,
         endpoints,

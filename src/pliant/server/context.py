@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from pliant.catalog.algorithms.use_cases import AlgorithmRequests
 from pliant.catalog.children.reach import ChildIsolation
 from pliant.catalog.datasets.use_cases import DatasetCatalog
 from pliant.catalog.environments.use_cases import EnvironmentCatalog
@@ -65,6 +66,8 @@ class Context:
     """None: this server serves none."""
     searches: SearchRequests | None = None
     """None: this server keeps none."""
+    algorithms: AlgorithmRequests | None = None
+    """None: nobody can install any."""
 
 
 def context_of(connection: HTTPConnection) -> Context:

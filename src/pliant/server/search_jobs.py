@@ -1,6 +1,7 @@
 """What searches need of the other rooms (the ports of `pliant.tune.searches.ports`), over control and people."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import takewhile
@@ -12,18 +13,17 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec, Metric
 from pliant.core.ports import Clock
-from pliant.core.search import Constraint, Objective, Resource, Search, SearchSettings
+from pliant.core.search import Constraint, Objective, Resource, Search, SearchSettings, SearchState
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
 from pliant.policy.tuning.rungs import resource_of
-from pliant.tune.advice import Adviser, AdviserInput
 from pliant.tune.sampler_rules import problems_of_sampler
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker
 from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
 from pliant.tune.searches.book import SearchBook
 from pliant.tune.searches.keeper import SearchKeeper
-from pliant.tune.searches.ports import LiveTrial, SearchPorts
+from pliant.tune.searches.ports import AdviserSource, LiveTrial, SearchPorts
 from pliant.tune.searches.result_file import read_results
 from pliant.tune.searches.series import thin
 from pliant.tune.searches.use_cases import SearchRequests
@@ -46,6 +46,12 @@ class SearchRoom:
         """Remove archives that no search needs; call when nobody creates one."""
         self.archives.sweep([search.checksum for search in self.book.all()])
 
+    @contextmanager
+    def hold_unended(self) -> Iterator[Sequence[Search]]:
+        """Yield the searches that run or may be resumed; none begins or goes on meanwhile."""
+        with self.book.lock:
+            yield [search for search in self.book.all() if search.state in (SearchState.RUNNING, SearchState.STOPPED)]
+
     def unfinished_jobs(self) -> Collection[str]:
         """Return the jobs of trials that have not ended, or whose search may still look at them."""
         running = [self.book.find(name) for name in self.book.unended()]
@@ -58,7 +64,7 @@ def make_searches(
     control: Control,
     knows: Callable[[str], bool],
     *,
-    open_adviser: Callable[[AdviserInput], Adviser],
+    advisers: AdviserSource,
     new_name: Callable[[], str],
     run_asker: Callable[[Asker], RunningAsker] = AskerThread,
 ) -> SearchRoom:
@@ -66,6 +72,7 @@ def make_searches(
 
     Args:
         knows: tells whether there is such a user.
+        advisers: where what chooses values comes from.
         new_name: returns a name for a search, never the same.
         run_asker: lets somebody ask for a search from now on.
     """
@@ -83,11 +90,12 @@ def make_searches(
     ports = SearchPorts(
         searches=searches,
         jobs=jobs,
-        open_adviser=open_adviser,
+        open_adviser=advisers.open,
         problems_of=_problems_of,
         unknown_users=lambda names: [name for name in names if not knows(name)],
         now=clock.now,
         changed=changed,
+        algorithms=advisers.algorithms,
     )
     book = SearchBook(searches, changed)
     keeper = SearchKeeper(book=book, archives=archives, ports=ports, run_asker=run_asker)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pliant.core.algorithm import AlgorithmCode
 from pliant.core.errors import PliantError
 from pliant.core.search import SearchSettings, Trial
 from pliant.core.space import Values
@@ -24,6 +25,8 @@ class AdviserInput:
     """All that there are, by number."""
     state: str = ""
     """As the newest answer had it; empty for a new search."""
+    algorithm: AlgorithmCode | None = None
+    """What chooses the values; None: a sampler that is built in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

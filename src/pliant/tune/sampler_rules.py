@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Final
 
 from pliant.core.errors import Problem
-from pliant.core.search import MAX_TRIALS, PrunerName, SamplerName, SearchSettings
+from pliant.core.search import MAX_TRIALS, SAMPLERS, PrunerName, SamplerName, SearchSettings
 from pliant.core.space import SearchParameter, Value
 from pliant.tune.sampler_options import PRUNER_OPTIONS, SAMPLER_OPTIONS, problems_of_options
 
@@ -78,8 +78,9 @@ def _exactly(number: float | None) -> Decimal:
 
 def _of_options(settings: SearchSettings) -> Iterator[Problem]:
     sampler, pruner = settings.sampler, settings.pruner
-    whose = f"the sampler {sampler.name}"
-    yield from problems_of_options(SAMPLER_OPTIONS[sampler.name], sampler.options, "sampler.options", whose)
+    for name, table in SAMPLER_OPTIONS.items():
+        if name == sampler.name:  # that of an algorithm of somebody's own has no table
+            yield from problems_of_options(table, sampler.options, "sampler.options", f"the sampler {name}")
     if pruner is not None:
         whose = f"the pruner {pruner.name}"
         yield from problems_of_options(PRUNER_OPTIONS[pruner.name], pruner.options, "pruner.options", whose)
@@ -88,7 +89,7 @@ def _of_options(settings: SearchSettings) -> Iterator[Problem]:
 def _of_conditions(settings: SearchSettings) -> Iterator[Problem]:
     name = settings.sampler.name
     for parameter_name, parameter in settings.parameters.items():
-        if parameter.when and name not in _CONDITIONAL:
+        if parameter.when and name in SAMPLERS and name not in _CONDITIONAL:
             message = f"the sampler {name} cannot do with conditions; leave `when` out, or take tpe, random or nsga2"
             yield Problem(field=f"parameters.{parameter_name}.when", message=message)
 

@@ -181,6 +181,42 @@ def test_a_folder_where_the_values_would_be_is_refused(world: World) -> None:
     assert [problem.field for problem in refused.value.problems] == ["pass_as"]
 
 
+def test_its_values_are_among_what_was_entered_for_a_model(world: World) -> None:
+    entered = {"hyperparameters": {"epochs": 3}, "parameters": {"lr": 0.1, "layers": []}}
+    path = archive(world, {"parameters.json": json.dumps(entered), "ps.conf": "epoch=3\n"})
+    job_id = world.control.trials.reserve()
+    world.control.trials.submit(job_id, spec(trial=trial(pass_as=("model",))), path, "ann", None)
+    world.settle()
+
+    code = world.control.settings.folders(job_id).root / "code"
+    again = rerun_of(world.job(job_id), RerunRequest(), "ann")
+    last = world.control.requests.rerun(world.job(job_id), again.spec, "ann")
+    world.settle()
+
+    for folder in (code, world.control.settings.folders(last.id).root / "code"):
+        assert json.loads((folder / "parameters.json").read_text())["parameters"] == {"lr": 1e-05, "layers": [64, 64]}
+        assert "epoch=3\n" in (folder / "ps.conf").read_text()
+    assert [file.path for file in world.control.queries.files(job_id).files] == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"parameters.json": "[" * 100_000},
+        {"parameters.json": '{"hyperparameters": {}, "parameters": {"lr": 1, "layers": "\\ud800"}, "a": "\\ud800"}'},
+        {"parameters.json": '{"hyperparameters": {}, "parameters": []}'},
+        {"parameters.json": '"' + "x" * (5 << 20) + '"'},
+        {"parameters.json/inside": ""},
+        {"parameters.json": '{"hyperparameters": {}, "parameters": {"lr": 1, "layers": 1}}', "ps.conf/inside": ""},
+    ],
+)
+def test_code_that_no_model_has_run_has_no_entries_to_replace(world: World, files: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        world.control.trials.check(spec(trial=trial(pass_as=("model",))), archive(world, files), "ann", None)
+    assert [problem.field for problem in refused.value.problems] == ["pass_as"]
+
+
 def test_it_is_run_again_as_an_ordinary_job_with_the_same_values(world: World) -> None:
     part = trial(pass_as=("arguments", "environment", "config"))
     job_id = submit(world, trial=part, args=("--epochs=9", "--lr=1e-05"))

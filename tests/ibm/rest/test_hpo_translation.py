@@ -169,11 +169,31 @@ def test_a_wrong_hyperparameter_is_told_by_its_field(sent: dict[str, object], fi
     assert problem.message.startswith(f"of 'x': {message}")
 
 
+def test_an_installed_algorithm_gets_its_parameters_as_texts() -> None:
+    def asked(**params: object) -> Sampler:
+        request, _ = read_hpo(json.dumps(hpo("mine", params)))
+        return to_search(request, can_pause=True, has_scipy=True, seed=7, plugins=["mine", "random"]).settings.sampler
+
+    assert asked(part=0.5, RandomSeed="9") == Sampler(name="mine", seed=9, options={"part": "0.5", "RandomSeed": "9"})
+    assert asked(RandomSeed="x").seed == 7
+    assert to_search(
+        read_hpo(json.dumps(hpo("random")))[0], can_pause=True, has_scipy=True, seed=7, plugins=["random"]
+    ).settings.sampler == Sampler(name="random", seed=7)
+    many = {f"p{number}": 1 for number in range(51)} | {" ": 1, "long": "x" * 2000}
+    with pytest.raises(InvalidInput) as error:
+        asked(**many)
+    assert [one.field for one in error.value.problems] == [
+        "algoDef.algoParams.51.name",
+        "algoDef.algoParams.52.value",
+        "algoDef.algoParams",
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "message"),
     [
         ({"algorithm": "Tpee"}, "algoDef.algorithm", "there is no algorithm 'Tpee'"),
-        ({"algorithm": "Mine"}, "algoDef.algorithm", "plug-in algorithms come in a later version"),
+        ({"algorithm": "Mine"}, "algoDef.algorithm", "install it, or take one of them"),
         ({"algorithm": ""}, "algoDef.algorithm", "it is missing"),
         ({"algo_objectiveMetric": ""}, "algoDef.objectiveMetric", "it is missing"),
         ({"algo_objective": "up"}, "algoDef.objective", "'up' is neither"),

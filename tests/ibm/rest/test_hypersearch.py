@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,9 @@ from pliant.core.job import Job, Metric
 from pliant.core.ports import Writes
 from pliant.core.search import Halving, SearchState
 from pliant.server.search_jobs import SearchRoom, make_searches
+from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput
 from pliant.tune.adviser.optuna_adviser import OptunaAdviser
+from pliant.tune.searches.ports import AdviserSource
 
 ELASTIC = {"modelSpec": {"args": "--exec-start edtPyTorch --model-main a.py --numWorker 2"}}
 
@@ -30,7 +33,12 @@ ELASTIC = {"modelSpec": {"args": "--exec-start edtPyTorch --model-main a.py --nu
 class Tuning:
     """A server whose searches go on when a test looks, and IBM's client of it."""
 
-    def __init__(self, played: Played, client: DeepLearningImpactV1) -> None:
+    def __init__(
+        self,
+        played: Played,
+        client: DeepLearningImpactV1,
+        advisers: AdviserSource | None = None,
+    ) -> None:
         self.played, self.client = played, client
         names = iter(range(1, 100))
         self.room: SearchRoom = make_searches(
@@ -38,7 +46,7 @@ class Tuning:
             played.clock,
             played.control,
             played.people.authenticator.has_user,
-            open_adviser=OptunaAdviser,
+            advisers=advisers or AdviserSource(open=OptunaAdviser),
             new_name=lambda: f"search-{next(names)}",
         )
         state = played.app.state
@@ -93,7 +101,14 @@ class Tuning:
 
 @pytest.fixture
 def tuning(played: Played, client: DeepLearningImpactV1) -> Iterator[Tuning]:
-    made = Tuning(played, client)
+    with tuned(played, client) as made:
+        yield made
+
+
+@contextmanager
+def tuned(played: Played, client: DeepLearningImpactV1, advisers: AdviserSource | None = None) -> Iterator[Tuning]:
+    """Yield a server with searches, and end those who ask for them."""
+    made = Tuning(played, client, advisers)
     yield made
     for search in list(made.room.book.running()):
         made.room.book.remove(search)
@@ -249,6 +264,39 @@ def test_a_stopped_search_goes_on(tuning: Tuning) -> None:
     assert tuning.show(name)["state"] == "STOPPED"
 
 
+def test_a_search_is_recovered_after_a_restart_or_is_restarted(played: Played, client: DeepLearningImpactV1) -> None:
+    def fail(_: AdviserInput) -> Adviser:
+        raise AdviserFailure("its state is of another version")
+
+    def end(tuning: Tuning) -> None:
+        tuning.room.keeper.close()
+        tuning.room.keeper.run()
+
+    first = Tuning(played, client)
+    name = first.start(hpo(algo_maxJobNum=4))
+    (job,) = first.jobs(name, 1)
+    end(first)
+
+    second = Tuning(played, client, AdviserSource(open=fail))
+    assert second.show(name)["state"] == "RECOVERPEND"
+    assert [one["state"] for one in client.get_all_hpo().get_result()] == ["RECOVERPEND"]
+    second.room.keeper.look()
+    assert second.show(name)["state"] == "RUNNING"
+    second.finish(job, loss=[0.5])
+    second.until(lambda: second.show(name)["state"] == "recoverfailed")
+    assert second.show(name)["best"]["metricVal"] == 0.5
+    with pytest.raises(ApiException, match="is already stopped: it is failed"):
+        client.stop_one_hpo(name)
+    end(second)
+
+    with tuned(played, client) as third:
+        client.restart_one_hpo(name)
+        (again,) = third.jobs(name, 1)
+        third.finish(again, loss=[0.25])
+        third.until(lambda: third.show(name)["complete"] == 2)
+        assert third.show(name)["state"] == "RUNNING"
+
+
 def test_a_search_is_deleted_and_its_jobs_stay(tuning: Tuning) -> None:
     first, second = tuning.start(hpo(hpoName="a")), tuning.start(hpo(hpoName="b"))
     (job, *_) = tuning.jobs(first, 1)
@@ -319,20 +367,13 @@ def test_the_algorithms_are_listed(tuning: Tuning) -> None:
     assert [(one.name, one.type) for one in found] == [
         (name, "BUILD_IN") for name in ("Random", "Bayesian", "Tpe", "Hyperband", "ExperimentGridSearch")
     ]
-    assert tuning.client.get_all_hpo_algorithm(type="USER_PLUGIN").get_result() == []
     assert tuning.client.get_one_algorithm("hyperband").get_result()["name"] == "Hyperband"
     with pytest.raises(ApiException, match="there is no algorithm 'Mine'"):
         tuning.client.get_one_algorithm("Mine")
     with pytest.raises(ApiException, match="neither BUILD_IN nor USER_PLUGIN"):
         tuning.client.get_all_hpo_algorithm(type="ours")
-    calls: Sequence[Callable[[], Any]] = (
-        lambda: tuning.client.install_hpo_algorithm("{}"),
-        lambda: tuning.client.delete_one_hpoalgorithm("M"),
-    )
-    for call in calls:
-        with pytest.raises(ApiException, match="plug-in algorithms come in a later version") as error:
-            call()
-        assert error.value.status_code == 501
+    with pytest.raises(ApiException, match="Tpe is built in, and stays"):
+        tuning.client.delete_one_hpoalgorithm("tpe")
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,37 @@ def test_an_adviser_that_is_lost_again_and_again_fails_the_search(tmp_path: Path
     assert world.search.reason == "what chooses its values was lost 3 times in a row: it gave no answer in 60 s"
 
 
+def test_a_search_that_could_not_go_on_after_a_restart_may_be_resumed(tmp_path: Path) -> None:
+    adviser = _Scripted([_asked(), AdviserFailure("it was begun with another version"), _asked(0.2)])
+    adviser.answers.append(Exhausted(reason="all was tried"))
+    world = World(tmp_path, open_adviser=adviser.open, jobs=PlayedJobs(places=1))
+    world.create()
+    assert not world.requests.is_recovering(world.search)
+    world.settle()
+    world.start()
+    assert world.requests.is_recovering(world.search)
+    world.jobs.train(9)
+    world.settle()
+    assert not world.requests.is_recovering(world.search)
+    assert (world.search.state, world.search.unrecovered) == (SearchState.FAILED, True)
+
+    world.requests.resume(ANNA, "s")
+    assert (world.search.state, world.search.unrecovered) == (SearchState.RUNNING, False)
+    world.play()
+    assert [trial.values["lr"] for trial in world.trials] == [0.1, 0.2]
+    assert (world.search.state, world.search.reason) == (SearchState.COMPLETED, "all was tried")
+
+
+def test_a_search_whose_adviser_fails_at_once_or_while_it_lives_has_nothing_to_recover(tmp_path: Path) -> None:
+    for answers in ([AdviserFailure("no")], [_asked(), AdviserFailure("no")]):
+        world = World(tmp_path, open_adviser=_Scripted([*answers]).open)
+        world.create()
+        world.settle()
+        assert (world.search.state, world.search.unrecovered) == (SearchState.FAILED, False)
+        with pytest.raises(Conflict, match="s is failed, not stopped"):
+            world.requests.resume(ANNA, "s")
+
+
 def test_a_quick_trial_whose_job_has_completed_still_waits_at_its_rung(tmp_path: Path) -> None:
     world = World(tmp_path, jobs=PlayedJobs(places=9))
     world.create(settings_of(halving=Halving(min=1, max=9, factor=3), max_trials=9))

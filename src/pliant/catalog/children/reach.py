@@ -43,6 +43,8 @@ class ChildReach:
     """Files and folders that it may read, list and execute; what is not there is left out."""
     writes: tuple[str, ...] = ()
     """Folders that it may change besides its home."""
+    has_network: bool = True
+    """False: it makes no sockets of the network."""
     runs_strangers: bool = True
     """False: a program of Pliant's own that executes nothing of anybody's; it may look wherever its user may."""
 

@@ -146,6 +146,30 @@ class EnvironmentCatalog:
             self._name_for(work, job.owner)
         return work
 
+    def interpreter(self, name: str, person: str) -> str:
+        """Return the Python of an environment that a person may use, for what is no job of theirs.
+
+        Raises:
+            InvalidInput: there is none, or it is not ready.
+        """
+        kept = self._registry.get(Environment, name)
+        sees = partial(is_visible, visible=VisibleJobs(owner=person))
+        if kept is None or not sees(kept.noun):
+            raise InvalidInput.at("environment", no_such_name(self._registry, Environment, name, sees))
+        try:
+            build = self._builds.ask(self._resolver.resolve_named(kept.noun, person), first=False)
+        except EnvironmentNotFound as error:
+            raise InvalidInput.at("environment", str(error)) from error
+        except OSError as error:
+            raise Unavailable(f"there is no room for the environment: {error.strerror}; make some") from error
+        if build.state is BuildState.BUILDING:
+            why = self._builds.progress(build)
+            raise InvalidInput.at("environment", f"{name!r} is not ready: {why}; try again when it is")
+        if build.state is BuildState.FAILED:
+            raise InvalidInput.at("environment", f"{name!r} failed: {build.reason}")
+        self._builds.note_used(build.name)
+        return build.python
+
     def close(self) -> None:
         """Read nothing any more."""
         self._readings.close()

@@ -3,7 +3,6 @@
 The entries come as `ps.conf`, as IBM has it, and as `parameters.json`.
 """
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,19 +12,16 @@ from typing import Final
 
 from pliant.catalog.models.code_folders import CodeFolders
 from pliant.catalog.models.model import Model
-from pliant.core.hyperparameters import conf_lines
+from pliant.core.entered import files_of
 from pliant.core.parameter import fill_in
 from pliant.files.content_store import CODE, ContentStore
 from pliant.files.digest import digest_of_file, digest_of_names
 from pliant.files.pack import pack_files, walk
 from pliant.files.space import translate_disk_errors
 
-PS_CONF: Final = "ps.conf"
 NUM_WORKER: Final = "--numWorker"
 """The option by which IBM's scripts are told the most engines; without it theirs is the default that they were written
 with."""
-PARAMETERS: Final = "parameters.json"
-"""Everything, with the template's own parameters, as JSON."""
 
 
 class CodeArchives:
@@ -44,12 +40,25 @@ class CodeArchives:
         Raises:
             Unavailable: the disk cannot take it.
         """
-        with translate_disk_errors(self._drafts), _temporary_files(parameter_files(ran), self._drafts) as entered:
-            files = {name: path for path, name in walk(self._folders.path(ran.template.code))}
-            files.update(entered)
+        with translate_disk_errors(self._drafts), self._files(ran) as files:
             digest = digest_of_names((name, digest_of_file(path)) for name, path in files.items())
             self._contents.write(digest, CODE, pack_files((path, name) for name, path in sorted(files.items())))
             return digest
+
+    def write(self, ran: Model, to: Path) -> None:
+        """Write the archive for a model into a file.
+
+        Raises:
+            Unavailable: the disk cannot take it.
+        """
+        with translate_disk_errors(self._drafts), self._files(ran) as files, to.open("wb") as out:
+            out.writelines(pack_files((path, name) for name, path in sorted(files.items())))
+
+    @contextmanager
+    def _files(self, ran: Model) -> Iterator[dict[str, Path]]:
+        """Yield where the files of an archive are, by their names in it."""
+        with _temporary_files(parameter_files(ran), self._drafts) as entered:
+            yield {name: path for path, name in walk(self._folders.path(ran.template.code))} | entered
 
     def args(self, ran: Model) -> tuple[str, ...]:
         """Return what the script of a model is given: the most workers, if it is one of IBM's that asks for them."""
@@ -89,8 +98,4 @@ def parameter_files(ran: Model) -> Mapping[str, bytes]:
         "hyperparameters": asdict(ran.hyperparameters),
         "parameters": fill_in(ran.template.parameters, ran.parameters),
     }
-    lines = ("# What was entered for this training; Pliant wrote it.", *conf_lines(ran.hyperparameters))
-    return {
-        PS_CONF: "".join(f"{line}\n" for line in lines).encode(),
-        PARAMETERS: (json.dumps(entered, indent=2, ensure_ascii=False, sort_keys=True) + "\n").encode(),
-    }
+    return files_of(entered)

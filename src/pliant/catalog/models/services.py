@@ -10,6 +10,7 @@ from pliant.catalog.models.models import ModelCatalog
 from pliant.catalog.models.ports import Ports
 from pliant.catalog.models.templates import TemplateCatalog
 from pliant.catalog.models.trainings import Trainings
+from pliant.catalog.models.trial_code import TrialCode
 from pliant.core.registry import Registry
 from pliant.files.content_store import ContentStore
 
@@ -21,6 +22,8 @@ class ModelServices:
     templates: TemplateCatalog
     models: ModelCatalog
     trainings: Trainings
+    trial_code: TrialCode
+    """What searches over models run."""
 
 
 def open_models(registry: Registry, home: Path, ports: Ports) -> ModelServices:
@@ -39,4 +42,5 @@ def open_models(registry: Registry, home: Path, ports: Ports) -> ModelServices:
     )
     folders.clean()
     trainings.clean()
-    return ModelServices(templates=templates, models=models, trainings=trainings)
+    trial_code = TrialCode(models=models, archives=archives, lock=lock)
+    return ModelServices(templates=templates, models=models, trainings=trainings, trial_code=trial_code)

@@ -55,7 +55,9 @@ _SEARCH: Final[Table] = {
         metavar="BOUND",
         type=list[str],
     ),
-    "sampler": ask("tpe (the default), random, grid, gp, cmaes, nsga2 or qmc.", metavar="NAME", type=str),
+    "sampler": ask(
+        "tpe (the default), random, grid, gp, cmaes, nsga2, qmc, or an algorithm.", metavar="NAME", type=str
+    ),
     "seed": ask("The same search with the same results chooses the same values.", metavar="N", type=int),
     "sampler_option": ask("An argument of the sampler. Repeatable.", metavar="K=V", type=list[str]),
     "halving": ask(
@@ -73,7 +75,7 @@ _SEARCH: Final[Table] = {
     ),
     "population_option": ask("fraction=0.25, factor=1.2 or resample=0.25. Repeatable.", metavar="K=V", type=list[str]),
     "pass_as": ask(
-        "arguments, environment or config. Repeatable; default: the first two.", metavar="WAY", type=list[str]
+        "arguments, environment, config or model. Repeatable; default: the first two.", metavar="WAY", type=list[str]
     ),
     "warm_start": ask(
         "Learn from a study of Optuna: sqlite:///x.db, x.journal, env:VARIABLE.", metavar="STORAGE", type=str

@@ -245,9 +245,19 @@ def _read_trials(file: Path) -> Sequence[Mapping[str, Any]]:
 
 
 @searches.command("log")
-def log(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
+def log(
+    context: typer.Context,
+    name: NameArgument,
+    algorithm: Annotated[
+        bool, typer.Option("--algorithm", help="What the algorithm has printed that chooses its values.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Print what a search decided, and why."""
     with open_client(context) as client:
+        if algorithm:
+            typer.echo(client.searches.algorithm_log(name), nl=False)
+            return
         found = tuple(client.searches.decisions(name))
     page = DecisionPage(decisions=found, last=found[-1].position if found else 0)
     show_list(page, DECISION_COLUMNS, map(decision_row, found), f"{name} has decided nothing yet.", as_json=as_json)

@@ -150,6 +150,14 @@ class SearchClient(NounClient[SearchView]):
         """Return the best trials that have completed and keep all constraints; of several objectives by the first."""
         return self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/best", {"limit": limit}).trials
 
+    def algorithm_log(self, name: str) -> str:
+        """Return the newest megabyte of what the algorithm of a search has printed.
+
+        Raises:
+            NotFound: its sampler is built in.
+        """
+        return self._connection.call("GET", f"{self._path(name)}/algorithm-log").text
+
     def importances(self, name: str) -> ImportancesView:
         """Return how much of the differences in the first objective comes from each parameter; or why nobody can tell.
 

@@ -3,11 +3,7 @@
 import hashlib
 import hmac
 import os
-import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Final
 
 from pliant.api.jobs import without_secrets
 from pliant.control.jobs.kind import TaskStart
@@ -21,8 +17,7 @@ from pliant.core.ports import StartOrder
 from pliant.core.tag import write_tags
 from pliant.core.task_environment import TaskArray, TaskData, TaskEnvironment, TaskFolders, TaskTrial
 from pliant.core.tunnel import SidecarSettings
-
-_PYTHON: Final = re.compile(r"python[0-9.]*")
+from pliant.isolation.interpreter import reads_of_interpreter
 
 
 def job_token(secret: bytes, job_id: JobId) -> str:
@@ -111,7 +106,7 @@ def _confinement(
     holds_home = spec.data_dir is not None and settings.home.is_relative_to(os.path.realpath(spec.data_dir))
     data = () if holds_home or spec.data_dir is None else (spec.data_dir,)
     ours = data if spec.dataset is not None else ()
-    reads = (*_interpreter(python), *ours, address, certificate)
+    reads = (*reads_of_interpreter(python), *ours, address, certificate)
     named = (*(data if spec.dataset is None else ()), spec.weights, spec.resume_from)
     return Confinement(
         user=user,
@@ -120,22 +115,6 @@ def _confinement(
         named=tuple(path for path in named if path is not None),
         hides=(str(settings.home),),
     )
-
-
-def _interpreter(python: str | None) -> Iterator[str]:
-    """Yield what it takes to run another interpreter: its environment, and the Python that this is made from.
-
-    What lies behind a link counts only if it looks like a Python: the link may be another than the one that was tried.
-    """
-    if python is None:
-        return
-    folder = Path(python).parent
-    is_environment = any((folder.parent / name).exists() for name in ("pyvenv.cfg", "conda-meta"))
-    yield str(folder.parent) if folder.name == "bin" and is_environment else python
-    real = Path(os.path.realpath(python))
-    if _PYTHON.fullmatch(real.name) and real.parent.name == "bin":
-        yield str(real)
-        yield from (str(path) for name in ("lib", "lib64") if (path := real.parent.parent / name).is_dir())
 
 
 def _environment(job: Job, task: Task, settings: ControlSettings, start: TaskStart) -> dict[str, str]:

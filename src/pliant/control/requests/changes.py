@@ -19,7 +19,7 @@ from pliant.control.jobs.waiting import AWAITED, Awaited, wait_for, why_waits
 from pliant.control.requests.origin import FOLDER
 from pliant.control.requests.reach import Reach
 from pliant.control.requests.submission import problems_of_code, problems_of_spec
-from pliant.control.requests.trial_config import put_config, reads_config
+from pliant.control.requests.trial_files import put_values, reads_files
 from pliant.control.settings import ARCHIVE, JobFolders
 from pliant.control.upkeep.results import note_submitted
 from pliant.core.errors import Conflict, InvalidInput, Stale, Unavailable
@@ -94,7 +94,7 @@ def _unpack(spec: JobSpec, archive: Path, code: Path, rules: tuple[Kinds, Reach]
         raise disk_error(code.parent.parent, error) from error
     problems += problems_of_code(spec, code) + check(str(code))
     try:
-        problems += put_config(spec, code)
+        problems += put_values(spec, code)
     except OSError as error:
         raise disk_error(code.parent.parent, error) from error
     if problems:
@@ -106,7 +106,7 @@ def _note(spec: JobSpec, code: Path, archive: Path) -> None:
     kept = code.parent / NOTES / ARCHIVE
     try:
         note_submitted(code, code.parent / NOTES)
-        if reads_config(spec):
+        if reads_files(spec):
             with kept.open("xb") as out:
                 out.writelines(pack(code))
         else:

@@ -2,8 +2,8 @@
 
 The database is copied first, as it is at one instant; every file that it speaks of was there before it. What jobs write
 meanwhile may be newer. Left out is what belongs to this machine or can be made again: the agent's records of processes,
-environments, half uploads, logs of the server. What tasks can write to is packed as that of strangers: links, pipes and
-the like are left out, and `left-out.txt` in the archive says so.
+environments, unpacked algorithms and what they print, half uploads, logs of the server. What tasks can write to is
+packed as that of strangers: links, pipes and the like are left out, and `left-out.txt` in the archive says so.
 """
 
 import hashlib
@@ -32,6 +32,7 @@ _MADE_AGAIN = frozenset(
     {
         "address",
         "agent",
+        "algorithm-runs",
         "environments",
         "lock",
         "server.json",

@@ -97,7 +97,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
     models = make_models(registry, clock, control, sharing, people.authenticator.has_user)
     gateway = gateway_options(settings, home, listener)
     shutdown.serving = serving = open_serving(gateway, home.challenge, registry, clock, control, people, sharing)
-    shutdown.tuning = tuning = open_tuning(settings, store, clock, control, people)
+    shutdown.tuning = tuning = open_tuning(settings, store, clock, control, people, environments, children)
     context = Context(
         control=control,
         datasets=data,
@@ -114,6 +114,7 @@ def compose(settings: ServerSettings, home: Home, listener: Listener, store: Sql
         serving=serving.news,
         endpoints=serving.requests,
         searches=tuning.room.requests,
+        algorithms=tuning.algorithms.requests,
         environments=environments,
         upkeep=_upkeep(store, clock, control, event_signal, models, tuning),
         backup=Backup(dumps=store.records, home=home.path, clock=clock),

@@ -11,7 +11,7 @@ from pliant.core.job import Job, JobId
 from pliant.core.search import Search
 from pliant.ibm.rest.lookup import PAGE, read_pages
 from pliant.ibm.rest.translate.hpo.record import HpoRecord
-from pliant.ibm.rest.translate.hpo.shapes import Series, Tried, hpo_json
+from pliant.ibm.rest.translate.hpo.shapes import RECOVERING, Series, Tried, hpo_json
 from pliant.server.context import Context
 from pliant.tune.searches.result_file import read_results
 from pliant.tune.searches.use_cases import SearchRequests
@@ -34,13 +34,13 @@ def searches_of(context: Context) -> SearchRequests:
 def list_hpo(context: Context, caller: Principal) -> list[dict[str, Any]]:
     """Return the descriptions of all searches that somebody sees."""
     found = read_pages(lambda after, limit: searches_of(context).page(caller, after, limit))
-    return [_describe(context, caller, search, extra=False) for search in found]
+    return [describe(context, caller, search, extra=False) for search in found]
 
 
 def own_hpo(context: Context, caller: Principal) -> list[str]:
     """Return the names of the searches that somebody has begun through this API."""
     found = read_pages(lambda after, limit: searches_of(context).page(caller, after, limit))
-    return [one.name for one in found if one.owner == caller.name and _find_record(context, one) is not None]
+    return [one.name for one in found if one.owner == caller.name and find_record(context, one) is not None]
 
 
 def show_hpo(context: Context, caller: Principal, name: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def show_hpo(context: Context, caller: Principal, name: str) -> dict[str, Any]:
     Raises:
         NotFound: none that they see.
     """
-    return _describe(context, caller, searches_of(context).get(caller, name), extra=True)
+    return describe(context, caller, searches_of(context).get(caller, name), extra=True)
 
 
 def keep_record(context: Context, record: HpoRecord) -> None:
@@ -79,21 +79,24 @@ def jobs_under_way(context: Context, caller: Principal, name: str) -> Iterator[J
             yield one.job
 
 
-def _find_record(context: Context, search: Search) -> HpoRecord | None:
+def find_record(context: Context, search: Search) -> HpoRecord | None:
+    """Return what was sent; None if it was begun otherwise."""
     kept = context.registry.get(HpoRecord, search.name)
     return None if kept is None or kept.noun.made_at != search.created_at else kept.noun
 
 
-def _describe(context: Context, caller: Principal, search: Search, *, extra: bool) -> dict[str, Any]:
+def describe(context: Context, caller: Principal, search: Search, *, extra: bool) -> dict[str, Any]:
     """Return the description of a search; metrics besides the objective are looked for only if asked."""
-    record = _find_record(context, search)
+    record = find_record(context, search)
     if record is None:
         record = HpoRecord(name=search.name, owner=search.owner, made_at=search.created_at)
     tried = _tried(context, caller, search)
     names = record.algorithm.get("additionalMetrics")
     if extra and isinstance(names, Mapping) and names:
         tried = (replace(one, series=_series(context, one.trial.job_id, tuple(names))) for one in tried)
-    return hpo_json(search, tuple(tried), record, searches_of(context).now())
+    requests = searches_of(context)
+    found = hpo_json(search, tuple(tried), record, requests.now())
+    return found | {"state": RECOVERING} if requests.is_recovering(search) else found
 
 
 def _tried(context: Context, caller: Principal, search: Search) -> Iterator[Tried]:

@@ -21,7 +21,12 @@ def find_deaf(search: Search, trials: Sequence[Trial]) -> str:
     if isnan(value):
         return ""
     metric = search.settings.objectives[0].metric
-    ways = {"arguments": "--NAME=VALUE", "environment": "PLIANT_PARAM_NAME", "config": "config.json"}
+    ways = {
+        "arguments": "--NAME=VALUE",
+        "environment": "PLIANT_PARAM_NAME",
+        "config": "config.json",
+        "model": "ps.conf and parameters.json",
+    }
     how = " or ".join(ways[way] for way in search.settings.pass_as)
     return (
         f"trials {', '.join(str(trial.number) for trial in first)} have other values and report the very same "

@@ -10,8 +10,8 @@ from typing import Final
 
 from pliant.core.search import Halving, Resource, Search, SearchSettings, Trial, TrialState
 
-_LEARNING: Final = frozenset({"tpe", "gp", "cmaes", "nsga2"})
-"""Samplers whose choice depends on results."""
+_NOT_LEARNING: Final = frozenset({"random", "grid", "qmc"})
+"""Samplers whose choice does not depend on results; that of an algorithm that somebody has installed may."""
 
 
 def all_rungs(halving: Halving) -> tuple[int, ...]:
@@ -39,7 +39,7 @@ def size_of(settings: SearchSettings, bracket: int) -> int:
     halving = settings.halving
     assert halving is not None, "only halving has brackets"
     rungs, factor = all_rungs(halving), halving.factor
-    learns = settings.sampler.name in _LEARNING or halving.brackets > 1 or settings.max_trials is None
+    learns = settings.sampler.name not in _NOT_LEARNING or halving.brackets > 1 or settings.max_trials is None
     first = halving.size or (int(pow(factor, len(rungs))) if learns else settings.max_trials or 1)
     skipped = len(rungs) - len(rungs_of(settings, bracket))
     whole = len(rungs) + 1

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Annotated, Final
 
 from fastapi import Depends, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
 from pliant.api.searches import (
@@ -162,6 +163,19 @@ def decisions(
     """Return what was decided and why, in order."""
     found = requests.decisions(caller, name, after, limit)
     return DecisionPage(decisions=found, last=found[-1].position if found else after)
+
+
+@routes.get(
+    "/searches/{name}/algorithm-log",
+    Permission.JOBS_READ,
+    "What a search's algorithm printed",
+    404,
+    503,
+    response_class=PlainTextResponse,
+)
+def algorithm_log(requests: InSearches, caller: Caller, name: Name) -> str:
+    """Return the newest megabyte of what the algorithm has printed that somebody installed."""
+    return requests.algorithm_log(caller, name)
 
 
 @routes.get("/searches/{name}/importances", Permission.JOBS_READ, "How important parameters are", 404, 503)

@@ -6,9 +6,7 @@ state, which every answer comes with. So an adviser that is made anew, from the 
 this one does.
 """
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
 import optuna
@@ -16,14 +14,12 @@ from optuna.samplers import GridSampler, TPESampler
 from optuna.search_space.group_decomposed import _GroupDecomposedSearchSpace
 from optuna.trial import FrozenTrial
 
-from pliant.core.errors import PliantError
 from pliant.core.search import Trial
 from pliant.core.space import Values
 from pliant.tune.advice import AdviserFailure, AdviserInput, Asked, Exhausted, Judgement
 from pliant.tune.adviser.distributions import Distributions
 from pliant.tune.adviser.pruners import make_pruner, reason
-from pliant.tune.adviser.samplers import make_sampler
-from pliant.tune.adviser.state import dump_state, load_state
+from pliant.tune.adviser.sampler_source import BuiltInSampler, SamplerSource
 from pliant.tune.adviser.trials import TrialStorage, frozen
 
 _GRID_SPACE = "search_space"
@@ -33,33 +29,42 @@ _GRID_SPACE = "search_space"
 class OptunaAdviser:
     """Chooses values. For one caller at a time; it is an `Adviser`."""
 
-    def __init__(self, opening: AdviserInput) -> None:
+    def __init__(self, opening: AdviserInput, source: SamplerSource | None = None) -> None:
         """Rebuild the study.
+
+        Args:
+            opening: the search.
+            source: makes its sampler; if left out, it is one of Optuna's own.
 
         Raises:
             AdviserFailure: Optuna cannot do it, or the state is not this search's.
         """
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._settings = opening.settings
+        self._source = source or BuiltInSampler(opening.settings)
         self._distributions = Distributions(opening.settings.parameters)
-        with _failures("be made ready"):
+        with self._source.failures("be made ready"):
             self._build(opening.trials, opening.state)
 
     def ask(self, number: int, changed: Sequence[Trial], given: Values | None = None) -> Asked | Exhausted:
-        with _failures("choose values"):
+        with self._source.failures("choose values"):
             self._apply(changed)
             if number != (there := len(self._storage.trials)):
                 raise AdviserFailure(f"values are asked for as trial {number}, and there are {there} trials")
             if not given and (reason := self._exhausted()):
                 return Exhausted(reason=reason)
             try:
-                return self._ask(number, given or {})
+                asked = self._ask(number, given or {})
             except BaseException:
                 self._undo(number)
                 raise
+            if asked is None:
+                self._undo(number)
+                return Exhausted(reason="the sampler has no more to try: it stopped its study")
+            return asked
 
     def judge(self, number: int, changed: Sequence[Trial]) -> Judgement:
-        with _failures("judge a trial"):
+        with self._source.failures("judge a trial"):
             self._apply(changed)
             trials, pruner = self._storage.trials, self._settings.pruner
             if pruner is None or number >= len(trials):
@@ -70,7 +75,7 @@ class OptunaAdviser:
             return Judgement(prune=True, reason=reason(pruner, self._settings.objectives[0], trial, trials))
 
     def importances(self) -> Mapping[str, float]:
-        with _failures("tell how important parameters are"):
+        with self._source.failures("tell how important parameters are"):
             found = optuna.importance.get_param_importances(
                 self._study,
                 evaluator=optuna.importance.PedAnovaImportanceEvaluator(),
@@ -83,7 +88,7 @@ class OptunaAdviser:
 
     def _build(self, trials: Sequence[Trial], state: str) -> None:
         settings = self._settings
-        self._sampler = make_sampler(settings)
+        self._sampler = self._source.make()
         self._storage = TrialStorage()
         self._study = optuna.create_study(
             storage=self._storage,
@@ -91,8 +96,8 @@ class OptunaAdviser:
             pruner=optuna.pruners.NopPruner() if settings.pruner is None else make_pruner(settings.pruner),
             directions=[objective.direction for objective in settings.objectives],
         )
-        self._storage.attributes = load_state(state, self._sampler) if state else {}
-        self._state = state or dump_state(self._sampler, {})
+        self._storage.attributes = self._source.load(state, self._sampler) if state else {}
+        self._state = state or self._source.dump(self._sampler, {})
         for trial in sorted(trials, key=lambda one: one.number):
             self._storage.put(self._frozen(trial))
 
@@ -114,28 +119,41 @@ class OptunaAdviser:
 
     def _renew_sampler(self) -> None:
         """Have a sampler look at all trials again, also those that the one so far takes for finished."""
-        self._sampler = self._study.sampler = make_sampler(self._settings)
-        self._storage.attributes = load_state(self._state, self._sampler)
+        self._sampler = self._study.sampler = self._source.make()
+        self._storage.attributes = self._source.load(self._state, self._sampler)
 
     def _undo(self, number: int) -> None:
         """Be as before the trial of this number was asked for."""
         self._storage.cut(number)
         self._renew_sampler()
 
-    def _ask(self, number: int, given: Values) -> Asked:
+    def _ask(self, number: int, given: Values) -> Asked | None:
+        """Return values; None if the sampler stops the study instead."""
         if isinstance(self._sampler, TPESampler) and self._sampler._group:
             # It keeps groups in the order in which trials ended; they are to follow from the trials alone.
             self._sampler._group_decomposed_search_space = _GroupDecomposedSearchSpace(True)
         if given:
             self._study.enqueue_trial(self._enqueued(given))
-        values = self._distributions.suggest(self._study.ask())
+        values = self._suggested()
+        if values is None:
+            return None
         if missing := [name for name in given if name not in values]:
             raise AdviserFailure(f"{', '.join(missing)} is given, but its condition does not hold")
         attributes = {
             name: one for name, one in self._storage.trials[number].system_attrs.items() if name != _GRID_SPACE
         }
-        self._state = dump_state(self._sampler, self._storage.attributes)
+        self._state = self._source.dump(self._sampler, self._storage.attributes)
         return Asked(values=values, state=self._state, attributes={number: attributes} if attributes else {})
+
+    def _suggested(self) -> Values | None:
+        """Return what the sampler chooses; None if it stops the study."""
+        self._study._stop_flag = False
+        self._study._thread_local.in_optimize_loop = True  # else it is not allowed to stop it
+        try:
+            values = self._distributions.suggest(self._study.ask())
+        finally:
+            self._study._thread_local.in_optimize_loop = False
+        return None if self._study._stop_flag else values
 
     def _enqueued(self, given: Values) -> dict[str, object]:
         missing = [name for name in self._distributions.names if name not in given]
@@ -156,16 +174,3 @@ class OptunaAdviser:
         if isinstance(self._sampler, GridSampler) and "grid_id" in one.system_attrs:
             one.system_attrs[_GRID_SPACE] = self._sampler._search_space
         return one
-
-
-@contextmanager
-def _failures(what: str) -> Iterator[None]:
-    """Let everything that Optuna raises be an `AdviserFailure`, and its warnings be nobody's business."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except PliantError:
-        raise
-    except Exception as error:
-        raise AdviserFailure(f"Optuna cannot {what}: {type(error).__name__}: {error!s:.500}") from error

@@ -47,6 +47,8 @@ class Asker:
         self._judged: dict[int, int] = {}
         """Up to which epoch or step each trial was judged."""
         self._num_lost = 0
+        self._is_fresh = False
+        """The adviser was made for this question: it goes on from what is written."""
         self._created_at = 0.0
         """When the search was created that the adviser knows, and that was judged."""
 
@@ -111,7 +113,10 @@ class Asker:
             state = self._book.sampler_state(self.name) if self._adviser is None else ""
             given = found.search.enqueued[0] if found.search.enqueued and question.bracket is not None else None
             newest = found.trials[question.number].reports[-1][0] if question.bracket is None else 0
-        opening = AdviserInput(name=self.name, settings=found.search.settings, trials=tuple(seen), state=state)
+        search = found.search
+        opening = AdviserInput(
+            name=self.name, settings=search.settings, trials=tuple(seen), state=state, algorithm=search.algorithm
+        )
         adviser, changed = self._ready(opening)
         if question.bracket is None:
             judgement = adviser.judge(question.number, changed)
@@ -136,6 +141,7 @@ class Asker:
     def _ready(self, opening: AdviserInput) -> tuple[Adviser, Sequence[Trial]]:
         """Return the adviser, made if there is none, and which trials have changed since it was told last."""
         known, self._known = self._known, [*opening.trials]
+        self._is_fresh = self._adviser is None
         if self._adviser is None:
             self._adviser = self._ports.open_adviser(opening)
             return self._adviser, ()
@@ -198,6 +204,7 @@ class Asker:
             if (found := self._still(question)) is not None:
                 step = self._book.begin(found, self._ports.now())
                 end(step, SearchState.FAILED, reason)
+                step.search = replace(step.search, unrecovered=self._is_fresh and step.search.num_chosen > 0)
                 self._book.commit(step)
 
 

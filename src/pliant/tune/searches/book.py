@@ -36,6 +36,8 @@ class SearchBook:
         self._open: dict[str, OpenSearch] = {}
         self._running: set[str] | None = None
         """The names of those that run; None before the store was asked."""
+        self._taken_up: set[str] = set()
+        """The names of those that have begun here, or were gone on with."""
 
     def find(self, name: str) -> OpenSearch | None:
         """Return a search with its trials; None if there is none."""
@@ -87,6 +89,7 @@ class SearchBook:
         with self.lock:
             self._searches.add(search, trials)
             self._open[search.name] = OpenSearch(search=search, trials=[*trials])
+            self._taken_up.add(search.name)
             self._note(search)
         self._changed(search)
 
@@ -127,6 +130,7 @@ class SearchBook:
         with self.lock:
             self._searches.remove(name)
             self._open.pop(name, None)
+            self._taken_up.discard(name)
             if self._running is not None:
                 self._running.discard(name)
 
@@ -134,6 +138,14 @@ class SearchBook:
         """Keep no others in memory, until somebody asks for them."""
         with self.lock:
             self._open = {name: found for name, found in self._open.items() if name in names}
+
+    def take_up(self, name: str) -> None:
+        """Note that a search, which may have begun under another server, is gone on with here."""
+        self._taken_up.add(name)
+
+    def is_taken_up(self, name: str) -> bool:
+        """Tell whether a search began here, or is gone on with."""
+        return name in self._taken_up
 
     def sampler_state(self, name: str) -> str:
         """Return what the sampler of a search continues from."""

@@ -149,6 +149,7 @@ class SearchKeeper:
             advance(step, news, num_places=places, slot_hours=used, job_ids=job_ids)
             if self._book.commit(step):
                 self.wake()  # what follows from it for jobs is done at the next look at the latest
+            self._book.take_up(name)
         for number, one in news.items():
             if points := one.series.get(search.settings.objectives[0].metric):
                 self._read[name, found.trials[number].job_id] = points[-1].step

@@ -1,11 +1,12 @@
 """What searches need of the other rooms, as protocols; `server` has the adapters."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from pliant.core.access import VisibleJobs
+from pliant.core.algorithm import Algorithm
 from pliant.core.errors import Problem
 from pliant.core.job import JobId, JobSpec
 from pliant.core.search import Constraint, Objective, Search, SearchSettings
@@ -99,6 +100,51 @@ class TrialJobs(Protocol):
         ...
 
 
+class InstalledAlgorithms(Protocol):
+    """What people have installed to choose values, as searches see it."""
+
+    def find(self, name: str, person: str) -> Algorithm | None:
+        """Return an algorithm of this name that a person may use; None if there is none."""
+        ...
+
+    def names(self, person: str) -> Sequence[str]:
+        """Return the names of all that a person may use."""
+        ...
+
+    def log(self, search: str) -> str:
+        """Return the newest of what the algorithm of a search has printed."""
+        ...
+
+    def forget_log(self, search: str) -> None:
+        """Forget what the algorithm of a search has printed."""
+        ...
+
+
+class NoAlgorithms:
+    """Where nobody can install any."""
+
+    def find(self, _name: str, _person: str) -> Algorithm | None:
+        return None
+
+    def names(self, _person: str) -> Sequence[str]:
+        return ()
+
+    def log(self, _search: str) -> str:
+        return ""
+
+    def forget_log(self, _search: str) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviserSource:
+    """Where what chooses values comes from."""
+
+    open: Callable[[AdviserInput], Adviser]
+    """Raises `AdviserFailure` or `AdviserLost` if there is none."""
+    algorithms: InstalledAlgorithms = field(default_factory=NoAlgorithms)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPorts:
     """What searches need of the other rooms."""
@@ -112,3 +158,4 @@ class SearchPorts:
     now: Callable[[], float]
     changed: Callable[[Search], None]
     """Called after a search was changed by somebody or by itself."""
+    algorithms: InstalledAlgorithms = field(default_factory=NoAlgorithms)

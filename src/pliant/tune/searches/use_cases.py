@@ -10,25 +10,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from pliant.core.access import Principal, VisibleJobs, name_once
+from pliant.core.algorithm import AlgorithmCode
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Problem, Stale
 from pliant.core.job import JobSpec
 from pliant.core.known_trial import KnownTrial, problems_of_known, trials_of
 from pliant.core.near_name import near_name
-from pliant.core.search import MAX_TRIALS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
-from pliant.core.search_rules import problems_of_settings
-from pliant.core.shares import problems_of_shares
+from pliant.core.search import MAX_TRIALS, SAMPLERS, Decision, Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.space import Values
 from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
+from pliant.tune.algorithm_rules import problems_of_given
 from pliant.tune.sampler_rules import CONSTRAINED
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.importances import ImportanceCalculator, Importances
 from pliant.tune.searches.ports import SearchPorts
+from pliant.tune.searches.settings_rules import algorithm_of, problems_of_search
 
 _MAX_ENQUEUED: Final = 10_000
-_LEARNING: Final = frozenset({"tpe", "gp"})
-"""Samplers that learn from trials that they did not choose."""
+_NOT_LEARNING: Final = frozenset(SAMPLERS) - {"tpe", "gp"}
+"""Samplers that learn nothing from trials that they did not choose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +80,11 @@ class SearchRequests:
             Conflict: the name is taken.
             Unavailable: the disk cannot take it, or the server is going down.
         """
-        problems = self._problems(settings, caller.name)
+        algorithm = algorithm_of(settings, caller.name, self._ports)
+        problems = problems_of_search(settings, caller.name, algorithm, self._ports)
         if not problems:
-            problems = (*problems_of_known(settings, first.known), *_problems_of_trials(settings, first.enqueued))
+            enqueued = _problems_of_trials(settings, algorithm, first.enqueued)
+            problems = (*problems_of_known(settings, first.known), *enqueued)
         try:
             notes = self._ports.jobs.check(job, archive, caller.name, visible)
         except InvalidInput as error:
@@ -91,6 +94,8 @@ class SearchRequests:
         settings = replace(settings, shared_with=name_once(settings.shared_with))
         now = self._ports.now()
         with self._book.lock:
+            if algorithm != algorithm_of(settings, caller.name, self._ports):
+                raise Conflict(f"{settings.sampler.name!r} was installed anew or removed meanwhile; begin it again")
             search = Search(
                 name=name or self._new_name(),
                 owner=caller.name,
@@ -102,6 +107,7 @@ class SearchRequests:
                 num_trials=len(first.known),
                 num_known=len(first.known),
                 enqueued=tuple(first.enqueued),
+                algorithm=algorithm,
             )
             self._book.add(search, trials_of(search, first.known))
         return search, (*notes, *_notes_of_known(settings, first.known), *_notes_of_constraints(settings))
@@ -129,6 +135,10 @@ class SearchRequests:
             advice = "list them to see which there are" if near is None else f"is {near!r} meant?"
             raise NotFound(f"there is no search {name!r:.80}; {advice}")
         return search
+
+    def is_recovering(self, search: Search) -> bool:
+        """Tell whether a search ran before this server did, and has not been gone on with since."""
+        return search.state is SearchState.RUNNING and not self._book.is_taken_up(search.name)
 
     def num_trials(self, name: str) -> Mapping[TrialState, int]:
         """Return how many trials are in each state."""
@@ -189,6 +199,18 @@ class SearchRequests:
             search, trials = found.search, tuple(found.trials)
         return self._importances.of(search, trials)
 
+    def algorithm_log(self, caller: Principal, name: str) -> str:
+        """Return the newest of what the algorithm of a search has printed, which is no sampler that is built in.
+
+        Raises:
+            NotFound: no search of that name that they see, or its sampler is built in.
+        """
+        search = self.get(caller, name)
+        if search.algorithm is None:
+            sampler = search.settings.sampler.name
+            raise NotFound(f"{name} has no such log: its sampler, {sampler}, is built in, and prints nothing")
+        return self._ports.algorithms.log(name)
+
     def decisions(self, caller: Principal, name: str, after: int, limit: int) -> tuple[Decision, ...]:
         """Return what was decided, in order.
 
@@ -211,7 +233,7 @@ class SearchRequests:
             search = found.search
             _refuse_stale(search, revision)
             settings = replace(search.settings, **values)
-            if problems := self._problems(settings, search.owner):
+            if problems := problems_of_search(settings, search.owner, search.algorithm, self._ports):
                 raise InvalidInput(*problems)
             settings = replace(settings, shared_with=name_once(settings.shared_with))
             grows = settings.max_trials is None or settings.max_trials > search.num_chosen
@@ -231,7 +253,7 @@ class SearchRequests:
             search, settings = found.search, found.search.settings
             if settings.population is not None:
                 raise Conflict(f"{name} is a population, which makes its trials from one another; begin another search")
-            if problems := [*_problems_of_trials(settings, trials)]:
+            if problems := [*_problems_of_trials(settings, search.algorithm, trials)]:
                 raise InvalidInput(*problems)
             enqueued = (*search.enqueued, *trials)
             if len(enqueued) > _MAX_ENQUEUED:
@@ -266,16 +288,16 @@ class SearchRequests:
             return found.search
 
     def resume(self, caller: Principal, name: str) -> Search:
-        """Let a search that was stopped go on.
+        """Let a search go on that was stopped, or that has failed because what chooses its values could not go on.
 
         Raises:
             NotFound, Forbidden: there is none that they see, or it is somebody else's.
-            Conflict: it was not stopped.
+            Conflict: it is neither.
         """
         with self._book.lock:
             found = self._own(caller, name)
             search = found.search
-            if search.state is not SearchState.STOPPED:
+            if search.state is not SearchState.STOPPED and not search.unrecovered:
                 more = "; raise its limits, or add trials" if search.state is SearchState.COMPLETED else ""
                 raise Conflict(f"{name} is {search.state.value}, not stopped{more}")
             return self._put(found, search, f"{caller.name} let it go on", runs=True)
@@ -293,6 +315,8 @@ class SearchRequests:
             self._book.remove(name)
             if all(one.checksum != search.checksum for one in self._book.all()):
                 self._archives.remove(search.checksum)
+            if search.algorithm is not None:
+                self._ports.algorithms.forget_log(name)
         self._ports.changed(search)
 
     def _put(self, found: OpenSearch, search: Search, reason: str, *, runs: bool) -> Search:
@@ -301,7 +325,9 @@ class SearchRequests:
         step = self._book.begin(found, now)
         goes_on = runs and search.state is not SearchState.RUNNING
         if goes_on:
-            search = replace(search, state=SearchState.RUNNING, reason=reason, running_since=now, ended_at=None)
+            search = replace(
+                search, state=SearchState.RUNNING, reason=reason, running_since=now, ended_at=None, unrecovered=False
+            )
         step.search = search
         step.decide("resume" if goes_on else "change", reason)
         self._book.commit(step)
@@ -313,10 +339,6 @@ class SearchRequests:
             raise Forbidden(f"the search {name!r} belongs to {search.owner!r}; ask them, or begin one of your own")
         return self._book.require(name)
 
-    def _problems(self, settings: SearchSettings, owner: str) -> tuple[Problem, ...]:
-        shares = problems_of_shares(settings.shared_with, owner, self._ports.unknown_users)
-        return (*problems_of_settings(settings), *self._ports.problems_of(settings), *shares)
-
 
 def _refuse_stale(search: Search, revision: int | None) -> None:
     if revision is not None and search.revision != revision:
@@ -327,25 +349,24 @@ def _refuse_stale(search: Search, revision: int | None) -> None:
 
 
 def _notes_of_known(settings: SearchSettings, known: Sequence[KnownTrial]) -> Iterator[str]:
-    if known and settings.sampler.name not in _LEARNING and settings.pruner is None:
+    if known and settings.sampler.name in _NOT_LEARNING and settings.pruner is None:
         name = settings.sampler.name
         yield f"{name} does not learn from trials that are known; tpe and gp do"
 
 
 def _notes_of_constraints(settings: SearchSettings) -> Iterator[str]:
-    if settings.constraints and settings.sampler.name not in CONSTRAINED:
+    if settings.constraints and settings.sampler.name in SAMPLERS and settings.sampler.name not in CONSTRAINED:
         name, others = settings.sampler.name, ", ".join(sorted(CONSTRAINED))
         yield f"{name} does not learn from constraints, it chooses as if there were none; {others} do"
 
 
-def _problems_of_trials(settings: SearchSettings, trials: Sequence[Values]) -> Iterator[Problem]:
+def _problems_of_trials(
+    settings: SearchSettings, algorithm: AlgorithmCode | None, trials: Sequence[Values]
+) -> Iterator[Problem]:
     for index, values in enumerate(trials):
         for problem in problems_of_values(settings.parameters, values):
             yield Problem(field=f"trials.{index}.{problem.field}", message=problem.message)
-        missing = [name for name, one in settings.parameters.items() if name not in values and one.kind != "fixed"]
-        if missing and settings.sampler.name == "grid":
-            message = f"a grid chooses all values or none; give {', '.join(missing)} as well"
-            yield Problem(field=f"trials.{index}", message=message)
+    yield from problems_of_given(settings, algorithm, trials)
 
 
 def _sees(caller: Principal, search: Search) -> bool:

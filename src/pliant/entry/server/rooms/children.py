@@ -43,6 +43,7 @@ class ConfinedChildren:
             writes=(str(reach.home), *reach.writes),
             reads=tuple(dict.fromkeys((*reach.reads, *self.reads))),
             hides=(str(self.home), *(self.hides if reach.runs_strangers else ())),
+            has_network=reach.has_network,
             sees_all=not reach.runs_strangers,
             required=self.required and reach.user != AsServer(),
         )

@@ -7,31 +7,17 @@ from pliant.core.access import Permission
 from pliant.core.errors import NotFound
 from pliant.ibm.rest.errors import CONDUCTOR, DEEP_LEARNING, DLIM, NotSupported
 from pliant.ibm.rest.routing import ibm_routes
-from pliant.ibm.rest.translate.hpo.algorithm import NO_PLUGINS
 
 deep_learning = ibm_routes(DEEP_LEARNING)
 conductor = ibm_routes(CONDUCTOR)
 inference = ibm_routes(DLIM)
 
-_TUNING: Final = "searches over models of templates are not here; send the program to /hypersearch"
 _PREDICTION: Final = "prediction jobs are not part of Pliant; models that answer are deployed and asked below /dlim/v1"
 _SERVING: Final = "models that answer are deployed and asked below /dlim/v1, not here"
 _VALIDATION: Final = "validations of trained models are not part of this server yet; evaluate in the program itself"
 
 ABSENT: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "/execs/{exec_id}/deploy"): _SERVING,
-    ("POST", "/hypersearch/algorithm"): NO_PLUGINS,
-    ("POST", "/hypersearch/algorithm/install"): NO_PLUGINS,
-    ("DELETE", "/hypersearch/algorithm/{algorithm}"): NO_PLUGINS,
-    ("GET", "/models/{model}/hypersearch"): _TUNING,
-    ("POST", "/models/{model}/hypersearch"): _TUNING,
-    ("GET", "/models/{model}/hypersearch/{search}"): _TUNING,
-    ("DELETE", "/models/{model}/hypersearch/{search}"): _TUNING,
-    ("PUT", "/models/{model}/hypersearch/{search}/create/{new}"): _TUNING,
-    ("PUT", "/models/{model}/hypersearch/{search}/force"): _TUNING,
-    ("PUT", "/models/{model}/hypersearch/{search}/restart"): _TUNING,
-    ("PUT", "/models/{model}/hypersearch/{search}/stop"): _TUNING,
-    ("PUT", "/models/{model}/hypersearch/{search}/update"): _TUNING,
     ("GET", "/models/{model}/validations"): _VALIDATION,
     ("POST", "/models/{model}/validations"): _VALIDATION,
     ("DELETE", "/models/{model}/validations/{validation}"): _VALIDATION,

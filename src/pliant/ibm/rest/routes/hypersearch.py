@@ -26,11 +26,11 @@ from pliant.ibm.rest.hpo_records import (
     searches_of,
     show_hpo,
 )
+from pliant.ibm.rest.routes.hpo_algorithms import plugin_names
 from pliant.ibm.rest.routes.submission import AskedJob, SubmissionForm, packed_code, read_job
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.frameworks import FrameworkKind
 from pliant.ibm.rest.translate.hardware import Submission
-from pliant.ibm.rest.translate.hpo.algorithm import ALGORITHMS, NO_PLUGINS
 from pliant.ibm.rest.translate.hpo.record import HpoRecord
 from pliant.ibm.rest.translate.hpo.request import HpoRequest, read_hpo
 from pliant.ibm.rest.translate.hpo.search import AskedSearch, name_fields_of_search, to_search
@@ -44,45 +44,12 @@ from pliant.tune.searches.use_cases import FirstTrials
 routes = ibm_routes(DEEP_LEARNING)
 
 FORM: Final = upload.UploadForm(file="file", fields=("data",), required=("data",), only_first=True)
-BUILT_IN: Final = "BUILD_IN"
 _RESERVED: Final = "algorithm"
 """A path of its own here."""
 _OWN_CLIENT: Final = "wmla-python-sdk"
 """IBM's package says of itself that it is this."""
-_MAX_SEED: Final = 2**32
-
-
-@routes.get("/hypersearch/algorithm", Permission.JOBS_READ)
-def algorithms(type: str | None = None) -> list[dict[str, Any]]:
-    """List algorithms; `type` is BUILD_IN or USER_PLUGIN, and there are none of the latter."""
-    wanted = (type or BUILT_IN).strip().upper()
-    if wanted not in (BUILT_IN, "USER_PLUGIN"):
-        raise InvalidInput.at("type", f"{type!r:.60} is neither BUILD_IN nor USER_PLUGIN; give one, or leave it out")
-    return [_algorithm_json(name) for name in ALGORITHMS if wanted == BUILT_IN]
-
-
-@routes.get("/hypersearch/algorithm/{algorithm}", Permission.JOBS_READ)
-def algorithm(algorithm: str) -> dict[str, Any]:
-    """Show an algorithm."""
-    found = next((name for name in ALGORITHMS if name.lower() == algorithm.lower()), None)
-    if found is None:
-        there = ", ".join(ALGORITHMS)
-        raise NotFound(f"there is no algorithm {algorithm!r:.60}; there are {there}, and {NO_PLUGINS}")
-    return _algorithm_json(found)
-
-
-def _algorithm_json(name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "type": BUILT_IN,
-        "path": None,
-        "condaHome": None,
-        "condaEnv": None,
-        "creator": None,
-        "createtime": None,
-        "remoteExec": False,
-        "logLevel": None,
-    }
+MAX_SEED: Final = 2**32
+"""Seeds are below it."""
 
 
 @routes.post("/hypersearch", Permission.JOBS_WRITE)
@@ -140,7 +107,7 @@ def _read(context: Context, caller: Principal, text: str) -> _Asked:
     job: AskedJob | None = None
     search: AskedSearch | None = None
     try:
-        _check_name(request.hpoName)
+        check_name(request.hpoName)
     except InvalidInput as error:
         problems += error.problems
     try:
@@ -150,8 +117,9 @@ def _read(context: Context, caller: Principal, text: str) -> _Asked:
     try:
         can_pause = job is None or job.framework.kind is FrameworkKind.ELASTIC
         has_scipy = importlib.util.find_spec("scipy") is not None
-        seed = int(context.clock.now() * 1000) % _MAX_SEED
-        search = to_search(request, can_pause=can_pause, has_scipy=has_scipy, seed=seed)
+        seed = int(context.clock.now() * 1000) % MAX_SEED
+        plugins = plugin_names(context, caller)
+        search = to_search(request, can_pause=can_pause, has_scipy=has_scipy, seed=seed, plugins=plugins)
     except InvalidInput as error:
         problems += error.problems
     if job is None or search is None or problems:
@@ -172,7 +140,12 @@ def _read_job(context: Context, caller: Principal, request: HpoRequest) -> Asked
     return read_job(context, caller, form)
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Refuse what no search can be called; empty is fine.
+
+    Raises:
+        InvalidInput: why.
+    """
     if not name:
         return
     with name_fields({"name": "hpoName"}):
@@ -209,7 +182,7 @@ def delete_all(context: InContext, caller: Caller) -> dict[str, Any]:
     names = own_hpo(context, caller)
     for name in names:
         with suppress(NotFound):  # somebody else has deleted it meanwhile
-            _forget(context, caller, name)
+            forget(context, caller, name)
     return {"message": f"{len(names)} searches are deleted", "deleted": len(names)}
 
 
@@ -222,11 +195,12 @@ def show(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
 @routes.delete("/hypersearch/{search}", Permission.JOBS_WRITE)
 def delete(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
     """Delete a search; jobs of it that have not ended are stopped, and all of them stay as jobs."""
-    _forget(context, caller, search)
+    forget(context, caller, search)
     return {"message": f"{search} is deleted", "hpoName": search}
 
 
-def _forget(context: Context, caller: Principal, name: str) -> None:
+def forget(context: Context, caller: Principal, name: str) -> None:
+    """Remove a search and what was sent for it."""
     searches_of(context).remove(caller, name)
     forget_record(context, name)
 
@@ -234,28 +208,46 @@ def _forget(context: Context, caller: Principal, name: str) -> None:
 @routes.put("/hypersearch/{search}", Permission.JOBS_WRITE)
 def stop(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
     """Stop a search: elastic experiments pause, others train on to their end, and no further one begins."""
-    found = searches_of(context).get(caller, search)
-    if found.state is not SearchState.RUNNING:
-        raise Conflict(f"{search} is already stopped: it is {found.state.value}")
-    searches_of(context).stop(caller, search)
+    stop_search(context, caller, search)
     return show_hpo(context, caller, search)
+
+
+def stop_search(context: Context, caller: Principal, name: str) -> None:
+    """Stop a search.
+
+    Raises:
+        NotFound, Forbidden, Conflict: there is none that they see, it is somebody else's, or it does not run.
+    """
+    found = searches_of(context).get(caller, name)
+    if found.state is not SearchState.RUNNING:
+        raise Conflict(f"{name} is already stopped: it is {found.state.value}")
+    searches_of(context).stop(caller, name)
 
 
 @routes.put("/hypersearch/{search}/force", Permission.JOBS_WRITE)
 def force(context: InContext, caller: Caller, search: str) -> dict[str, Any]:
     """Stop a search, and end those of its experiments that cannot pause."""
+    force_search(context, caller, search)
+    return show_hpo(context, caller, search)
+
+
+def force_search(context: Context, caller: Principal, name: str) -> None:
+    """Stop a search, also one that was stopped, and end those of its trials that cannot pause.
+
+    Raises:
+        NotFound, Forbidden, Conflict: there is none that they see, it is somebody else's, or it is over.
+    """
     requests = searches_of(context)
-    found = requests.get(caller, search)
+    found = requests.get(caller, name)
     if found.state not in (SearchState.RUNNING, SearchState.STOPPED):
-        raise Conflict(f"{search} is already stopped: it is {found.state.value}")
+        raise Conflict(f"{name} is already stopped: it is {found.state.value}")
     if found.state is SearchState.RUNNING:
-        requests.stop(caller, search)
-    for job in jobs_under_way(context, caller, search):
+        requests.stop(caller, name)
+    for job in jobs_under_way(context, caller, name):
         require_owner(job, caller)
         if job.spec.fixed and job.started_at is not None:
             with suppress(Conflict):  # it has ended meanwhile
                 context.control.requests.stop(job.id, caller.name)
-    return show_hpo(context, caller, search)
 
 
 @routes.put("/hypersearch/{search}/restart", Permission.JOBS_WRITE)

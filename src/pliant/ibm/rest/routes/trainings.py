@@ -1,6 +1,7 @@
 """Trainings of models, in IBM's words."""
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -11,6 +12,7 @@ from pliant.api.models import TrainingRequest
 from pliant.catalog.models.training import Training
 from pliant.core.access import Permission, Principal
 from pliant.core.errors import InvalidInput, NotFound
+from pliant.core.hyperparameters import Engine
 from pliant.core.job import Job
 from pliant.core.registry import Kept
 from pliant.files.untrusted.names import escape
@@ -37,7 +39,7 @@ _NAMES: Final = {
     "weights": "wfinit",
 }
 """Pliant's fields, by IBM's names."""
-_ENGINES: Final = (("elastic", ("elastic", "edt")), ("distributed", ("dist",)))
+_ENGINES: Final[Sequence[tuple[Engine, Sequence[str]]]] = (("elastic", ("elastic", "edt")), ("distributed", ("dist",)))
 """What the name of a framework says of its engine."""
 
 
@@ -118,12 +120,12 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
         if getattr(body, field):
             message = "weights are not fetched from elsewhere; upload them with POST models/weightfile, give wfinit"
             raise InvalidInput.at(field, message)
-    weights, uploaded = _weights(context, caller, body.wfinit)
+    weights, uploaded = find_weights(context, caller, body.wfinit)
     asked = {
         "name": body.trainName,
         "max_workers": body.clusterSize,
         "slots_per_worker": body.gpuRatio,
-        "engine": _engine(body),
+        "engine": engine_of(body.dlFramework, distribute=bool(body.distribute)),
         "weights": weights,
     }
     with name_fields(_NAMES):
@@ -134,14 +136,14 @@ def start(context: InContext, caller: Caller, model: str, body: TrainingBody) ->
     return training_json(context, kept) | {"notes": notes_text(_notes(body))}
 
 
-def _engine(body: TrainingBody) -> str | None:
-    """Return which engine the framework names; None: the model's own."""
-    name = body.dlFramework.lower()
+def engine_of(framework: str, *, distribute: bool) -> Engine | None:
+    """Return which engine a framework names; None: the model's own."""
+    name = framework.lower()
     named = next((engine for engine, parts in _ENGINES if any(part in name for part in parts)), None)
-    return named or ("distributed" if body.distribute else None)
+    return named or ("distributed" if distribute else None)
 
 
-def _weights(context: Context, caller: Principal, name: str | None) -> tuple[dict[str, str] | None, Path | None]:
+def find_weights(context: Context, caller: Principal, name: str | None) -> tuple[dict[str, str] | None, Path | None]:
     """Return the weights that `wfinit` names: an exec's, a job's, a training's, or a file that was uploaded."""
     if not name:
         return None, None

@@ -54,11 +54,12 @@ def from_ibm_names(given: Mapping[str, Any], batch_size: int | None) -> tuple[di
         if name not in NAMES:
             notes.append(f"hyperparameter {name} has no effect: PyTorch has none, or the program sets it itself")
         elif value is not None:
-            found[NAMES[name]] = _value(NAMES[name], value)
+            found[NAMES[name]] = read_value(NAMES[name], value)
     return found, notes
 
 
-def _value(name: str, value: Any) -> Any:
+def read_value(name: str, value: Any) -> Any:
+    """Return the value of a hyperparameter, by Pliant's name, as clients of IBM's write it."""
     if name in ("optimizer", "lr_policy"):
         return _MARK.sub("", str(value))
     if name == "lr_milestones":

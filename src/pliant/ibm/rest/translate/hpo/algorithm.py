@@ -7,12 +7,13 @@
 | Tpe | tpe |
 | Hyperband | random, with rungs in brackets |
 | ExperimentGridSearch | what is given, and nothing is chosen |
+| the name of an installed algorithm | that one, with its parameters as texts |
 
 Example of Hyperband: `ResourceValue` 27 and `eta` 3 have the rungs 1, 3 and 9 in four brackets: 27 experiments begin
 together, 9 of them go on at epoch 1; then 12 that are first compared at epoch 3; then 6; then 4 that are not compared.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,16 +21,19 @@ from typing import Any, Final
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.near_name import near_name
 from pliant.core.search import Halving, Sampler
-from pliant.core.space import Scalar
+from pliant.core.space import MAX_TEXT, Scalar
 from pliant.ibm.rest.translate.hpo.request import AlgoDef
 from pliant.ibm.rest.translate.hpo.space import no_name
 
 ALGORITHMS: Final = ("Random", "Bayesian", "Tpe", "Hyperband", "ExperimentGridSearch")
-NO_PLUGINS: Final = "plug-in algorithms come in a later version"
 EXPERIMENTS: Final = "ExperimentGridSearch"
 _MAX_SEED: Final = 2**32 - 1
 _MAX_RESOURCE: Final = 2**31 - 1
 _MAX_BRACKETS: Final = 20
+_MAX_NAMED: Final = 20
+_MAX_NAME: Final = 100
+_MAX_OPTIONS: Final = 50
+_SEED_DIGITS: Final = 20
 _FALSE: Final = ("false", "0", "no")
 
 
@@ -44,7 +48,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Algorithm:
+class HpoAlgorithm:
     """What chooses the values of experiments."""
 
     name: str
@@ -64,6 +68,7 @@ class _Given:
     values: Mapping[str, str]
     seed: int
     has_scipy: bool
+    least: int = 1
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -96,8 +101,11 @@ class _Given:
         return Sampler(name=name, seed=self.whole("RandomSeed", self.seed, 0, _MAX_SEED), options=options)
 
 
-def name_of(text: str) -> str:
-    """Return an algorithm's name as IBM spells it.
+def name_of(text: str, plugins: Collection[str] = ()) -> str:
+    """Return an algorithm's name as IBM spells it, or as it is installed.
+
+    Args:
+        plugins: the names of installed ones.
 
     Raises:
         InvalidInput: there is none of this name.
@@ -105,27 +113,36 @@ def name_of(text: str) -> str:
     found = next((name for name in ALGORITHMS if name.lower() == text.strip().lower()), None)
     if found is not None:
         return found
-    near = near_name(text, ALGORITHMS)
-    meant = f"; is {near!r} meant?" if near else f"; {NO_PLUGINS}"
+    if text.strip() in plugins:
+        return text.strip()
+    near = near_name(text, [*ALGORITHMS, *plugins])
+    meant = f"; is {near!r} meant?" if near else "; install it, or take one of them"
     said = f"there is no algorithm {text!r:.60}" if text else "it is missing"
-    raise InvalidInput.at("algoDef.algorithm", f"{said}; there are {', '.join(ALGORITHMS)}{meant if text else ''}")
+    there = ", ".join([*ALGORITHMS, *sorted(plugins)[:_MAX_NAMED]])
+    raise InvalidInput.at("algoDef.algorithm", f"{said}; there are {there}{meant if text else ''}")
 
 
-def to_algorithm(given: AlgoDef, *, seed: int, has_scipy: bool) -> Algorithm:
+def to_algorithm(
+    given: AlgoDef, *, seed: int, has_scipy: bool, least: int = 1, plugins: Collection[str] = ()
+) -> HpoAlgorithm:
     """Return what chooses the values of experiments.
 
     Args:
         seed: if none is given.
         has_scipy: without it there is no Gaussian process.
+        least: Hyperband compares no experiment before it had so much of the resource.
+        plugins: the names of installed algorithms that who asks may use.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
     """
-    name = name_of(given.algorithm)
+    name = name_of(given.algorithm, plugins)
+    if name not in ALGORITHMS:
+        return _plugin(name, given, seed)
     values = {one.name.strip().lower(): one.value for one in given.algoParams}
     if given.hyperbandEta is not None:
         values.setdefault("eta", given.hyperbandEta)
-    asked = _Given(values=values, seed=seed, has_scipy=has_scipy)
+    asked = _Given(values=values, seed=seed, has_scipy=has_scipy, least=least)
     read, known = _ALGORITHMS[name]
     unknown = [one.name for one in given.algoParams if one.name.strip().lower() not in known]
     asked.notes += [f"algoParams: {name} has no parameter {one!r:.60}, and it has no effect" for one in unknown]
@@ -135,15 +152,39 @@ def to_algorithm(given: AlgoDef, *, seed: int, has_scipy: bool) -> Algorithm:
     return made
 
 
-def _random(asked: _Given) -> Algorithm:
-    return Algorithm(name="Random", sampler=asked.sampler("random"), notes=tuple(asked.notes))
+def _plugin(name: str, given: AlgoDef, seed: int) -> HpoAlgorithm:
+    """Return an installed algorithm, which is given its parameters as the texts that were sent."""
+    problems = []
+    options: dict[str, Scalar] = {}
+    for place, one in enumerate(given.algoParams):
+        field = f"algoDef.algoParams.{place}"
+        if not one.name.strip() or len(one.name) > _MAX_NAME or not one.name.isprintable():
+            problems.append(Problem(field=f"{field}.name", message=f"{one.name!r:.80} is no name; give one"))
+        elif one.name in options:
+            problems.append(Problem(field=f"{field}.name", message=f"{one.name!r} is given twice; give it once"))
+        elif len(one.value) > MAX_TEXT or not (one.value.isprintable()):
+            message = f"{one.value!r:.60} is no line of {MAX_TEXT} characters at most; give one"
+            problems.append(Problem(field=f"{field}.value", message=message))
+        options[one.name] = one.value
+    if len(options) > _MAX_OPTIONS:
+        message = f"there are {len(options)}; {_MAX_OPTIONS} are the most: give fewer"
+        problems.append(Problem(field="algoDef.algoParams", message=message))
+    if problems:
+        raise InvalidInput(*problems)
+    text = str(options.get("RandomSeed", ""))
+    own = int(text) if text.isascii() and text.isdigit() and len(text) < _SEED_DIGITS else seed
+    return HpoAlgorithm(name=name, sampler=Sampler(name=name, seed=min(own, _MAX_SEED), options=options))
 
 
-def _experiments(asked: _Given) -> Algorithm:
-    return Algorithm(name=EXPERIMENTS, sampler=asked.sampler("random"), notes=tuple(asked.notes))
+def _random(asked: _Given) -> HpoAlgorithm:
+    return HpoAlgorithm(name="Random", sampler=asked.sampler("random"), notes=tuple(asked.notes))
 
 
-def _tpe(asked: _Given) -> Algorithm:
+def _experiments(asked: _Given) -> HpoAlgorithm:
+    return HpoAlgorithm(name=EXPERIMENTS, sampler=asked.sampler("random"), notes=tuple(asked.notes))
+
+
+def _tpe(asked: _Given) -> HpoAlgorithm:
     warm_up = asked.whole("WarmUp", 20, 3, _MAX_RESOURCE)
     candidates = asked.whole("EICandidate", 24, 2, 100_000)
     asked.notes += [
@@ -152,10 +193,10 @@ def _tpe(asked: _Given) -> Algorithm:
         if name.lower() in asked.values
     ]
     sampler = asked.sampler("tpe", n_startup_trials=warm_up, n_ei_candidates=candidates)
-    return Algorithm(name="Tpe", sampler=sampler, notes=tuple(asked.notes))
+    return HpoAlgorithm(name="Tpe", sampler=sampler, notes=tuple(asked.notes))
 
 
-def _bayesian(asked: _Given) -> Algorithm:
+def _bayesian(asked: _Given) -> HpoAlgorithm:
     first = asked.whole("InitPoints", 10, 1, _MAX_RESOURCE)
     if "cubesize" in asked.values:
         asked.notes.append("CubeSize has no effect: candidates are searched for by gradients, not in a list")
@@ -165,10 +206,10 @@ def _bayesian(asked: _Given) -> Algorithm:
     else:
         asked.notes.append("Bayesian is tpe here: Gaussian processes need SciPy, which this server lacks")
         sampler = asked.sampler("tpe", n_startup_trials=first)
-    return Algorithm(name="Bayesian", sampler=sampler, one_by_one=True, notes=tuple(asked.notes))
+    return HpoAlgorithm(name="Bayesian", sampler=sampler, one_by_one=True, notes=tuple(asked.notes))
 
 
-def _hyperband(asked: _Given) -> Algorithm:
+def _hyperband(asked: _Given) -> HpoAlgorithm:
     name = asked.require("ResourceName", "the parameter that says how long to train, such as epochs")
     text = asked.require("ResourceValue", "the most of it")
     if name and (message := no_name(name)):
@@ -178,6 +219,8 @@ def _hyperband(asked: _Given) -> Algorithm:
     num_rungs, reach = 0, eta
     while reach <= value and num_rungs + 1 < _MAX_BRACKETS:
         num_rungs, reach = num_rungs + 1, reach * eta
+    while num_rungs and -(-value // int(pow(eta, num_rungs))) < asked.least:
+        num_rungs -= 1
     halving = None
     if num_rungs:
         counts_steps = any(word in name.lower() for word in ("iter", "step"))
@@ -189,8 +232,10 @@ def _hyperband(asked: _Given) -> Algorithm:
             brackets=num_rungs + 1,
         )
     elif not asked.problems:
-        asked.notes.append(f"ResourceValue {value} is below eta, {eta}: nothing is compared before its end")
-    return Algorithm(
+        short = f"ResourceValue {value} is below eta, {eta}"
+        few = f"no rung lies between {asked.least} and {value} by the factor {eta}"
+        asked.notes.append(f"{short if value < eta else few}: nothing is compared before its end")
+    return HpoAlgorithm(
         name="Hyperband",
         sampler=asked.sampler("random"),
         halving=halving,
@@ -199,7 +244,7 @@ def _hyperband(asked: _Given) -> Algorithm:
     )
 
 
-_ALGORITHMS: Final[Mapping[str, tuple[Callable[[_Given], Algorithm], frozenset[str]]]] = MappingProxyType(
+_ALGORITHMS: Final[Mapping[str, tuple[Callable[[_Given], HpoAlgorithm], frozenset[str]]]] = MappingProxyType(
     {
         "Random": (_random, frozenset({"randomseed"})),
         "Bayesian": (_bayesian, frozenset({"randomseed", "initpoints", "cubesize", "noiseless"})),

@@ -25,5 +25,11 @@ class HpoRecord:
     """`hyperParams`, as they came."""
     experiment_ids: tuple[int, ...] = ()
     """Those that experiments were given, in the order of their trials."""
+    model: str = ""
+    """Which model it tunes; empty: it runs a program that was sent."""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    """`resDef`, as it came."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """IBM's names of hyperparameters of a model, by Pliant's."""
     notes: tuple[str, ...] = ()
     """What of it has no effect, and why."""

@@ -3,7 +3,7 @@
 import ast
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -63,7 +63,9 @@ class HpoExperiment(_Part):
     """Values that one experiment shall have."""
 
     id: Whole | None = None
-    hyperParams: tuple[HyperParam, ...] = ()
+    hyperParams: Annotated[
+        tuple[HyperParam, ...], Field(validation_alias=AliasChoices("hyperParams", "fixedHyperParams"))
+    ] = ()
 
 
 class AlgoParam(_Part):
@@ -107,33 +109,83 @@ class HpoRequest(_Part):
     experiments: tuple[HpoExperiment, ...] = ()
 
 
+class ResDef(_Part):
+    """How the experiments of a model's tuning are trained."""
+
+    framework: str = ""
+    initWeightPath: str = ""
+    maxiteration: Text = ""
+    miniteration: Text = ""
+    batchsize: Whole | None = None
+    gpuNum: Whole | None = None
+    workerNum: Whole | None = None
+    distribute: bool = False
+    syncMode: str = ""
+    resourceInstanceId: str = ""
+
+
+class TuningRequest(HpoRequest):
+    """The body that begins the tuning of a model."""
+
+    modelName: str = ""
+    resDef: ResDef = ResDef()
+
+
+class PluginRequest(_Part):
+    """The form field `data` that installs an algorithm of somebody's own."""
+
+    name: Text = ""
+    path: Text = ""
+    condaHome: Text = ""
+    condaEnv: Text = ""
+    remoteExec: bool = False
+    logLevel: Text = "INFO"
+
+
+Asked = TypeVar("Asked", bound=_Part)
+
+
 def read_hpo(text: str) -> tuple[HpoRequest, Mapping[str, Any]]:
     """Return what the form field `data` says, checked and as it came: JSON, or a dictionary as Python prints it.
 
     Raises:
         InvalidInput: it is neither, or holds what it cannot.
     """
-    given = _load(text)
+    return _read(text, HpoRequest, FIELD, "modelSpec, algoDef and hyperParams")
+
+
+def read_tuning(text: str) -> tuple[TuningRequest, Mapping[str, Any]]:
+    """Return what a body says that begins the tuning of a model, as `read_hpo` does."""
+    return _read(text, TuningRequest, "body", "resDef, algoDef and hyperParams")
+
+
+def read_plugin(text: str) -> PluginRequest:
+    """Return what the form field `data` says of an algorithm to install, as `read_hpo` does."""
+    return _read(text, PluginRequest, FIELD, "name")[0]
+
+
+def _read(text: str, kind: type[Asked], where: str, part: str) -> tuple[Asked, Mapping[str, Any]]:
+    given = _load(text, where)
     if not isinstance(given, dict):
-        raise InvalidInput.at(FIELD, "it is no object; send one with modelSpec, algoDef and hyperParams")
-    require_plain(given, FIELD)
+        raise InvalidInput.at(where, f"it is no object; send one with {part}")
+    require_plain(given, where)
     try:
-        return HpoRequest.model_validate(given), given
+        return kind.model_validate(given), given
     except ValidationError as error:
         found = problems_of(error)
-        raise InvalidInput(*(Problem(field=one.field or FIELD, message=one.message) for one in found)) from error
+        raise InvalidInput(*(Problem(field=one.field or where, message=one.message) for one in found)) from error
 
 
-def _load(text: str) -> Any:
+def _load(text: str, where: str) -> Any:
     if len(text) > MAX_CHARACTERS:
-        raise InvalidInput.at(FIELD, f"it is longer than {MAX_CHARACTERS:,} characters; send less")
+        raise InvalidInput.at(where, f"it is longer than {MAX_CHARACTERS:,} characters; send less")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         if not text.lstrip().startswith("{'"):
-            raise InvalidInput.at(FIELD, f"it is not JSON ({error}); send an object") from error
+            raise InvalidInput.at(where, f"it is not JSON ({error}); send an object") from error
     try:
         return json.loads(json.dumps(ast.literal_eval(text.strip())))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         message = "it is neither JSON nor a dictionary as Python prints it; send an object of JSON"
-        raise InvalidInput.at(FIELD, message) from error
+        raise InvalidInput.at(where, message) from error

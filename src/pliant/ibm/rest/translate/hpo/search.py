@@ -1,13 +1,13 @@
 """An HPO task of IBM's as a search of Pliant's. Pure: what only the server knows is given."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.search import MAX_TRIALS, Objective, Reading, SearchSettings
 from pliant.core.space import MAX_PARAMETERS, SearchParameter, Values
-from pliant.ibm.rest.translate.hpo.algorithm import EXPERIMENTS, Algorithm, to_algorithm
+from pliant.ibm.rest.translate.hpo.algorithm import EXPERIMENTS, HpoAlgorithm, to_algorithm
 from pliant.ibm.rest.translate.hpo.request import AlgoDef, HpoRequest
 from pliant.ibm.rest.translate.hpo.space import to_space, to_trials
 from pliant.policy.tuning.rungs import size_of
@@ -17,6 +17,7 @@ _UNLIMITED: Final = -1
 _MAX_PARALLEL: Final = 10_000
 _MAX_MINUTES: Final = 1e9
 _FIELDS: Final = {
+    "sampler.name": "algoDef.algorithm",
     "name": "hpoName",
     "max_trials": "algoDef.maxJobNum",
     "parallel": "algoDef.maxParalleJobNum",
@@ -53,23 +54,33 @@ class _Reading:
         self.problems.append(Problem(field=name, message=message))
 
 
-def to_search(request: HpoRequest, *, can_pause: bool, has_scipy: bool, seed: int) -> AskedSearch:
+def to_search(
+    request: HpoRequest,
+    *,
+    can_pause: bool,
+    has_scipy: bool,
+    seed: int,
+    least: int = 1,
+    plugins: Collection[str] = (),
+) -> AskedSearch:
     """Return the search that an HPO task means.
 
     Args:
         can_pause: its trainings are elastic ones, which can wait at rungs.
         has_scipy: Gaussian processes can be had.
         seed: for an algorithm that is given none.
+        least: Hyperband compares no experiment before it had so much of the resource.
+        plugins: the names of installed algorithms that who asks may use.
 
     Raises:
         InvalidInput: with everything that is wrong with it.
     """
     reading, given = _Reading(), request.algoDef
-    algorithm: Algorithm | None = None
+    algorithm: HpoAlgorithm | None = None
     space: dict[str, SearchParameter] = {}
     enqueued: tuple[Values, ...] = ()
     try:
-        algorithm = to_algorithm(given, seed=seed, has_scipy=has_scipy)
+        algorithm = to_algorithm(given, seed=seed, has_scipy=has_scipy, least=least, plugins=plugins)
     except InvalidInput as error:
         reading.problems += error.problems
     try:
@@ -110,7 +121,7 @@ def _ibm_name(name: str) -> str:
     if first == "parameters" and rest:
         parameter, _, part = rest.rpartition(".")
         return f"hyperParams.{parameter or part}" + (f".{_PARTS.get(part, part)}" if parameter else "")
-    if first in ("sampler", "halving"):
+    if first in ("sampler", "halving") and name not in _FIELDS:
         return "algoDef.algoParams"
     return f"experiments.{rest}" if first == "trials" else _FIELDS.get(name, name)
 
@@ -172,7 +183,7 @@ def _limits(reading: _Reading, given: AlgoDef) -> dict[str, Any]:
     return limits
 
 
-def _add_resource(space: dict[str, SearchParameter], algorithm: Algorithm) -> None:
+def _add_resource(space: dict[str, SearchParameter], algorithm: HpoAlgorithm) -> None:
     resource = algorithm.resource
     assert resource is not None, "asked only of what has one"
     if resource.name in space:
@@ -184,7 +195,7 @@ def _add_resource(space: dict[str, SearchParameter], algorithm: Algorithm) -> No
 
 
 def _with_limits(
-    reading: _Reading, settings: SearchSettings, algorithm: Algorithm, enqueued: Sequence[Values]
+    reading: _Reading, settings: SearchSettings, algorithm: HpoAlgorithm, enqueued: Sequence[Values]
 ) -> SearchSettings:
     """Return a search that ends: with its experiments, with one round of Hyperband, or when it is told to."""
     if algorithm.one_by_one and settings.parallel != 1:

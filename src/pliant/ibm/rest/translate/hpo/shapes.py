@@ -5,14 +5,14 @@ Every search is shown as one, however it was begun; what was sent through IBM's 
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
-from pliant.core.search import Objective, Sampler, Search, SearchState, Trial, TrialState
+from pliant.core.search import SAMPLERS, Objective, Sampler, Search, SearchState, Trial, TrialState
 from pliant.core.space import SearchParameter, Value, Values, text_of_value
 from pliant.ibm.rest.translate.hpo.record import HpoRecord
 from pliant.ibm.rest.translate.ids import app_id, driver_id
@@ -25,6 +25,10 @@ STATES: Final[Mapping[SearchState, str]] = {
     SearchState.COMPLETED: "FINISHED",
     SearchState.FAILED: "FAILED",
 }
+RECOVERING: Final = "RECOVERPEND"
+"""It ran before the server did, and has not been gone on with since."""
+UNRECOVERED: Final = "recoverfailed"
+"""What chooses its values could not go on."""
 EXPERIMENT_STATES: Final[Mapping[TrialState, str]] = {
     TrialState.RUNNING: "RUNNING",
     TrialState.PAUSED: "SUBMITTED",
@@ -42,6 +46,7 @@ _OF_JOBS: Final[Mapping[JobState, str]] = {
     JobState.STOPPED: "KILLED",
 }
 _ALGORITHMS: Final = {"random": "Random", "tpe": "Tpe", "gp": "Bayesian"}
+_SEED: Final = "RandomSeed"
 _UNDER_WAY: Final = ("SUBMITTED", "RUNNING")
 _WITHOUT_RESULT: Final = ("FAILED", "KILLED", "ERROR")
 
@@ -81,10 +86,37 @@ def hpo_json(search: Search, tried: Sequence[Tried], record: HpoRecord, now: flo
         "duration": _duration(search, now),
         "modelSpec": {"sigName": record.instance_group or search.job.queue, "args": record.args},
         "algoDef": record.algorithm or _algorithm(search),
-        "hyperParams": list(record.hyper_params) or _hyper_params(search.settings.parameters),
+        "hyperParams": list(record.hyper_params) or _hyper_params(search.settings.parameters, record),
         **({} if best is None else {"best": best}),  # IBM's client reads no null here
         "experiments": [*experiments, *waiting],
         "notes": notes_text(record.notes),
+    }
+
+
+def tuning_json(search: Search, described: Mapping[str, Any], record: HpoRecord) -> dict[str, Any]:
+    """Return the description of a model's tuning, out of that of its HPO task."""
+    grid = ("experiments", "best", "running", "complete", "failed", "progress", "duration")
+    given = {"hyperParams": described["hyperParams"]}
+    if not record.hyper_params:
+        tried = described["experiments"]
+        given = {"experiments": [{"id": one["id"], "fixedHyperParams": one["hyperParams"]} for one in tried]}
+    return {
+        "input": {
+            "modelName": record.model,
+            "hpoName": search.name,
+            "resDef": {"framework": "PyTorch", "maxiteration": "", "batchsize": None, **record.resources},
+            "algoDef": described["algoDef"],
+            **given,
+        },
+        "searchGrid": {name: described[name] for name in grid if name in described},
+        "state": described["state"],
+        "stateReason": described["stateReason"],
+        "creator": search.owner,
+        "createtime": described["createtime"],
+        "sigId": search.job.queue,
+        "sigName": search.job.queue,
+        "consumerName": f"/pliant/{search.job.queue}",
+        "notes": described["notes"],
     }
 
 
@@ -100,6 +132,8 @@ def _duration(search: Search, now: float) -> str:
 
 
 def _state(search: Search, states: Mapping[str, int]) -> str:
+    if search.unrecovered:
+        return UNRECOVERED
     if search.state is SearchState.RUNNING and not any(states[state] for state in states if state != "SUBMITTED"):
         return "SUBMITTED"
     return STATES[search.state]
@@ -177,15 +211,16 @@ def _finite(value: float | None) -> float | None:
 
 def _values(space: Mapping[str, SearchParameter], values: Values, record: HpoRecord) -> list[dict[str, Any]]:
     sent = {str(one.get("name")): one for one in record.hyper_params}
+    named = [(record.names.get(name, name), space.get(name), value) for name, value in values.items()]
     return [
         {
             "name": name,
-            "type": sent.get(name, {}).get("type") or _type(space.get(name)),
-            "dataType": _data_type(space.get(name), value),
+            "type": sent.get(name, {}).get("type") or _type(parameter),
+            "dataType": _data_type(parameter, value),
             "fixedVal": text_of_value(value),
             "userDefined": bool(sent.get(name, {}).get("userDefined", False)),
         }
-        for name, value in values.items()
+        for name, parameter, value in named
     ]
 
 
@@ -214,17 +249,25 @@ def _algorithm(search: Search) -> dict[str, Any]:
         "maxParalleJobNum": settings.parallel or -1,
         "objectiveMetric": settings.objectives[0].metric,
         "objective": settings.objectives[0].direction,
-        "algoParams": [{"name": "RandomSeed", "value": str(settings.sampler.seed)}],
+        "algoParams": [
+            {"name": _SEED, "value": str(settings.sampler.seed)},
+            *({"name": name, "value": text_of_value(value)} for name, value in _own_options(settings.sampler)),
+        ],
     }
+
+
+def _own_options(sampler: Sampler) -> Iterable[tuple[str, Value]]:
+    """Return the options of an algorithm of somebody's own: those of built-in ones have no names of IBM's."""
+    return () if sampler.name in SAMPLERS else ((name, one) for name, one in sampler.options.items() if name != _SEED)
 
 
 def _name_of(sampler: Sampler) -> str:
     return _ALGORITHMS.get(sampler.name, sampler.name)
 
 
-def _hyper_params(space: Mapping[str, SearchParameter]) -> list[dict[str, Any]]:
+def _hyper_params(space: Mapping[str, SearchParameter], record: HpoRecord) -> list[dict[str, Any]]:
     return [
-        {"name": name, "type": _type(one), "userDefined": False} | _bounds(one, _type(one))
+        {"name": record.names.get(name, name), "type": _type(one), "userDefined": False} | _bounds(one, _type(one))
         for name, one in space.items()
     ]
 

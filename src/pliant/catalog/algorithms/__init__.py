@@ -1,0 +1,1 @@
+"""Algorithms of people's own: how they are installed, checked, kept, and what runs them."""

@@ -1,0 +1,1 @@
+"""Runs plug-ins of IBM's hyperparameter optimization as they are: `optimizer.py` with a `PluginOptimizer`."""

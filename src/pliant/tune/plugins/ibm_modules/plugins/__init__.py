@@ -1,0 +1,1 @@
+"""What IBM's plug-ins import; on their path alone."""
