@@ -71,8 +71,9 @@ class AdviserProgram:
     called: str = "the adviser's process"
     """How errors call it."""
     printed: Callable[[bytes], None] | None = None
-    """Gets what it prints, in pieces, while it is asked and when it ends; keeps of it what it likes, and raises nothing."""
+    """Gets what it prints, in pieces, while it is asked and when it ends. Keeps of it what it likes; raises nothing."""
     max_answer_bytes: int = MAX_ANSWER_BYTES
+    """One that answers with more is lost."""
     end_s: float = 0.0
     """So long it has, when it is to end (SIGTERM), to end what it has started; then, and at 0 at once, its process
     group is killed."""
