@@ -33,9 +33,9 @@ def described(error: BaseException) -> str:
     try:
         kind = shown(str.__str__(type.__dict__["__name__"].__get__(type(error))))
         text = shown(str(error))
-        return f"{kind}: {text}" if text else kind
     except BaseException:  # noqa: BLE001 (what makes the text is a stranger's, too)
         return "an error that cannot be shown"
+    return f"{kind}: {text}" if text else kind
 
 
 def shown(text: str, limit: int = MAX_SHOWN) -> str:
