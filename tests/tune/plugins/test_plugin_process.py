@@ -195,10 +195,10 @@ def limited():
 def test_it_has_limits_and_a_search_that_it_fails_with_one_sentence(folder_of: FolderOf) -> None:
     with running(played().opening, program(folder_of(answering("limited()", LIMITED)))) as adviser:
         with pytest.raises(
-            AdviserFailure, match=r"^the algorithm random raised MemoryError:  in search \(optimizer\.py:6\)$"
+            AdviserFailure, match=r"^the algorithm random raised MemoryError in search \(optimizer\.py:6\)$"
         ):
             adviser.ask(0, [])
-        with pytest.raises(AdviserFailure, match=r"takes part|judges no trials, so not 0"):
+        with pytest.raises(AdviserFailure, match="judges no trials, so not 0"):
             adviser.judge(0, [])
 
 
