@@ -27,7 +27,7 @@ class Asked:
     path: str
     query: Mapping[str, list[str]]
     body: Any
-    """Its JSON, or that of the part `job` beside code; None without."""
+    """Its JSON, or that of the part `job` or `settings` beside code; None without."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,8 +104,10 @@ def search_server() -> Iterator[SearchServer]:
 
 
 def _body_of(content: bytes) -> Any:
-    if found := re.search(rb'name="job"\r\n\r\n(.*?)\r\n--', content, re.DOTALL):
+    if found := re.search(rb'name="(?:job|settings)"\r\n\r\n(.*?)\r\n--', content, re.DOTALL):
         return json.loads(found[1])
+    if b'name="code"' in content:
+        return None
     return json.loads(content) if content else None
 
 

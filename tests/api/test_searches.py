@@ -88,7 +88,6 @@ def test_what_a_client_sends_is_what_it_has() -> None:
         ({"objectives": []}, "objectives", "too few entries"),
         ({"objectives": [{"metric": "", "direction": "minimize"}]}, "objectives.0.metric", "it is empty"),
         ({"objectives": [{"metric": "a", "direction": "up"}]}, "objectives.0.direction", "'up' is not possible"),
-        ({"sampler": {"name": "tpee"}}, "sampler.name", "is 'tpe' meant?"),
         ({"sampler": {"seed": -1}}, "sampler.seed", "-1 is too small"),
         ({"sampler": {"options": {"a": []}}}, "sampler.options.a", "it is no value"),
         ({"halving": {"max": 1}}, "halving.max", "it prunes nothing"),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pliant.client.api import Client
+from pliant.client.nouns.algorithms import AlgorithmClient
 from pliant.client.nouns.arrays import ArrayClient
 from pliant.client.nouns.datasets import DatasetClient
 from pliant.client.nouns.endpoints import EndpointClient
@@ -24,6 +25,7 @@ PARTS: Final[dict[str, type]] = {
     "job": JobHandle,
     "search": SearchHandle,
     "client": Client,
+    "client.algorithms": AlgorithmClient,
     "client.arrays": ArrayClient,
     "client.datasets": DatasetClient,
     "client.endpoints": EndpointClient,

@@ -27,7 +27,8 @@ from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput  # noqa: E4
 from pliant.tune.plugins.failures import shown  # noqa: E402
 from pliant.tune.plugins.found_code import FoundCode, encode_found  # noqa: E402
 from pliant.tune.plugins.ibm.ibm_adviser import IbmAdviser  # noqa: E402
-from pliant.tune.plugins.ibm.optimizer_class import look_at_optimizer, write_log  # noqa: E402
+from pliant.tune.plugins.ibm.optimizer_class import look_at_optimizer  # noqa: E402
+from pliant.tune.plugins.log import write_log  # noqa: E402
 from pliant.tune.questions import end_with_server, serve  # noqa: E402
 
 MAX_MEMORY_BYTES: Final = 4 << 30
@@ -54,10 +55,11 @@ def main(argv: Sequence[str]) -> None:
     end_with_server(_taken_input())
     write_log(given.log_level)
     sys.dont_write_bytecode = True  # the folder is for reading
+    folder = given.folder.absolute()
     if given.check:
-        _say(given.kind, given.folder)
+        _say(given.kind, folder)
     else:
-        _serve(given.kind, given.folder, given.socket)
+        _serve(given.kind, folder, given.socket)
     os._exit(0)
 
 

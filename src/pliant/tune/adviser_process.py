@@ -71,8 +71,9 @@ class AdviserProgram:
     called: str = "the adviser's process"
     """How errors call it."""
     printed: Callable[[bytes], None] | None = None
-    """Gets what it prints, in pieces, while it is asked and when it ends; keeps of it what it likes."""
+    """Gets what it prints, in pieces, while it is asked and when it ends. Keeps of it what it likes; raises nothing."""
     max_answer_bytes: int = MAX_ANSWER_BYTES
+    """One that answers with more is lost."""
     end_s: float = 0.0
     """So long it has, when it is to end (SIGTERM), to end what it has started; then, and at 0 at once, its process
     group is killed."""
@@ -100,10 +101,9 @@ class AdviserProcess:
         """
         self._program = program
         self._pruner = opening.settings.pruner
-        self._process, self._channel = _start(program)
+        self._process, self._channel, self._end_of_process = _start(program)
         assert self._process.stdout is not None
         self._printed = self._process.stdout
-        self._end_of_process = os.pidfd_open(self._process.pid)
         self._selector = selectors.DefaultSelector()
         for readable in (self._channel, self._printed, self._end_of_process):
             self._selector.register(readable, selectors.EVENT_READ)
@@ -265,9 +265,11 @@ class AdviserProcess:
             self._read_printed()
 
 
-def _start(program: AdviserProgram) -> tuple["subprocess.Popen[bytes]", socket.socket]:
+def _start(program: AdviserProgram) -> tuple["subprocess.Popen[bytes]", socket.socket, int]:
+    """Return the process, our end of its socket, and a descriptor that can be read when it has ended."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
+    process = None
     with theirs:
         try:
             process = subprocess.Popen(
@@ -281,9 +283,13 @@ def _start(program: AdviserProgram) -> tuple["subprocess.Popen[bytes]", socket.s
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
+            end_of_process = os.pidfd_open(process.pid)
         except OSError as error:
             ours.close()
+            if process is not None:  # there are too many descriptors
+                process.kill()
+                process.communicate()
             raise AdviserLost(f"{program.called} cannot be started: {error.strerror or error}") from error
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
-    return process, ours
+    return process, ours, end_of_process

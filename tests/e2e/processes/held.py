@@ -10,6 +10,15 @@ def wait(gate):
         time.sleep(0.05)
 """
 
+OPTIMIZER: Final = """
+import time
+from plugins.core.base_plugin_opt import BasePluginOptimizer
+
+class PluginOptimizer(BasePluginOptimizer):
+    def search(self, number_samples, last_exp_results=None):
+        time.sleep(600)
+"""
+"""An algorithm that is asked, and answers later than anybody waits."""
 ELASTIC: Final = (
     _WAITS
     + """

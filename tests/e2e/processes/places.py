@@ -20,9 +20,10 @@ _NAMES: Final = frozenset({"ChildProgram", "ProcessPoolExecutor"})
 _MODULES: Final = re.compile(r"os|pty|multiprocessing(\.\w+)*|subprocess|asyncio(\.subprocess)?")
 _CONTEXT: Final = "multiprocessing_context"
 
-_CHILDREN: Final = ("importer", "look", "probe", "builder", "plugin")
+_CHILDREN: Final = ("importer", "look", "probe", "builder", "plugin", "algorithm")
 STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
+        "catalog/algorithms/walls.py confined": ("algorithm",),
         "catalog/children/child.py _start": ("supervisor",),
         "catalog/children/supervisor.py main": _CHILDREN,
         "catalog/children/supervisor.py _become": _CHILDREN,
@@ -52,7 +53,7 @@ STARTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "isolation/mounts.py can_mount": ("walls",),
         "isolation/report.py report": ("walls",),
         "tracking/recorder.py _start": ("tracker",),
-        "tune/adviser_process.py _start": ("adviser",),
+        "tune/adviser_process.py _start": ("adviser", "supervisor"),
         "tunnel/program.py _spawn": ("shell",),
         "train/data/loader_process.py start_loader": ("started",),
     }
@@ -74,6 +75,7 @@ PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "entry/importer.py": ("importer",),
         "entry/inspector.py": ("inspector",),
         "entry/kernel.py": ("kernel", "interpreter"),
+        "entry/plugin.py": ("algorithm",),
         "entry/restore.py": ("restore",),
         "entry/routes.py": ("alone",),
         "entry/server/__main__.py": ("server", "standby"),

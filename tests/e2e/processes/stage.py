@@ -132,6 +132,7 @@ class Stage:
             self.pids[role] = [pid for pid in children_of(self.server) if program in command_of(pid)]
         self._hold_shell(jobs["fixed"])
         self._hold_kernel()
+        self._hold_algorithm()
         self._hold_import()
         self._ends.callback(self._last_look.close)
 
@@ -239,7 +240,7 @@ class Stage:
 
     def _hold_adviser(self) -> None:
         """Have values chosen for one more trial, which waits for slots; then what chooses them waits for a while."""
-        if [search.name for search in self._client.searches.list()]:
+        if "waiting" in [search.name for search in self._client.searches.list()]:
             parallel = self._client.searches.get("waiting").settings.parallel or 0
             self._client.searches.change("waiting", parallel=parallel + 1)
         else:
@@ -248,6 +249,17 @@ class Stage:
             self._client.searches.submit(code, SearchRequest.model_validate(_SEARCH))
         self._until(lambda: self._children(_is_adviser), "what chooses values is there")
         self.pids["adviser"] = self._children(_is_adviser)
+
+    def _hold_algorithm(self) -> None:
+        """Have values chosen by an algorithm that does not answer."""
+        code, algorithm = (Path(tempfile.mkdtemp(dir=self.folder)) for _ in range(2))
+        (code / "script.py").write_text(held.ALONE)
+        (algorithm / "optimizer.py").write_text(held.OPTIMIZER)
+        self._client.algorithms.add(algorithm, name="slow")
+        asked = {**_SEARCH, "name": "slow", "sampler": {"name": "slow"}}
+        self._client.searches.submit(code, SearchRequest.model_validate(asked))
+        self._until(lambda: self._children(_is_algorithm), "the algorithm is asked")
+        self.pids["algorithm"] = self._children(_is_algorithm)
 
     # -- children of the server ------------------------------------------------------------------------------------
 
@@ -427,6 +439,10 @@ def _is_shell(command: list[str]) -> bool:
 
 def _has_ended(thread: threading.Thread) -> bool:
     return not thread.is_alive()
+
+
+def _is_algorithm(command: list[str]) -> bool:
+    return command[1:4] == ["-P", "-m", "pliant.entry.plugin"] and "--check" not in command
 
 
 def _is_adviser(command: list[str]) -> bool:

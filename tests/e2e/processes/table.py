@@ -23,6 +23,7 @@ ROLES: Final = {
     "inspector": "the inspectors, which look at what dead tasks left, and at what jobs hold on the disk",
     "gateway": "the gateway of endpoints",
     "adviser": "what chooses values for a search",
+    "algorithm": "an algorithm of somebody's, which chooses values for a search",
     "elastic": "a task of an elastic training",
     "fixed": "a process of a fixed job",
     "interpreter": "a process with an interpreter of its own",

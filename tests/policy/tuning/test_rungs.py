@@ -27,6 +27,6 @@ def test_hyperband_begins_later_with_fewer_trials() -> None:
 )
 def test_all_begin_together_unless_the_sampler_learns_from_results(sampler: str, size: int | None, begin: int) -> None:
     halving = Halving(min=1, max=27, factor=3, size=size)
-    settings = settings_of(halving, max_trials=40, sampler=Sampler(name=sampler))  # type: ignore[arg-type]
+    settings = settings_of(halving, max_trials=40, sampler=Sampler(name=sampler))
 
     assert size_of(settings, 0) == begin

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pliant.catalog.algorithms.check import AlgorithmCheck
+from pliant.catalog.algorithms.check import AlgorithmCheck, FoundAlgorithm
 from pliant.catalog.algorithms.folders import AlgorithmFolders, kind_of_code, top_of
 from pliant.catalog.algorithms.logs import AlgorithmLogs
 from pliant.catalog.sharing import is_visible, require_owner, require_visible, visible_page
 from pliant.core.access import Principal, VisibleJobs, name_once
-from pliant.core.algorithm import Algorithm, AlgorithmCode, AlgorithmSettings
+from pliant.core.algorithm import Algorithm, AlgorithmCode, AlgorithmKind, AlgorithmSettings
 from pliant.core.errors import Conflict, Forbidden, InvalidInput, Problem, Stale
 from pliant.core.input import values_of
 from pliant.core.ports import Clock
@@ -97,16 +97,7 @@ class AlgorithmRequests:
         problems = list(problems_of_shares(settings.shared_with, caller.name, self._unknown_users))
         if _is_taken_by_sampler(name):
             problems.append(Problem(field="name", message=f"{name!r} is the name of a sampler; give another one"))
-        with self._folders.draft(archive) as draft:
-            top = top_of(draft)
-            try:
-                kind = kind_of_code(top)
-            except InvalidInput as error:
-                raise InvalidInput(*problems, *error.problems) from error
-            if problems:
-                raise InvalidInput(*problems)
-            code = AlgorithmCode(owner=caller.name, kind=kind, checksum="", environment=settings.environment)
-            found = self._check(code, top)
+        kind, found = self._try_code(caller.name, settings, archive, problems)
         settings = replace(settings, shared_with=name_once(settings.shared_with))
         with self._unended() as searches:
             checksum = self._folders.keep(archive)
@@ -232,6 +223,21 @@ class AlgorithmRequests:
         kept = self.get(caller, name)
         require_owner(caller, kept.noun, f"the algorithm {name!r}")
         return kept
+
+    def _try_code(
+        self, person: str, settings: AlgorithmSettings, archive: Path, problems: Sequence[Problem]
+    ) -> tuple[AlgorithmKind, FoundAlgorithm]:
+        """Return what is found in an archive; if there are problems already, nothing of it is run."""
+        with self._folders.draft(archive) as draft:
+            top = top_of(draft)
+            try:
+                kind = kind_of_code(top)
+            except InvalidInput as error:
+                raise InvalidInput(*problems, *error.problems) from error
+            if problems:
+                raise InvalidInput(*problems)
+            code = AlgorithmCode(owner=person, kind=kind, checksum="", environment=settings.environment)
+            return kind, self._check(code, top)
 
     def _put(self, noun: Algorithm, before: Kept[Algorithm] | None, revision: int | None) -> Kept[Algorithm]:
         if before is None:

@@ -15,7 +15,7 @@ from optuna.samplers import (
     TPESampler,
 )
 
-from pliant.core.search import SamplerName, SearchSettings
+from pliant.core.search import SAMPLERS, SamplerName, SearchSettings
 from pliant.tune.adviser.distributions import Distributions
 from pliant.tune.sampler_options import SAMPLER_OPTIONS, with_defaults
 from pliant.tune.sampler_rules import grid_values
@@ -24,7 +24,7 @@ from pliant.tune.sampler_rules import grid_values
 def arguments_of(settings: SearchSettings) -> dict[str, Any]:
     """Return the arguments of a search's sampler, as Optuna calls them, without those that follow from parameters."""
     sampler = settings.sampler
-    arguments: dict[str, Any] = with_defaults(SAMPLER_OPTIONS[sampler.name], sampler.options)
+    arguments: dict[str, Any] = with_defaults(SAMPLER_OPTIONS[_built_in(settings)], sampler.options)
     if sampler.name == "tpe":
         _decide_tpe(arguments, settings)
     if sampler.name in ("gp", "cmaes", "qmc"):
@@ -37,7 +37,13 @@ def make_sampler(settings: SearchSettings) -> BaseSampler:
     arguments = arguments_of(settings)
     if settings.sampler.name == "grid":
         arguments["search_space"] = _grid(settings)
-    return MAKERS[settings.sampler.name](**arguments)
+    return MAKERS[_built_in(settings)](**arguments)
+
+
+def _built_in(settings: SearchSettings) -> SamplerName:
+    name = next((one for one in SAMPLERS if one == settings.sampler.name), None)
+    assert name is not None, "an algorithm of somebody's own is asked in its own process"
+    return name
 
 
 def _decide_tpe(arguments: dict[str, Any], settings: SearchSettings) -> None:

@@ -32,9 +32,10 @@ def described(error: BaseException) -> str:
     """Return the kind and the message of an error, on one line; also of one whose message cannot be asked for."""
     try:
         kind = shown(str.__str__(type.__dict__["__name__"].__get__(type(error))))
-        return f"{kind}: {shown(str(error))}"
+        text = shown(str(error))
     except BaseException:  # noqa: BLE001 (what makes the text is a stranger's, too)
         return "an error that cannot be shown"
+    return f"{kind}: {text}" if text else kind
 
 
 def shown(text: str, limit: int = MAX_SHOWN) -> str:

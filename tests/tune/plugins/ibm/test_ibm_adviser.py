@@ -240,7 +240,7 @@ cyclic.append(cyclic)
         ("Evil", "a type is there instead of a list"),
         ("1 / 0", r"the algorithm random raised ZeroDivisionError: division by zero in search (optimizer.py:"),
         ("raised(SystemExit(3))", "raised SystemExit: 3 in search (optimizer.py:"),
-        ("raised(KeyboardInterrupt)", "raised KeyboardInterrupt:  in search"),
+        ("raised(KeyboardInterrupt)", "raised KeyboardInterrupt in search"),
         ("raised(Raised())", "raised an error that cannot be shown in search"),
         ("raised(ValueError('a\\nb\\x1b[0m' + 'x' * 9999))", "raised ValueError: a b\ufffd[0mxxx"),
     ],
@@ -258,7 +258,7 @@ def test_an_answer_that_is_none_is_a_failure_that_says_so(folder_of: FolderOf, a
     [
         ("x = (", "raised SyntaxError: '(' was never closed"),
         ("import not_there", "raised ModuleNotFoundError: No module named 'not_there' in optimizer.py"),
-        ("raise SystemExit", "raised SystemExit:  in optimizer.py (optimizer.py:1)"),
+        ("raise SystemExit", "raised SystemExit in optimizer.py (optimizer.py:1)"),
         (
             "PluginOptimizer = 3",
             "optimizer.py of the algorithm random has no class PluginOptimizer(BasePluginOptimizer)",

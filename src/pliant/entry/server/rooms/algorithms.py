@@ -32,8 +32,9 @@ from pliant.files.space import cause_of
 from pliant.files.untrusted.path import UntrustedPath
 from pliant.files.untrusted.walking import measure
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
-from pliant.tune.adviser_process import AdviserProcess, AdviserProgram
+from pliant.tune.adviser_process import AdviserProgram
 from pliant.tune.plugins.found_code import decode_found
+from pliant.tune.plugins.plugin_adviser import PluginAdviser
 
 ARCHIVES = "algorithms"
 """In the state folder: what was sent."""
@@ -77,7 +78,7 @@ class AlgorithmRoom:
                 raise AdviserFailure(f"the algorithm {name} cannot be run: {error}") from error
             except OSError as error:
                 raise AdviserLost(f"the algorithm {name} cannot be started: {cause_of(error)}") from error
-            process = AdviserProcess(
+            process = PluginAdviser(
                 opening,
                 AdviserProgram(
                     command=supervised(program.command, niceness=NICENESS),
@@ -104,7 +105,7 @@ def read_found(line: bytes) -> FoundAlgorithm:
 class AlgorithmAdviser:
     """An adviser in a process of its own, with a home that is bounded, and that is removed when the process ends."""
 
-    def __init__(self, process: AdviserProcess, name: str, home: Path, stack: ExitStack) -> None:
+    def __init__(self, process: PluginAdviser, name: str, home: Path, stack: ExitStack) -> None:
         self._process = process
         self._name = name
         self._home = UntrustedPath(home.parent, home.name)

@@ -23,7 +23,7 @@ from pliant.tune.plugins.failures import failures_of
 from pliant.tune.plugins.generators import dump_shared, load_shared, seed_shared
 from pliant.tune.plugins.ibm.optimizer_class import load_optimizer
 from pliant.tune.plugins.ibm.parameters import WrongValues, described, values_of
-from pliant.tune.plugins.ibm.results import Outcome, outcomes_of
+from pliant.tune.plugins.ibm.results import TrialOutcome, outcomes_of
 from pliant.tune.plugins.ibm.results import described as described_outcome
 from pliant.tune.plugins.ibm.state import PluginCall, PluginState, digest_of, dump_plugin, load_plugin
 
@@ -125,12 +125,12 @@ class _Plugin:
         """Return the next values; None if there are no more."""
         state = self._state
         if not state.waiting:
-            outcomes = outcomes_of([trials[number] for number in sorted(trials)], state.told)
+            outcomes = outcomes_of([trials[number] for number in sorted(trials)], state.learned)
             answers = self._search(outcomes, trials)
             if not answers:
                 return None
             state.waiting = [*answers]
-            state.told |= {one.number for one in outcomes}
+            state.learned |= {one.number for one in outcomes}
             state.has_begun = True
             if not self._keeps_state:
                 state.calls.append(PluginCall(outcomes, digest_of(answers)))
@@ -147,7 +147,7 @@ class _Plugin:
                 raise AdviserFailure(f"what get_state of {self._who} returned cannot be kept: {error}") from error
         return dump_plugin(self._who, self._state)
 
-    def _search(self, outcomes: Sequence[Outcome], trials: Mapping[int, Trial]) -> list[Values]:
+    def _search(self, outcomes: Sequence[TrialOutcome], trials: Mapping[int, Trial]) -> list[Values]:
         """Call the plug-in; return what it answers."""
         results = [described_outcome(one, trials[one.number].values, self._settings) for one in outcomes]
         is_first = not self._state.has_begun and not results

@@ -1,7 +1,6 @@
 """The class of a plug-in, `PluginOptimizer` of `optimizer.py`, and what it is made from."""
 
 import importlib
-import logging
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -36,16 +35,6 @@ def load_optimizer(who: str, folder: Path) -> tuple[Any, type]:
 def _have_modules() -> None:
     """Let `plugins` be ours, whatever is called so in an algorithm's folder."""
     sys.path[:] = [str(_MODULES), *(one for one in sys.path if one != str(_MODULES))]
-
-
-def write_log(level: str) -> None:
-    """Let what plug-ins log be printed from a level on."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("plugins")
-    log.handlers[:] = [handler]
-    log.setLevel(level)
-    log.propagate = False
 
 
 def look_at_optimizer(who: str, folder: Path) -> FoundCode:

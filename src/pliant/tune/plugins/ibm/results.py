@@ -29,7 +29,7 @@ _STATES: Final[Mapping[TrialState, ExperimentState]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialOutcome:
     """What a trial came to, as a plug-in is told it."""
 
     number: int
@@ -39,12 +39,12 @@ class Outcome:
     metric: float | None
 
 
-def outcomes_of(trials: Sequence[Trial], told: Collection[int]) -> tuple[Outcome, ...]:
+def outcomes_of(trials: Sequence[Trial], learned: Collection[int]) -> tuple[TrialOutcome, ...]:
     """Return what trials came to that have ended and that a plug-in does not know yet, by number."""
-    return tuple(_outcome(one) for one in trials if one.ended and one.number not in told)
+    return tuple(_outcome(one) for one in trials if one.ended and one.number not in learned)
 
 
-def described(outcome: Outcome, values: Values, settings: SearchSettings) -> dict[str, Any]:
+def described(outcome: TrialOutcome, values: Values, settings: SearchSettings) -> dict[str, Any]:
     """Return one of the `last_exp_results`; each time new, for a plug-in may change it."""
     answer = answer_of(settings.parameters, values)
     return {
@@ -71,11 +71,11 @@ def ranges_of(numbers: Collection[int]) -> list[list[int]]:
     return ranges
 
 
-def _outcome(trial: Trial) -> Outcome:
+def _outcome(trial: Trial) -> TrialOutcome:
     state = _STATES[trial.state]
     metric = trial.results[0] if trial.results else None
     if metric is not None and not isfinite(metric):
         metric = None
     if state == "FINISHED" and metric is None:
         state = "FAILED"
-    return Outcome(trial.number, state, metric)
+    return TrialOutcome(trial.number, state, metric)

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from pliant.core.space import Value, Values
 from pliant.tune.advice import AdviserFailure
-from pliant.tune.plugins.ibm.results import ExperimentState, Outcome, ranges_of
+from pliant.tune.plugins.ibm.results import ExperimentState, TrialOutcome, ranges_of
 
 MAX_STATE_BYTES: Final = 4 << 20
 _FORM: Final = 1
@@ -22,7 +22,7 @@ _FORM: Final = 1
 class PluginCall:
     """A call of `search`."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TrialOutcome, ...]
     """What it was told; of the first call that had nothing to tell, none."""
     digest: str
     """Of what it answered."""
@@ -32,7 +32,7 @@ class PluginCall:
 class PluginState:
     """What is known after the newest call."""
 
-    told: set[int] = field(default_factory=set)
+    learned: set[int] = field(default_factory=set)
     """Trials that it knows the end of."""
     waiting: list[Values] = field(default_factory=list)
     """What it answered beyond what was asked for; the next trials have it."""
@@ -58,7 +58,7 @@ def dump_plugin(who: str, state: PluginState) -> str:
     calls = [[[[one.number, one.state, one.metric] for one in call.outcomes], call.digest] for call in state.calls]
     kept = {
         "ibm": _FORM,
-        "told": ranges_of(state.told),
+        "learned": ranges_of(state.learned),
         "waiting": state.waiting,
         "calls": calls,
         "kept": state.kept,
@@ -85,7 +85,7 @@ def load_plugin(who: str, text: str) -> PluginState:
         if kept["ibm"] != _FORM:
             raise ValueError(f"it has the form {kept['ibm']!r:.80}")
         return PluginState(
-            told={number for first, last in kept["told"] for number in range(first, last + 1)},
+            learned={number for first, last in kept["learned"] for number in range(first, last + 1)},
             waiting=[{name: _value(one) for name, one in values.items()} for values in kept["waiting"]],
             calls=[_call(*call) for call in kept["calls"]],
             kept=kept["kept"],
@@ -97,7 +97,7 @@ def load_plugin(who: str, text: str) -> PluginState:
 
 
 def _call(outcomes: list[list[Any]], digest: str) -> PluginCall:
-    made = (Outcome(number, cast(ExperimentState, state), metric) for number, state, metric in outcomes)
+    made = (TrialOutcome(number, cast(ExperimentState, state), metric) for number, state, metric in outcomes)
     return PluginCall(tuple(made), digest)
 
 
