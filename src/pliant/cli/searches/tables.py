@@ -173,7 +173,7 @@ def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
     if limits := ", ".join(_limits(settings)):
         yield "limits", limits
     if view.num_at_once is not None:
-        yield "at once", f"{view.num_at_once} at most: {view.why_at_once}"
+        yield "parallel", f"{view.num_at_once} at most: {view.why_at_once}"
     yield "job", f"{view.job.script}, {view.job.min_tasks} to {view.job.max_tasks} tasks, queue {view.job.queue}"
     yield "shared", ", ".join(view.settings.shared_with) or "with nobody"
 
