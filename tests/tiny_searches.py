@@ -139,6 +139,8 @@ def view(**fields: Any) -> SearchView:
         "best": trial(4),
         "progress": 0.175,
         "eta_s": 300.0,
+        "num_at_once": 4,
+        "why_at_once": "with more tpe chooses worse, and each trial may take several slots",
         "revision": 5,
     }
     return SearchView(**{**given, **fields})

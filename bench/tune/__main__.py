@@ -6,7 +6,6 @@ only makes it).
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -46,11 +45,20 @@ def _measured(name: str, given: argparse.Namespace, python: Path | None) -> Part
     print(f"measuring {name}", flush=True)
     parts: Mapping[str, Callable[[], Part]] = {
         "overhead": lambda: overhead.measure(given.trials, python),
-        "halving": lambda: halving.measure(range(given.seeds), given.halving_trials, given.epochs, given.slots),
+        "halving": lambda: halving.measure(range(given.seeds), _contest(given)),
         "quality": lambda: quality.measure(given.choices, max(1, given.choices // 4), seed=1),
         "many": lambda: many.measure(given.many, given.calls),
     }
     return parts[name]()
+
+
+def _contest(given: argparse.Namespace) -> halving.Contest:
+    return halving.Contest(
+        num_trials=given.halving_trials,
+        num_epochs=given.epochs,
+        num_slots=given.slots,
+        sample_s=given.sample_ms / 1000,
+    )
 
 
 def _read_arguments() -> argparse.Namespace:
@@ -64,8 +72,10 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5, help="searches of `halving` (default 5)")
     parser.add_argument("--halving-trials", type=int, default=18, help="trials of each (default 18)")
     parser.add_argument("--epochs", type=int, default=27, help="epochs of a trial that is never pruned (default 27)")
-    slots = len(os.sched_getaffinity(0))
-    parser.add_argument("--slots", type=int, default=slots, help="slots of `halving` (default: cores, %(default)s)")
+    parser.add_argument("--slots", type=int, default=8, help="slots of `halving` (default 8)")
+    parser.add_argument(
+        "--sample-ms", type=float, default=1.5, help="what a sample takes in `halving`, in place of a GPU (default 1.5)"
+    )
     parser.add_argument("--choices", type=int, default=100, help="trials of `quality` (default 100; gp: a quarter)")
     parser.add_argument("--many", type=int, default=10_000, help="trials of `many` (default 10000)")
     parser.add_argument("--calls", type=int, default=20, help="how often each call of `many` is timed (default 20)")

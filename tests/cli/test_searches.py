@@ -44,6 +44,7 @@ def test_a_search_is_shown(run: Run, server: SearchServer) -> None:
     shown = run(server, "searches", "show", "digits").out
 
     facts = dict(line.split(maxsplit=1) for line in shown.partition("\n\n")[0].splitlines())
+    assert facts["parallel"] == "4 at most: with more tpe chooses worse, and each trial may take several slots"
     assert facts["trials"] == "7/40: 3 running, 2 paused, 7 completed"
     assert facts["best"] == "trial 4: 0.5 with lr=0.05 act=relu (job-14)"
     assert (facts["lr"], facts["act"]) == ("log:1e-05..0.1", "choice:relu,gelu")

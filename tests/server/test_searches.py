@@ -69,7 +69,9 @@ def test_a_search_is_begun_shown_and_its_trials_are_jobs_of_its_owner(
     decisions = anna.get("/searches/lr-search/decisions").json()
     assert [one["kind"] for one in decisions["decisions"]] == ["ask", "ask"]
     assert decisions["last"] == 2
-    assert anna.get("/searches").json()["searches"][0]["trials"] == {"running": 2}
+    (shown,) = anna.get("/searches").json()["searches"]
+    assert shown["trials"] == {"running": 2}
+    assert (shown["num_at_once"], shown["why_at_once"]) == (2, "as was said")
 
 
 def test_others_see_nothing_of_it(module_server: Served, anna: httpx.Client) -> None:

@@ -1,6 +1,11 @@
-"""A trial on scikit-learn's digits: a small convolutional network that reports its loss on the test set each epoch."""
+"""A trial on scikit-learn's digits: a small convolutional network that reports its loss on the test set each epoch.
+
+With `--sample-s` every part of a batch takes so long per sample besides, in which its process waits: as a host does
+while its accelerator computes. So a machine of two cores has as many accelerators as it has slots.
+"""
 
 import argparse
+import time
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +34,7 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=0.003)
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--epochs", type=int, default=9)
+    parser.add_argument("--sample-s", type=float, default=0.0)
     given = parser.parse_args()
     torch.manual_seed(0)
     train, test = load_data()
@@ -40,8 +46,12 @@ def main() -> None:
     run = Run(model, torch.optim.Adam(model.parameters(), lr=given.lr), train, batch_size=128)
     for _epoch in run.epochs(given.epochs):
         for x, y in run:
+            time.sleep(given.sample_s * len(x))
             run.step(F.cross_entropy(model(x), y))
-        run.log(val_loss=run.evaluate(test, lambda batch: {"loss": F.cross_entropy(model(batch[0]), batch[1])})["loss"])
+        measured = run.evaluate(
+            test, lambda batch: {"loss": F.cross_entropy(model(batch[0]), batch[1])}, batch_size=NUM_TEST_SAMPLES // 8
+        )
+        run.log(val_loss=measured["loss"])
 
 
 if __name__ == "__main__":

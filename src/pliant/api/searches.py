@@ -262,6 +262,10 @@ class SearchView:
     revision: int
     nearest: int | None = None
     """While no trial that has completed keeps all constraints: the number of the one that violates them least."""
+    num_at_once: int | None = None
+    """So many trials train at once at most; null if it does not run."""
+    why_at_once: str = ""
+    """Why so many."""
     remark: str = ""
     """What is odd about it, in a sentence; empty if nothing is."""
     notes: tuple[str, ...] = ()
@@ -325,6 +329,8 @@ def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial
         best=best,
         progress=None if limit is None else min(1.0, ended / limit),
         eta_s=left_s,
+        num_at_once=None,
+        why_at_once="",
         notes=(),
     )
 

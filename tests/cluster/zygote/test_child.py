@@ -171,6 +171,20 @@ threading.Timer(0.01, go.set).start()
     assert stage.log(task_id, "stdout") == "pool\nno newline, thread\nhandler\n"
 
 
+def test_what_a_module_wants_done_at_the_end_is_not_done_by_every_task_for_which_it_was_imported_ahead(
+    tmp_path: Path, bring_up: BringUp
+) -> None:
+    module = "import weakref\nclass Kept: ...\nkept = Kept()\nweakref.finalize(kept, print, 'of the module')\n"
+    (tmp_path / "ahead.py").write_text(module)
+    stage = bring_up(tmp_path, {"PYTHONPATH": f"{PATHS}:{tmp_path}"}, preload=("ahead",))
+    source = "import ahead, weakref\nown = ahead.Kept()\nweakref.finalize(own, print, 'of the task')\n"
+    exits = stage.exits()
+    task_id = stage.start("job-1.1", (0,), source)
+
+    assert stage.exit_of(task_id, exits).exit_code == 0
+    assert stage.log(task_id, "stdout") == "of the task\n"
+
+
 def test_what_a_task_leaves_in_its_session_ends_with_it(stage: Stage) -> None:
     source = """
 import os, subprocess

@@ -14,6 +14,7 @@ from pliant.core.lifecycle import JobState
 from pliant.core.population import Population
 from pliant.core.search import Halving, Pruner, Sampler, SearchState, Trial, TrialState
 from pliant.core.space import Values
+from pliant.policy.tuning.places import Places
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 
 
@@ -55,6 +56,33 @@ def test_no_more_than_parallel_train_at_once(world: World) -> None:
     world.settle()
 
     assert len(world.jobs.jobs) == 2
+
+
+def test_more_train_at_once_when_slots_come_and_none_begins_where_slots_went(world: World) -> None:
+    search = world.create(settings_of(max_trials=20))
+    world.settle()
+    world.jobs.places = 6
+    world.settle()
+    assert len(world.jobs.jobs) == 6
+    assert world.requests.places(search) == Places(num=6, reason="the slots of its queue have room for so many")
+
+    world.jobs.places = 5
+    world.jobs.train(world.jobs.num_epochs)
+    world.settle()
+    assert [one.ended for one in world.jobs.jobs.values()].count(False) == 5
+
+
+def test_a_sampler_that_learns_has_no_more_in_flight_than_it_can_use_where_trials_take_the_other_slots(
+    world: World,
+) -> None:
+    world.jobs.places = 12
+    search = world.create(settings_of(sampler=Sampler(name="tpe", seed=1), max_trials=20))
+    world.settle()
+    assert len(world.jobs.jobs) == 4
+
+    world.requests.change(ANNA, search.name, {"parallel": 7})
+    world.settle()
+    assert len(world.jobs.jobs) == 7
 
 
 def test_who_waits_at_a_rung_is_held_and_who_is_pruned_is_stopped(world: World) -> None:

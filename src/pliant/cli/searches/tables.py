@@ -206,6 +206,15 @@ def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
         yield "best", said
     left = "" if view.eta_s is None else f", about {formatting.duration(view.eta_s)} left"
     yield "ran", f"{formatting.duration(view.ran_s)}{left}"
+    yield from _asked(settings)
+    if view.num_at_once is not None:
+        yield "parallel", f"{view.num_at_once} at most: {view.why_at_once}"
+    yield "job", f"{view.job.script}, {view.job.min_tasks} to {view.job.max_tasks} tasks, queue {view.job.queue}"
+    yield "shared", ", ".join(view.settings.shared_with) or "with nobody"
+
+
+def _asked(settings: SearchSettings) -> Iterator[tuple[str, str]]:
+    """Yield what was asked for."""
     for name, parameter in settings.parameters.items():
         yield name, write_domain(parameter)
     yield "objective", ", ".join(map(write_objective, settings.objectives))
@@ -222,8 +231,6 @@ def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
         yield "pruner", f"{settings.pruner.name}{_options(settings.pruner.options)}"
     if limits := ", ".join(_limits(settings)):
         yield "limits", limits
-    yield "job", f"{view.job.script}, {view.job.min_tasks} to {view.job.max_tasks} tasks, queue {view.job.queue}"
-    yield "shared", ", ".join(view.settings.shared_with) or "with nobody"
 
 
 def _options(options: Mapping[str, Value]) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 from pliant.core.search import SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import SearchStep, as_seen, bracket_to_ask, end
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
+from pliant.tune.searches.at_once import find_places
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.ports import SearchPorts
 
@@ -210,7 +211,7 @@ class Asker:
 
 def num_places(found: OpenSearch, ports: SearchPorts) -> int:
     """Return how many trials of a search may train at once."""
-    return found.search.settings.parallel or ports.jobs.num_places(found.search.job)
+    return find_places(found.search, ports.jobs).num
 
 
 def _add_trial(step: SearchStep, answer: Asked, question: _Question, ports: SearchPorts, *, is_given: bool) -> None:

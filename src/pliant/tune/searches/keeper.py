@@ -79,10 +79,10 @@ class SearchKeeper:
         """Look until `close`."""
         while not self._closed.is_set():
             self._wake.wait(_LOOK_S)
-            self._closed.wait(_REST_S)
             self._wake.clear()
             if not self._closed.is_set():
                 self._look_safely()
+            self._closed.wait(_REST_S)
         for asker in self._askers.values():
             asker.close()
 
