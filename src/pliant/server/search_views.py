@@ -5,13 +5,15 @@ from dataclasses import replace
 
 from pliant.api.searches import SearchPage, SearchView, search_view
 from pliant.core.access import Principal
-from pliant.core.search import Search
+from pliant.core.search import Search, SearchState
 from pliant.tune.searches.use_cases import SearchRequests
 
 
-def page_of(requests: SearchRequests, caller: Principal, after: str, limit: int) -> SearchPage:
+def page_of(
+    requests: SearchRequests, caller: Principal, after: str, limit: int, states: Sequence[SearchState]
+) -> SearchPage:
     """Return searches that somebody sees, in the order of their names."""
-    found, last = requests.page(caller, after, limit)
+    found, last = requests.page(caller, after, limit, states)
     return SearchPage(searches=tuple(view_of(requests, search) for search in found), next=last)
 
 

@@ -85,6 +85,16 @@ def ps(  # noqa: PLR0913 (one parameter per option)
             show_default=False,
         ),
     ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only trials of this search, or of several.",
+            autocompletion=complete("search"),
+            show_default=False,
+        ),
+    ] = None,
+    no_trials: Annotated[bool, typer.Option("--no-trials", help="No trials of searches.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List jobs that wait or run, newest first.
@@ -95,16 +105,22 @@ def ps(  # noqa: PLR0913 (one parameter per option)
     \b
     pliant ps --state running,waiting --queue gpus
     pliant ps --all --owner ann --tag baseline --tag lr=0.1,lr=0.01
+    pliant ps --no-trials
     """
+    if search and no_trials:
+        message = f"--search asks for trials of {', '.join(search)}; leave one or the other out"
+        raise InvalidInput.at("--no-trials", message)
     asked = {"owners": owner or (), "queues": queue or (), "tags": tag or ()}
     with open_client(context) as client:
         members = None if array is None else {job.id for job in client.arrays.get(array).jobs}
-        found = all_jobs(client, ended=show_all, states=state or (), **asked)
+        searches = None if no_trials else search or ()
+        found = all_jobs(client, ended=show_all, searches=searches, states=state or (), **asked)
     jobs = tuple(job for job in found if members is None or job.id in members)
     nothing = "No job waits or runs; `pliant ps --all` lists those that ended."
-    if state or (show_all and any(asked.values())):
+    is_narrowed = any(asked.values()) or search or no_trials
+    if state or (show_all and is_narrowed):
         nothing = "There is no such job."
-    elif any(asked.values()):
+    elif is_narrowed:
         nothing = "No such job waits or runs; with --all those that ended are listed, too."
     elif show_all:
         nothing = "There are no jobs yet; `pliant submit train.py` submits one."

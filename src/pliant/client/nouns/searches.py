@@ -65,11 +65,13 @@ class SearchClient(NounClient[SearchView]):
         """
         return parse(self._view, send_code(self._connection, self._root, Path(code).expanduser(), request, limits))
 
-    def list(self) -> Iterator[SearchView]:
-        """Yield the searches that we may see, in the order of their names."""
+    def list(self, *, states: Sequence[SearchState | str] = ()) -> Iterator[SearchView]:
+        """Yield the searches that we may see, in the order of their names: those in one of these states, or all."""
+        words = [SearchState(state).value for state in ([states] if isinstance(states, str) else states)]
 
         def ask(after: str) -> SearchPage:
-            return self._connection.get(_SEARCH_PAGE, self._root, {"after": after or None, "limit": _PAGE})
+            params: Params = {"after": after or None, "limit": _PAGE, "state": words}
+            return self._connection.get(_SEARCH_PAGE, self._root, params)
 
         for page in pages(ask):
             yield from page.searches

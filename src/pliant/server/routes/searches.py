@@ -18,7 +18,7 @@ from pliant.api.searches import (
 )
 from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
-from pliant.core.search import Search, Trial, TrialState
+from pliant.core.search import Search, SearchState, Trial, TrialState
 from pliant.server import upload
 from pliant.server.body import body_with_code, parse_body_with_code, schema_of, upload_file
 from pliant.server.context import InContext
@@ -81,9 +81,10 @@ def searches(
     caller: Caller,
     after: Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")] = "",
     limit: Limit = 100,
+    state: Annotated[list[SearchState] | None, Query(description="Only those in one of these states.")] = None,
 ) -> SearchPage:
     """Return searches in the order of their names: one's own, and those that are shared with one."""
-    return page_of(requests, caller, after, limit)
+    return page_of(requests, caller, after, limit, state or ())
 
 
 @routes.get("/searches/{name}", Permission.JOBS_READ, "Show a search", 404, 503)

@@ -105,10 +105,12 @@ class SearchRequests:
             self._book.add(search, trials_of(search, first.known))
         return search, (*notes, *_notes_of_known(settings, first.known))
 
-    def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Search, ...], str | None]:
-        """Return searches that somebody sees, and the name of the last if there are more."""
+    def page(
+        self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = ()
+    ) -> tuple[tuple[Search, ...], str | None]:
+        """Return searches that somebody sees, in one of some states, and the name of the last if there are more."""
         found: list[Search] = []
-        for search in self._book.all(after):
+        for search in self._book.all(after, states):
             if not _sees(caller, search):
                 continue
             if len(found) == limit:
