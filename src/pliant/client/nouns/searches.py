@@ -13,6 +13,7 @@ from pliant.api.searches import (
     SearchPatch,
     SearchRequest,
     SearchView,
+    SearchWhy,
     TrialPage,
     TrialsRequest,
 )
@@ -37,6 +38,7 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _SEARCH_PAGE: Final = LazyAdapter(SearchPage)
 _TRIAL_PAGE: Final = LazyAdapter(TrialPage)
 _TRIAL: Final = LazyAdapter(Trial)
+_WHY: Final = LazyAdapter(SearchWhy)
 _IMPORTANCES: Final = LazyAdapter(ImportancesView)
 _IMPORTANCES_TIMEOUT_S: Final = 90.0
 _DECISION_PAGE: Final = LazyAdapter(DecisionPage)
@@ -148,6 +150,10 @@ class SearchClient(NounClient[SearchView]):
         """Return the best trials that have completed, the best first; of several objectives by the first."""
         return self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/best", {"limit": limit}).trials
 
+    def why(self, name: str) -> SearchWhy:
+        """Return why a search has the slots it has: what each of its trials has, and what waits for what."""
+        return self._connection.get(_WHY, f"{self._path(name)}/why")
+
     def importances(self, name: str) -> ImportancesView:
         """Return how much of the differences in the first objective comes from each parameter; or why nobody can tell.
 
@@ -248,6 +254,10 @@ class SearchHandle:
     def decisions(self, *, after: int = 0) -> Iterator[Decision]:
         """Yield what it decided and why."""
         return self._searches.decisions(self.name, after=after)
+
+    def why(self) -> SearchWhy:
+        """Return why it has the slots it has: what each of its trials has, and what waits for what."""
+        return self._searches.why(self.name)
 
     def importances(self) -> ImportancesView:
         """Return how much of the differences in the first objective comes from each parameter."""

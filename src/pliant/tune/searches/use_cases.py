@@ -23,6 +23,7 @@ from pliant.policy.tuning.advance import rest
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.importances import ImportanceCalculator, Importances
+from pliant.tune.searches.outlook import SearchOutlook
 from pliant.tune.searches.ports import SearchPorts
 
 _MAX_ENQUEUED: Final = 10_000
@@ -54,6 +55,7 @@ class SearchRequests:
         self._ports = ports
         self._new_name = new_name
         self._importances = ImportanceCalculator(ports.open_adviser)
+        self.outlook = SearchOutlook(book, ports)
 
     def create(
         self,
