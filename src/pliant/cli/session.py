@@ -18,6 +18,7 @@ from pliant.core.errors import Conflict, Forbidden, InternalError, InvalidInput,
 from pliant.core.job import Job
 from pliant.core.job_filter import UNENDED_STATES as UNFINISHED
 from pliant.core.near_name import near_name
+from pliant.core.search import SearchState
 
 __all__ = [
     "UNFINISHED",
@@ -30,6 +31,7 @@ __all__ = [
     "is_local",
     "job_id_of",
     "open_client",
+    "open_searches",
     "search_of",
     "server_of",
 ]
@@ -97,6 +99,14 @@ def all_endpoints(client: Client) -> tuple[EndpointView, ...]:
     found = pages(lambda after: client.endpoints.list(after=after))
     try:
         return tuple(view for page in found for view in page.endpoints)
+    except (NotFound, Forbidden):
+        return ()
+
+
+def open_searches(client: Client) -> tuple[SearchView, ...]:
+    """Return the searches that run or may go on, as far as the caller sees them; none if a server keeps none."""
+    try:
+        return tuple(client.searches.list(states=(SearchState.RUNNING, SearchState.STOPPED)))
     except (NotFound, Forbidden):
         return ()
 

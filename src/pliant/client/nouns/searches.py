@@ -24,6 +24,7 @@ from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.pages import pages
 from pliant.client.http.patience import observe
 from pliant.client.nouns.noun import NounClient, checked
+from pliant.client.nouns.search_progress import SearchProgress
 from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import values_of
@@ -235,13 +236,31 @@ class SearchHandle:
         """Return the search as it is now."""
         return self._searches.get(self.name)
 
-    def wait(self, *, timeout_s: float = math.inf, on_poll: Callable[[SearchView], None] | None = None) -> SearchView:
+    def wait(
+        self,
+        *,
+        progress: bool = False,
+        timeout_s: float = math.inf,
+        on_poll: Callable[[SearchView], None] | None = None,
+    ) -> SearchView:
         """Wait until it does not run any more and return it; its `state` and `reason` say why.
+
+        With `progress`, show meanwhile how far it is: in a line that changes below the cell of a notebook or in a
+        terminal, else in a line for all news, on stderr.
 
         Raises:
             TimeoutError: it still runs after `timeout_s` seconds.
         """
-        return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=on_poll)
+        if not progress:
+            return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=on_poll)
+        with SearchProgress.here() as shown:
+
+            def show(view: SearchView) -> None:
+                shown.show(view)
+                if on_poll is not None:
+                    on_poll(view)
+
+            return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=show)
 
     def best(self, *, limit: int = 10) -> tuple[Trial, ...]:
         """Return its best trials that have completed, the best first."""
