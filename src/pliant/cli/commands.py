@@ -64,7 +64,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "plan": CommandPlace("jobs.plan:plan", "Tell how virtual workers divide over tasks."),
         "ps": CommandPlace("jobs.jobs:ps", "List jobs that wait or run, newest first."),
         "show": CommandPlace("jobs.jobs:show_job", "Show a job, its tasks and how it grew and shrank."),
-        "top": CommandPlace("jobs.top:top", "Watch slots, endpoints, searches, jobs and decisions live; q ends it."),
+        "top": CommandPlace("jobs.top:top", "Watch slots, endpoints, searches and jobs live; q ends it."),
         "logs": CommandPlace("jobs.logs:logs", "Print what a job writes to stdout and stderr."),
         "metrics": CommandPlace("jobs.metrics:metrics", "Print the loss, metrics and logged values of jobs by step."),
         "why": CommandPlace("jobs.why:why", "Tell why a job, or a search, has the slots it has."),

@@ -47,7 +47,7 @@ def top(
     every_s: Annotated[float, typer.Option("--every", metavar="S", min=0.1, help="Seconds between two frames.")] = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch slots, endpoints, searches, jobs and decisions live; q ends it."""
+    """Watch slots, endpoints, searches and jobs live; q ends it."""
     with open_client(context) as client:
         watcher = Watcher(client)
         screen = console()

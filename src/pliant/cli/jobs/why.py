@@ -92,7 +92,7 @@ def explain_search(client: Client, search: SearchView, *, as_json: bool) -> None
         if sentence:
             say(sentence)
     if answer.trials:
-        say("\nTrials that train", style="bold")
+        say("\nTrials", style="bold")
         show(table(_TRIAL_COLUMNS, (list(_trial_cells(one)) for one in answer.trials)))
 
 

@@ -19,8 +19,8 @@ def counted(view: SearchView) -> str:
 
 
 def num_ended(view: SearchView) -> int:
-    """Return how many trials have ended."""
-    return sum(view.trials.values()) - sum(view.trials.get(state, 0) for state in _GOING)
+    """Return how many of the trials that it has chosen have ended."""
+    return sum(view.trials.values()) - sum(view.trials.get(state, 0) for state in _GOING) - view.num_known
 
 
 def best_of(view: SearchView) -> str:
@@ -54,9 +54,11 @@ def headline(view: SearchView) -> str:
     """Return how a search stands, in a line."""
     parts = [f"{view.name} is {view.state.value}", f"{counted(view)} trials ended"]
     parts += [f"{number} {state.value}" for state in _GOING if (number := view.trials.get(state, 0))]
-    if view.best is not None:
+    if left := left_of(view):
+        parts.append(left)
+    if view.best is not None:  # last: its values may be long, and a narrow terminal cuts them
         parts.append(f"best {results_of(view.best)} (trial {view.best.number}: {words_of(view.best)})")
-    return ", ".join(filter(None, (*parts, left_of(view))))
+    return ", ".join(parts)
 
 
 def outcome(view: SearchView) -> Iterator[str]:

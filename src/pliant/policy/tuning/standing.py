@@ -33,7 +33,8 @@ def _at_rest(search: Search, trials: Sequence[Trial]) -> tuple[str, ...]:
 def _training(search: Search, trials: Sequence[Trial], num_places: int) -> str:
     number = sum(trial.state is TrialState.RUNNING for trial in trials)
     because = "that is its limit" if search.settings.parallel is not None else "its queue has slots for so many"
-    return f"{_trials(number)} {_verb(number, 'train')} of {num_places:,} that may at once; {because}."
+    who = f"{_trials(number)} {_verb(number, 'train')} or {_verb(number, 'wait')} for slots"
+    return f"{who}, of {num_places:,} that may at once: {because}."
 
 
 def _waiting(search: Search, trials: Sequence[Trial]) -> Iterator[str]:
@@ -84,7 +85,7 @@ def _next(search: Search, trials: Sequence[Trial], num_places: int) -> Iterator[
     elif is_full:
         yield "The next trial begins as soon as another one leaves its place."
     elif not due:
-        yield "The next trials begin when those are over that began together."
+        yield "The next trials begin once all that began together have ended."
 
 
 def _trials(number: int) -> str:

@@ -1,0 +1,104 @@
+"""What is said of why a search has as many trials as it has."""
+
+from dataclasses import replace
+
+import pytest
+from tests.policy.tuning.stage import Stage, search_of, settings_of
+
+from pliant.core.search import Halving, Sampler, SearchState
+from pliant.policy.tuning.standing import explain_search
+
+
+def stage_of(order: str = "rungs", **changes: object) -> Stage:
+    halving = Halving(min=1, max=9, factor=3, order=order)  # type: ignore[arg-type]
+    return Stage(search_of(settings_of(halving, **changes)), lambda number, _: float(number), 9, num_places=4)
+
+
+def said(stage: Stage) -> tuple[str, ...]:
+    return explain_search(stage.search, stage.trials, num_places=stage.num_places)
+
+
+def train(stage: Stage, *numbers: int) -> None:
+    for number in numbers:
+        stage.train(number, 1)
+    stage.look(numbers)
+    stage.ask()
+
+
+def test_who_waits_at_a_rung_is_told_with_whom_it_waits_for() -> None:
+    stage = stage_of(parallel=4)
+    stage.ask()
+    first = "4 trials train or wait for slots, of 4 that may at once: that is its limit."
+    assert said(stage) == (first, "The next trial begins as soon as another one leaves its place.")
+
+    train(stage, 0, 1)
+    waiting = "2 trials wait at epoch 1: 7 of 9 are to come, then the best one in 3 goes on."
+    assert said(stage) == (first, waiting, "The next trial begins as soon as another one leaves its place.")
+
+    for number in range(2, 8):
+        train(stage, number)
+    assert said(stage) == (
+        "1 trial trains or waits for slots, of 4 that may at once: that is its limit.",
+        "8 trials wait at epoch 1: 1 of 9 is to come, then the best one in 3 goes on.",
+        "No trial begins any more: all 9 have.",
+    )
+    train(stage, 8)
+    for _ in range(2):
+        train(stage, 0)
+    assert said(stage)[1] == "1 trial waits at epoch 3: 2 of 3 are to come, then the best one in 3 goes on."
+
+
+def test_who_passed_a_rung_waits_for_a_place() -> None:
+    stage = stage_of()
+    stage.num_places = 9
+    stage.ask()
+    stage.num_places = 2
+    train(stage, *range(9))
+    assert said(stage) == (
+        "2 trials train or wait for slots, of 2 that may at once: its queue has slots for so many.",
+        "1 trial that passed a rung goes on as soon as another one leaves its place.",
+        "No trial begins any more: all 9 have.",
+    )
+
+
+def test_by_arrival_nobody_waits_for_all() -> None:
+    stage = stage_of("arrival")
+    stage.ask()
+    train(stage, 3)
+    assert (
+        said(stage)[1]
+        == "1 trial waits at epoch 1: the best one in 3 of those that have come there goes on at any time."
+    )
+
+
+def test_the_next_bracket_waits_for_the_one_before() -> None:
+    stage = stage_of(max_trials=20, sampler=Sampler(name="tpe"))
+    for number in range(9):
+        stage.ask()
+        train(stage, number)
+    assert len(stage.trials) == 9
+    assert said(stage)[-1] == "The next trials begin once all that began together have ended."
+
+
+@pytest.mark.parametrize(
+    ("changes", "last"),
+    [
+        ({"exhausted": "all 4 combinations were tried"}, "No trial begins any more: all 4 combinations were tried."),
+        ({"num_trials": 0}, "The values of the next trial are being chosen."),
+    ],
+)
+def test_what_begins_next(changes: dict[str, object], last: str) -> None:
+    search = replace(search_of(settings_of()), **changes)  # type: ignore[arg-type]
+    assert explain_search(search, (), num_places=4)[-1] == last
+
+
+def test_at_rest_it_says_why_and_what_stays() -> None:
+    stage = stage_of()
+    stage.ask()
+    stopped = replace(stage.search, state=SearchState.STOPPED, reason="ada stopped it")
+    assert explain_search(stopped, stage.trials, num_places=0) == (
+        "It is stopped: ada stopped it.",
+        "4 trials stay paused until it is resumed.",
+    )
+    over = replace(stopped, state=SearchState.COMPLETED, reason="all of its 9 trials have ended")
+    assert explain_search(over, (), num_places=0) == ("It is completed: all of its 9 trials have ended.",)
