@@ -15,7 +15,7 @@ from pliant.cli.jobs.frame import View, draw
 from pliant.cli.screen import console
 from pliant.core.job import Job, JobId, Progress
 from pliant.core.lifecycle import JobState
-from pliant.core.policy import PolicyName
+from pliant.core.plan import PolicyName
 from pliant.core.search import SearchState
 from pliant.core.trial_part import TrialPart
 
@@ -72,7 +72,7 @@ def test_of_many_trials_five_are_shown_those_with_slots_first() -> None:
     assert "No other job waits or runs." in lines
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (80, 10)])
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (80, 16)])
 def test_it_fits_its_screen(width: int, height: int) -> None:
     names = [f"a-search-of-some-length-{number}" for number in range(9)]
     jobs = [a_trial(number, names[number % 9]) for number in range(90)] + [a_job(f"job-{n}") for n in range(200, 230)]
@@ -115,7 +115,7 @@ def test_why_tells_of_a_search_and_each_of_its_trials(run: Run, server: SearchSe
         ["3", "job-13", "running", "4", "4 of 4 slots"],
         ["4", "job-14", "–", "0", "its job is not queued yet"],
     ]
-    assert server.asked[1].query["trials"] == ["False"]
+    assert server.asked[1].query["trials"] == ["false"]
     assert run(server, "searches", "why", "digits").out.splitlines() == said
     assert json.loads(run(server, "why", "digits", "--json").out)["trials"][0]["num_slots"] == 4
 
@@ -146,7 +146,7 @@ def test_trials_are_left_out_of_a_list_or_asked_for(run: Run, server: SearchServ
     assert "No such job waits or runs" in run(server, "ps", "--no-trials").out
     assert run(server, "ps", "--all", "--search", "digits,other").out == "There is no such job.\n"
     assert [(one.query.get("trials"), one.query.get("search")) for one in server.asked] == [
-        (["False"], None),
+        (["false"], None),
         (None, ["digits,other"]),
     ]
     both = run(server, "ps", "--no-trials", "--search", "digits")

@@ -92,6 +92,15 @@ def test_what_begins_next(changes: dict[str, object], last: str) -> None:
     assert explain_search(search, (), num_places=4)[-1] == last
 
 
+def test_without_rungs_nobody_waits_for_others() -> None:
+    stage = Stage(search_of(settings_of(max_trials=2)), lambda number, _: float(number), 9)
+    stage.ask()
+    assert said(stage) == (
+        "2 trials train or wait for slots, of 4 that may at once: its queue has slots for so many.",
+        "No trial begins any more: all 2 have.",
+    )
+
+
 def test_at_rest_it_says_why_and_what_stays() -> None:
     stage = stage_of()
     stage.ask()

@@ -25,6 +25,8 @@ _OTHERS: Final = ""
 """Holds a slot, but is not ours to see."""
 _ROWS_BETWEEN: Final = 4
 """Lines of a frame below the slots that hold neither a job nor an event."""
+_ROWS_BESIDE: Final = 14
+"""Lines of a frame that are left to others than searches."""
 
 _COLUMNS: Final = (
     TableColumn(title="JOB"),
@@ -72,7 +74,9 @@ def draw(view: View, *, width: int, height: int) -> RenderableType:
     top += _endpoint_lines(view, colour_of, width, height)
     served = {one.job_id for endpoint in view.endpoints for one in _running(endpoint) if one is not None}
     trials = trials_of(view.searches, view.jobs)
-    top += search_lines(view.searches, trials, colour_of, width=width, num_lines=height // 3)
+    top += search_lines(
+        view.searches, trials, colour_of, width=width, num_lines=min(height // 3, height - _ROWS_BESIDE)
+    )
     shown_above = served | {job.id for own in trials.values() for job in own}
     jobs = tuple(job for job in view.jobs if job.id not in shown_above)
     num_top = len(top) + sum(line.row_count for line in top if isinstance(line, Table))

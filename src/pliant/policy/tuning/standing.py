@@ -39,6 +39,8 @@ def _training(search: Search, trials: Sequence[Trial], num_places: int) -> str:
 
 def _waiting(search: Search, trials: Sequence[Trial]) -> Iterator[str]:
     """Yield for every rung at which trials wait what they wait for."""
+    if search.settings.halving is None:
+        return
     for bracket in sorted({trial.bracket for trial in trials if not trial.ended}):
         members = [trial for trial in trials if trial.bracket == bracket]
         is_complete = bracket != trials[-1].bracket or is_whole(search, trials)
