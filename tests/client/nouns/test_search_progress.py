@@ -92,7 +92,7 @@ class Shell(InteractiveShell):
     kernel = object()
 
     def init_display_pub(self) -> None:
-        self.display_pub = CapturingDisplayPublisher(parent=self)
+        self.display_pub = CapturingDisplayPublisher(parent=self)  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture

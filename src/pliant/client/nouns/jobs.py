@@ -148,8 +148,7 @@ class JobClient:
             states: as `JobState`; or `waiting` (pending or paused) and `ended`.
             owners: users.
             queues: queues.
-            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. A text may hold several,
-                between commas, here as above.
+            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. Commas divide, as above.
             searches: only trials of these searches; None: no trials of any.
             before: `next` of the page before.
             limit: of this page, 1000 at most.
@@ -157,10 +156,10 @@ class JobClient:
         Raises:
             InvalidInput: with every state, user, queue and search that there is not.
         """
-        params: Params = {"limit": limit, "before": before, "trials": False if searches is None else None}
+        trials = False if searches is None else None
         asked = {"state": states, "owner": owners, "queue": queues, "tag": tags, "search": searches or ()}
         words = {name: [given] if isinstance(given, str) else list(given) for name, given in asked.items()}
-        return self._connection.get(_JOB_PAGE, "/jobs", {**params, **words})
+        return self._connection.get(_JOB_PAGE, "/jobs", {"limit": limit, "before": before, "trials": trials, **words})
 
     def job(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
