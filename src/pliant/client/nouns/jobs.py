@@ -146,8 +146,7 @@ class JobClient:
 
         Args:
             states: as `JobState`; or `waiting` (pending or paused) and `ended`.
-            owners: users.
-            queues: queues.
+            owners, queues: users, and queues, by their names.
             tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. Commas divide, as above.
             searches: only trials of these searches; None: no trials of any.
             before: `next` of the page before.
