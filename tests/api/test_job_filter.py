@@ -10,7 +10,7 @@ from pliant.core.lifecycle import JobState
 
 def problems(**asked: list[str]) -> list[tuple[str, str]]:
     with pytest.raises(InvalidInput) as refused:
-        read_job_filter(**asked)
+        read_job_filter(**asked)  # type: ignore[arg-type]
     return [(problem.field, problem.message) for problem in refused.value.problems]
 
 

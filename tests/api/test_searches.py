@@ -149,14 +149,13 @@ def test_a_search_is_shown_without_secrets_and_with_how_far_it_is() -> None:
         running_since=100.0,
         num_trials=12,
     )
-    view = search_view(
-        search, trials={TrialState.COMPLETED: 6, TrialState.PRUNED: 4, TrialState.RUNNING: 2}, best=None, now=150.0
-    )
+    counts = {TrialState.COMPLETED: 6, TrialState.PRUNED: 4, TrialState.RUNNING: 2}
+    view = search_view(search, trials=counts, best=None, eta_s=300.0, now=150.0)
 
     assert (view.ran_s, view.progress, view.eta_s) == (100.0, 0.25, 300.0)
     assert view.job.env["API_TOKEN"] != "secret"
     rested = replace(search, state=SearchState.STOPPED, running_since=None)
-    at_rest = search_view(rested, trials={}, best=None, now=9.0)
+    at_rest = search_view(rested, trials={}, best=None, eta_s=None, now=9.0)
     assert (at_rest.ran_s, at_rest.progress, at_rest.eta_s) == (50.0, 0.0, None)
 
 

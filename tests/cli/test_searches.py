@@ -33,7 +33,7 @@ def test_searches_are_listed_with_and_without_the_verb(run: Run, server: SearchS
 
     listed = run(server, "searches").out.splitlines()
     assert listed[0].split() == ["SEARCH", "STATE", "TRIALS", "BEST", "OF", "RAN", "LEFT", "OWNER"]
-    assert listed[1].split() == ["digits", "running", "7/40", "0.5", "val_loss", "1m30s", "5m00s", "ada"]
+    assert listed[1].split() == ["digits", "running", "7/40", "0.5", "val_loss", "1m30s", "5m", "ada"]
     assert run(server, "searches", "list").out.splitlines() == listed
     assert json.loads(run(server, "searches", "--json").out)["searches"][0]["name"] == "digits"
     server.answer("GET /v1/searches", SearchPage(searches=(), next=None))

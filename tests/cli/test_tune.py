@@ -281,7 +281,7 @@ def test_who_follows_through_a_pipe_reads_a_line_for_every_change(run: Run, serv
     assert done.err.splitlines() == [
         "search digits has begun",
         "digits is running, 7/40 trials ended, 3 running, 2 paused, "
-        "best 0.5 (trial 4: lr=0.05 act=relu), 5 min 00 s left",
+        "about 5 min left, best 0.5 (trial 4: lr=0.05 act=relu)",
         "digits completed: 40 trials have ended",
         "best: trial 4, 0.5 with lr=0.05 act=relu",
         "`pliant best digits` fetches it, `pliant deploy digits` serves it",

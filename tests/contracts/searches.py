@@ -200,6 +200,10 @@ class SearchesContract:
         assert found == sorted(names)
         assert [search.name for search in searches.searches(owner="bob")] == ["B-", "Z", "b", "x_"]
         assert searches.searches(owner="eve") == ()
+        searches.write(SearchWrites(search=replace(a_search("Z", owner="bob"), state=SearchState.STOPPED)))
+        stopped, others = (SearchState.STOPPED,), (SearchState.RUNNING, SearchState.FAILED)
+        assert [search.name for search in searches.searches(states=stopped)] == ["Z"]
+        assert [search.name for search in searches.searches(states=others, after="a", limit=2)] == ["a-b", "a.c"]
 
     def test_a_change_replaces_a_search_and_its_trials_and_appends_decisions(self, searches: Searches) -> None:
         searches.add(a_search())

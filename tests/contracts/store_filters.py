@@ -1,4 +1,4 @@
-"""The contract of `Store` over the jobs that somebody asks for: by state, owner, queue and tag, page by page."""
+"""The contract of `Store` over jobs that are asked for: by state, owner, queue, tag and search, page by page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +12,11 @@ from pliant.core.job import Job, JobId
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.lifecycle import JobState
 from pliant.core.ports import Store, Writes
+from pliant.core.trial_part import TrialPart
 
 STATES = (JobState.RUNNING, JobState.PAUSED, JobState.FAILED)
 OWNERS, QUEUES = ("ann", "bob"), ("default", "night", "gpus")
+SEARCHES = (None, "digits", "Größe")
 TAGS: Sequence[Mapping[str, str]] = ({}, {"lr": "0.1"}, {"lr": "0.01", "best": ""}, {"best": "yes"}, {"lr": "0.1,2"})
 
 
@@ -22,10 +24,19 @@ def jobs_of_all_sorts() -> tuple[Job, ...]:
     """Return jobs with many combinations of what can be asked for, oldest first."""
     return tuple(
         replace(
-            a_job(f"job-{n}", state=STATES[n % 3]), owner=OWNERS[n // 2 % 2], queue=QUEUES[n // 3 % 3], tags=TAGS[n % 5]
+            of_search(a_job(f"job-{n}", state=STATES[n % 3]), SEARCHES[n // 4 % 3], n),
+            owner=OWNERS[n // 2 % 2],
+            queue=QUEUES[n // 3 % 3],
+            tags=TAGS[n % 5],
         )
         for n in range(1, 61)
     )
+
+
+def of_search(job: Job, search: str | None, number: int) -> Job:
+    """Return a job as a trial of a search; None: it is of none."""
+    trial = None if search is None else TrialPart(search=search, number=number, values={"lr": 0.1})
+    return replace(job, spec=replace(job.spec, trial=trial))
 
 
 def some_of(values: Sequence[str]) -> st.SearchStrategy[tuple[str, ...]]:
@@ -37,6 +48,8 @@ filters = st.builds(
     states=st.lists(st.sampled_from(STATES), max_size=2, unique=True).map(tuple),
     owners=some_of(OWNERS),
     queues=some_of(QUEUES),
+    searches=some_of(["digits", "Größe"]),
+    without_trials=st.booleans(),
     tags=st.dictionaries(st.sampled_from(["lr", "best"]), some_of(["0.1", "0.01", "", "yes"]), max_size=2),
 )
 sights = st.none() | st.just(VisibleJobs(owner="ann", shared=frozenset({JobId("job-6"), JobId("job-19")})))

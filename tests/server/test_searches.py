@@ -31,6 +31,7 @@ def anna(module_server: Served) -> Iterator[httpx.Client]:
         for search in client.get("/searches").json()["searches"]:
             client.delete(f"/searches/{search['name']}")
         settle(module_server)
+        module_server.tick()  # another search of this name is told from it by its time
 
 
 def create(http: httpx.Client, **changes: object) -> httpx.Response:
@@ -74,12 +75,52 @@ def test_a_search_is_begun_shown_and_its_trials_are_jobs_of_its_owner(
     assert (shown["num_at_once"], shown["why_at_once"]) == (2, "as was said")
 
 
+def test_its_trials_are_asked_for_and_left_out_and_why_tells_of_each(module_server: Served, anna: httpx.Client) -> None:
+    create(anna)
+    create(anna, name="other")
+    settle(module_server)
+    module_server.tick()
+
+    def named(query: str) -> set[str]:
+        return {job["spec"]["name"] for job in anna.get(f"/jobs?state=waiting,starting,running&{query}").json()["jobs"]}
+
+    assert named("search=lr-search") == {"lr-search#0", "lr-search#1"}
+    assert len(named("search=lr-search,other")) == 4
+    assert named("trials=false") == set()
+    wrong = anna.get("/jobs?search=lr-serch&search=other").json()["problems"]
+    assert wrong == [{"field": "search", "message": "there is no search 'lr-serch'; is 'lr-search' meant?"}]
+    both = anna.get("/jobs?search=other&trials=false&owner=eve").json()["problems"]
+    assert both[0]["message"] == "the trials of 'other' are asked for; leave one or the other out"
+
+    assert anna.post("/searches/other/stop").is_success
+    listed = {state: anna.get(f"/searches?state={state}").json()["searches"] for state in ("running", "stopped")}
+    assert {state: [one["name"] for one in found] for state, found in listed.items()} == {
+        "running": ["lr-search"],
+        "stopped": ["other"],
+    }
+    why = anna.get("/searches/lr-search/why").json()
+    assert why["sentences"] == [
+        "2 trials train or wait for slots, of 2 that may at once: that is its limit.",
+        "The next trial begins as soon as another one leaves its place.",
+    ]
+    jobs = {job["id"]: job for job in jobs_of(anna)}
+    assert [(one["number"], one["job_id"]) for one in why["trials"]] == list(enumerate(jobs))
+    for one in why["trials"]:
+        job = jobs[one["job_id"]]
+        assert (one["job_state"], one["num_slots"], one["sentence"]) == (job["state"], job["num_slots"], job["why"])
+        assert one["sentence"]
+    assert why["num_slots"] == sum(job["num_slots"] for job in jobs.values()) > 0
+    of_job = anna.get(f"/jobs/{why['trials'][1]['job_id']}/why").json()
+    assert (of_job["search"], of_job["trial"]) == ("lr-search", 1)
+    assert anna.get("/searches/other/why").json()["sentences"][0] == "It is stopped: anna stopped it."
+
+
 def test_others_see_nothing_of_it(module_server: Served, anna: httpx.Client) -> None:
     create(anna)
     settle(module_server)
 
     with module_server.client_of("ben") as ben:
-        for path in ("", "/trials", "/trials/0", "/best", "/decisions"):
+        for path in ("", "/trials", "/trials/0", "/best", "/decisions", "/why"):
             assert ben.get(f"/searches/lr-search{path}").status_code == 404
         for method, path in (("POST", "/stop"), ("POST", "/resume"), ("DELETE", "")):
             assert ben.request(method, f"/searches/lr-search{path}").status_code == 404

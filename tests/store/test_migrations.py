@@ -13,6 +13,7 @@ from sqlalchemy import JSON, Boolean, Column, Connection, Engine, Float, Integer
 from tests.contracts.store import a_job, an_event
 
 from pliant.core.job import JobId, JobSpec
+from pliant.core.job_filter import JobFilter
 from pliant.core.ports import EventFilter, Writes
 from pliant.store.engine import open_engine, read_transaction, write_transaction
 from pliant.store.migrate import MIGRATIONS, migrate, revision_of
@@ -154,6 +155,22 @@ def test_migrations_make_exactly_the_tables_of_the_metadata(engine: Engine) -> N
     with read_transaction(engine) as connection:
         assert_same_as_metadata(connection)
         assert connection.execute(select(func.count()).select_from(METADATA.tables["jobs"])).scalar_one() == 0
+
+
+def test_trials_of_before_are_found_by_their_search(engine: Engine) -> None:
+    migrate(engine, "0011")
+    trial = {"search": "größe", "number": 4, "values": {"lr": 0.1}, "pass_as": ["config"]}
+    with write_transaction(engine) as connection:
+        populate(connection)
+        found = MetaData()
+        found.reflect(connection, only=["jobs"])
+        jobs = found.tables["jobs"]
+        connection.execute(jobs.update().where(jobs.c.id == "job-2").values(spec={**SPEC, "trial": trial}))
+        connection.execute(jobs.update().where(jobs.c.id == "job-3").values(spec={**SPEC, "trial": None}))
+    migrate(engine)
+    with closing(SqlStore(url_of(engine))) as store:
+        assert [job.id for job in store.jobs(JobFilter(searches=("größe",)))] == ["job-2"]
+        assert [job.id for job in store.jobs(JobFilter(without_trials=True))] == ["job-3", "job-1"]
 
 
 def test_an_upgrade_that_fails_half_way_leaves_the_tables_as_they_were(engine: Engine) -> None:

@@ -14,14 +14,23 @@ _MAX_SHOWN = 80
 
 
 def read_job_filter(
-    *, states: Sequence[str] = (), owners: Sequence[str] = (), queues: Sequence[str] = (), tags: Sequence[str] = ()
+    *,
+    states: Sequence[str] = (),
+    owners: Sequence[str] = (),
+    queues: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    searches: Sequence[str] = (),
+    trials: bool = True,
 ) -> JobFilter:
     """Return which jobs these texts ask for; each may hold several words between commas.
+
+    Args:
+        trials: trials of searches are among them.
 
     Raises:
         InvalidInput: with every word that asks for nothing.
     """
-    texts = {"state": states, "owner": owners, "queue": queues, "tag": tags}
+    texts = {"state": states, "owner": owners, "queue": queues, "tag": tags, "search": searches}
     given = {field: _words(of_field) for field, of_field in texts.items()}
     problems = []
     for field, words in given.items():
@@ -35,8 +44,28 @@ def read_job_filter(
             problems.append(_no_state(word))
         else:
             chosen |= dict.fromkeys(found)
+    values, wrong = _tags(given["tag"])
+    problems += wrong
+    if given["search"] and not trials:
+        message = f"the trials of {', '.join(map(_shown, given['search']))} are asked for; leave one or the other out"
+        problems.append(Problem(field="trials", message=message))
+    if problems:
+        raise InvalidInput(*problems)
+    return JobFilter(
+        states=tuple(chosen),
+        owners=tuple(given["owner"]),
+        queues=tuple(given["queue"]),
+        tags=values,
+        searches=tuple(given["search"]),
+        without_trials=not trials,
+    )
+
+
+def _tags(words: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], list[Problem]]:
+    """Return the values of tags that are asked for, by name, and what is no tag."""
     values: dict[str, tuple[str, ...]] = {}
-    for word in given["tag"]:
+    problems = []
+    for word in words:
         name, equals, value = word.partition("=")
         if not name or len(name) > MAX_TAG_NAME or len(value) > MAX_TAG_VALUE:
             problems.append(Problem(field="tag", message=f"{_shown(word)} is no tag; give NAME or NAME=VALUE"))
@@ -44,9 +73,7 @@ def read_job_filter(
             values[name] = ()
         else:
             values[name] = (*values.get(name, ()), value)
-    if problems:
-        raise InvalidInput(*problems)
-    return JobFilter(states=tuple(chosen), owners=tuple(given["owner"]), queues=tuple(given["queue"]), tags=values)
+    return values, problems
 
 
 def unknown_name(what: str, name: str, there: Sequence[str], *, listed: bool = False) -> str:

@@ -250,6 +250,10 @@ class Why:
     sentence: str
     remark: str = ""
     """What is to be known of how it goes, in sentences; empty if there is nothing."""
+    search: str = ""
+    """Which search it is a trial of; empty: of none."""
+    trial: int | None = None
+    """Which trial of it; null: it is none."""
     history: tuple[Event, ...]
 
 

@@ -22,8 +22,9 @@ from pliant.api.request import Patch, Request, refuse_fields
 from pliant.api.view import fill
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import Input
-from pliant.core.job import JobSpec
+from pliant.core.job import JobId, JobSpec
 from pliant.core.known_trial import MAX_KNOWN, KnownTrial
+from pliant.core.lifecycle import JobState
 from pliant.core.notice import NoticeSettings
 from pliant.core.population import Population
 from pliant.core.search import (
@@ -258,7 +259,7 @@ class SearchView:
     progress: float | None
     """The part of `max_trials` that has ended, 0 to 1; null without such a limit."""
     eta_s: float | None
-    """Seconds left at the present speed; null if nobody knows."""
+    """Seconds left, about, as its trials went so far; null if nobody can tell."""
     revision: int
     nearest: int | None = None
     """While no trial that has completed keeps all constraints: the number of the one that violates them least."""
@@ -297,6 +298,34 @@ class DecisionPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrialWhy:
+    """A trial that trains or waits for slots, and why it has as many."""
+
+    number: int
+    job_id: JobId
+    job_state: JobState | None
+    """Null: it is not queued yet, or is not the caller's to see."""
+    num_slots: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchWhy:
+    """Why a search has the slots it has."""
+
+    name: str
+    state: SearchState
+    num_slots: int
+    """What all its trials hold, also while they leave."""
+    sentences: tuple[str, ...]
+    """Why as many trials train, and what waits for what."""
+    trials: tuple[TrialWhy, ...]
+    """Those that train or wait for slots."""
+    remark: str = ""
+    """What is odd about it, in a sentence; empty if nothing is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportancesView:
     """How much of the differences in the first objective comes from each parameter; together 1, the largest first."""
 
@@ -306,20 +335,20 @@ class ImportancesView:
     """Why it is empty."""
 
 
-def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial | None, now: float) -> SearchView:
+def search_view(
+    search: Search, *, trials: Mapping[TrialState, int], best: Trial | None, eta_s: float | None, now: float
+) -> SearchView:
     """Return a search as it may be shown.
 
     Args:
         search: as it is kept.
         trials: how many of its trials are in each state.
         best: the best that has completed.
+        eta_s: seconds left, about.
         now: the time.
     """
     ran_s = search.ran_s + (0.0 if search.running_since is None else max(0.0, now - search.running_since))
     limit, ended = search.settings.max_trials, sum(trials.get(state, 0) for state in ENDED) - search.num_known
-    left_s = None
-    if search.state is SearchState.RUNNING and limit is not None and ended:
-        left_s = ran_s * max(0, limit - ended) / ended
     return fill(
         SearchView,
         search,
@@ -328,7 +357,7 @@ def search_view(search: Search, *, trials: Mapping[TrialState, int], best: Trial
         trials=trials,
         best=best,
         progress=None if limit is None else min(1.0, ended / limit),
-        eta_s=left_s,
+        eta_s=eta_s,
         num_at_once=None,
         why_at_once="",
         notes=(),

@@ -28,6 +28,11 @@ def _jobs_and_arrays(client: Any) -> Iterable[tuple[str, str]]:
     yield from ((job.id, f"{job.spec.name} ({job.state.value})") for job in jobs)
 
 
+def _jobs_and_searches(client: Any) -> Iterable[tuple[str, str]]:
+    yield from ((one.name, f"search ({one.state.value})") for one in client.searches.list())
+    yield from ((job.id, f"{job.spec.name} ({job.state.value})") for job in client.jobs(limit=_NUM_JOBS).jobs)
+
+
 def _of_jobs(client: Any, what: Callable[[Any], Iterable[str]]) -> Iterable[tuple[str, str]]:
     found = Counter(name for job in client.jobs(limit=_NUM_JOBS).jobs for name in what(job))
     return ((name, count_of(number, "job")) for name, number in found.items())
@@ -48,6 +53,7 @@ _NAMES: Final[Mapping[str, Callable[[Any], Iterable[tuple[str, str]]]]] = Mappin
         "job or array": lambda client: _jobs_and_arrays(client),
         "model": lambda client: ((one.name, one.settings.description) for one in client.models.list().models),
         "queue": lambda client: ((one.queue.name, one.queue.policy.value) for one in client.queues.list()),
+        "job or search": lambda client: _jobs_and_searches(client),
         "search": lambda client: ((one.name, one.state.value) for one in client.searches.list()),
         "job owner": lambda client: _of_jobs(client, lambda job: (job.owner,)),
         "tag": lambda client: _of_jobs(client, lambda job: (words_of_tag(*tag) for tag in job.tags.items())),

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pliant.core.duration import duration as duration
+from pliant.core.duration import rough_duration
 from pliant.core.job import Job, Progress
 from pliant.core.size import size as size
 
@@ -14,6 +15,11 @@ NOTHING: Final = "–"
 def short_duration(seconds: float) -> str:
     """Return a length of time for a table: `8s`, `2m05s`, `3h20m`, `4d02h`."""
     return duration(seconds).replace(" min", "m").replace(" ", "")
+
+
+def short_rough(seconds: float) -> str:
+    """Return an estimated length of time for a table: `40s`, `12m`, `2h10m`, `3d04h`."""
+    return rough_duration(seconds).replace(" min", "m").replace(" ", "")
 
 
 def milliseconds(seconds: float) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 import typer
 
 from pliant.api.endpoints import EndpointView
+from pliant.api.jobs import JobPage
 from pliant.api.searches import SearchView
 from pliant.cli.settings import Settings, settings_of
 from pliant.client import Client
@@ -17,6 +18,7 @@ from pliant.core.errors import Conflict, Forbidden, InternalError, InvalidInput,
 from pliant.core.job import Job
 from pliant.core.job_filter import UNENDED_STATES as UNFINISHED
 from pliant.core.near_name import near_name
+from pliant.core.search import SearchState
 
 __all__ = [
     "UNFINISHED",
@@ -29,6 +31,7 @@ __all__ = [
     "is_local",
     "job_id_of",
     "open_client",
+    "open_searches",
     "search_of",
     "server_of",
 ]
@@ -74,15 +77,21 @@ def choice_of(settings: Settings) -> Choice:
     return Choice(home=settings.home, url=settings.url, token=settings.token, ca=settings.ca)
 
 
-def all_jobs(client: Client, *, ended: bool, **asked: Sequence[str]) -> tuple[Job, ...]:
+def all_jobs(
+    client: Client, *, ended: bool, searches: Sequence[str] | None = (), **asked: Sequence[str]
+) -> tuple[Job, ...]:
     """Return the jobs, newest first: those that wait or run, or with `ended` all.
 
     Args:
+        searches: only trials of these searches; None: no trials of any.
         asked: `states`, which count whatever `ended` says, `owners`, `queues` and `tags`; see `Client.jobs`.
     """
     states = asked.pop("states", ()) or (() if ended else UNFINISHED)
-    found = pages(lambda before: client.jobs(states=states, before=before or None, limit=_PAGE, **asked))
-    return tuple(job for page in found for job in page.jobs)
+
+    def ask(before: str) -> JobPage:
+        return client.jobs(states=states, searches=searches, before=before or None, limit=_PAGE, **asked)
+
+    return tuple(job for page in pages(ask) for job in page.jobs)
 
 
 def all_endpoints(client: Client) -> tuple[EndpointView, ...]:
@@ -90,6 +99,14 @@ def all_endpoints(client: Client) -> tuple[EndpointView, ...]:
     found = pages(lambda after: client.endpoints.list(after=after))
     try:
         return tuple(view for page in found for view in page.endpoints)
+    except (NotFound, Forbidden):
+        return ()
+
+
+def open_searches(client: Client) -> tuple[SearchView, ...]:
+    """Return the searches that run or may go on, as far as the caller sees them; none if a server keeps none."""
+    try:
+        return tuple(client.searches.list(states=(SearchState.RUNNING, SearchState.STOPPED)))
     except (NotFound, Forbidden):
         return ()
 

@@ -21,6 +21,18 @@ def duration(seconds: float) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600:02} h"
 
 
+def rough_duration(seconds: float) -> str:
+    """Return an estimated length of time, no finer than anybody knows: `40 s`, `12 min`, `2 h 10 min`, `3 d 04 h`."""
+    if seconds < 57.5:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    if (minutes := round(seconds / 60)) < 60:
+        return f"{minutes} min"
+    if (tens := round(seconds / 600)) < 24 * 6:
+        return f"{tens // 6} h {tens % 6 * 10:02} min"
+    hours = round(seconds / 3600)
+    return f"{hours // 24} d {hours % 24:02} h"
+
+
 def seconds_of(text: str, field: str) -> float:
     """Return how many seconds a length of time like `90`, `90s`, `30m`, `1h30m` or `2d` is.
 

@@ -22,7 +22,7 @@ STATE_WORDS: Final[Mapping[str, tuple[JobState, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Jobs in one of some states, of one of some owners, in one of some queues, with all of some tags.
+    """Jobs in one of some states, of one of some owners, in one of some queues, with all of some tags, of a search.
 
     What is empty asks for nothing.
     """
@@ -33,6 +33,10 @@ class JobFilter:
     """Those that jobs are in now, or were at their end."""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By name: the tag has one of these values, or any if there are none."""
+    searches: tuple[str, ...] = ()
+    """Trials of one of these."""
+    without_trials: bool = False
+    """No trials of any search."""
 
     def fits(self, job: Job) -> bool:
         """Tell whether a job is one of them."""
@@ -40,6 +44,8 @@ class JobFilter:
             (not self.states or job.state in self.states)
             and (not self.owners or job.owner in self.owners)
             and (not self.queues or job.queue in self.queues)
+            and (not self.searches or (job.spec.trial is not None and job.spec.trial.search in self.searches))
+            and not (self.without_trials and job.spec.trial is not None)
             and all(name in job.tags and (not of or job.tags[name] in of) for name, of in self.tags.items())
         )
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from pliant.core.search import Decision, Search, SearchWrites, Trial, TrialState
+from pliant.core.search import Decision, Search, SearchState, SearchWrites, Trial, TrialState
 
 
 class Searches(Protocol):
@@ -11,8 +11,13 @@ class Searches(Protocol):
 
     def search(self, name: str) -> Search | None: ...
 
-    def searches(self, *, after: str = "", limit: int = 1000, owner: str | None = None) -> tuple[Search, ...]:
-        """Return searches in the order of their names; `after` is the last name of the page before."""
+    def searches(
+        self, *, after: str = "", limit: int = 1000, owner: str | None = None, states: Sequence[SearchState] = ()
+    ) -> tuple[Search, ...]:
+        """Return searches in the order of their names, those in one of the states, or all.
+
+        `after` is the last name of the page before.
+        """
         ...
 
     def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:

@@ -7,7 +7,7 @@ from fastapi import Depends, Query
 
 from pliant.api.job_filter import read_job_filter, unknown_name
 from pliant.core.access import Principal, VisibleJobs
-from pliant.core.errors import InvalidInput, Problem
+from pliant.core.errors import InvalidInput, NotFound, Problem
 from pliant.core.job_filter import JobFilter
 from pliant.server.context import Context, InContext
 from pliant.server.middleware.authorisation import Caller
@@ -20,7 +20,7 @@ _MAX_NEAR = 1000
 Words = list[str] | None
 
 
-def find_job_filter(
+def find_job_filter(  # noqa: PLR0913 (one parameter per word of the query)
     context: InContext,
     caller: Caller,
     visible: Seen,
@@ -33,14 +33,22 @@ def find_job_filter(
         Words,
         Query(description="Only jobs with all of these tags, NAME or NAME=VALUE; of one name any. " + _SEVERAL),
     ] = None,
+    search: Annotated[Words, Query(description=f"Only trials of these searches. {_SEVERAL}")] = None,
+    trials: Annotated[bool, Query(description="Trials of searches are among them.")] = True,
 ) -> JobFilter:
     """Return which jobs are asked for.
 
     Raises:
-        InvalidInput: with every state that is none, and every user and queue that there is not.
+        InvalidInput: with every state that is none, and every user, queue and search that there is not.
     """
-    which = read_job_filter(states=state or (), owners=owner or (), queues=queue or (), tags=tag or ())
-    problems = (*_unknown_queues(context, which, visible), *_unknown_owners(context, which, caller, visible))
+    which = read_job_filter(
+        states=state or (), owners=owner or (), queues=queue or (), tags=tag or (), searches=search or (), trials=trials
+    )
+    problems = (
+        *_unknown_queues(context, which, visible),
+        *_unknown_owners(context, which, caller, visible),
+        *_unknown_searches(context, which, caller, visible),
+    )
     if problems:
         raise InvalidInput(*problems)
     return which
@@ -71,3 +79,18 @@ def _unknown_owners(
         elif not context.people.authenticator.has_user(name):
             names = [kept.noun.name for kept in context.people.accounts.page("", _MAX_NEAR)]
             yield Problem(field="owner", message=unknown_name("user", name, names))
+
+
+def _unknown_searches(
+    context: Context, which: JobFilter, caller: Principal, visible: VisibleJobs | None
+) -> Iterator[Problem]:
+    """Yield which searches there are not; the jobs of one that was removed stay, and say which it was."""
+    for name in which.searches:
+        if context.control.queries.has_any(JobFilter(searches=(name,)), visible):
+            continue
+        try:
+            if context.searches is None:
+                raise NotFound("this server keeps no searches; leave it out")
+            context.searches.get(caller, name)
+        except NotFound as error:
+            yield Problem(field="search", message=str(error))

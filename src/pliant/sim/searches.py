@@ -8,7 +8,7 @@ from math import isnan
 from threading import Lock
 
 from pliant.core.errors import Conflict, NotFound
-from pliant.core.search import Decision, Search, SearchWrites, Trial, TrialState
+from pliant.core.search import Decision, Search, SearchState, SearchWrites, Trial, TrialState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +34,19 @@ class MemorySearches:
         """Return a search, or None if there is none of that name."""
         return None if (kept := self._kept.get(name)) is None else kept.search
 
-    def searches(self, *, after: str = "", limit: int = 1000, owner: str | None = None) -> tuple[Search, ...]:
-        """Return searches in the order of their names; `after` is the last name of the page before."""
+    def searches(
+        self, *, after: str = "", limit: int = 1000, owner: str | None = None, states: Sequence[SearchState] = ()
+    ) -> tuple[Search, ...]:
+        """Return searches in the order of their names, those in one of the states, or all.
+
+        `after` is the last name of the page before.
+        """
         with self._lock:
             found = [kept.search for name, kept in sorted(self._kept.items()) if name > after]
-        return tuple(search for search in found if owner in (None, search.owner))[:limit]
+        fitting = (
+            search for search in found if owner in (None, search.owner) and (not states or search.state in states)
+        )
+        return tuple(islice(fitting, limit))
 
     def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:
         """Keep a new search with the trials that it begins with.

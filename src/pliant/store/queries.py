@@ -73,6 +73,10 @@ def _fits(which: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.owner.in_(which.owners)
     if which.queues:
         yield JOBS.c.queue.in_(which.queues)
+    if which.searches:
+        yield JOBS.c.search.in_(which.searches)
+    if which.without_trials:
+        yield JOBS.c.search.is_(None)
     for name, values in which.tags.items():
         tagged = select(TAGS.c.job_id).where(TAGS.c.name == name)
         yield JOBS.c.id.in_(tagged.where(TAGS.c.value.in_(values)) if values else tagged)

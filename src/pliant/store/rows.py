@@ -47,6 +47,7 @@ def job_row(job: Job) -> Row:
         after=list(job.after) or None,
         after_any=list(job.after_any) or None,
         array_id=None if job.spec.array is None else job.spec.array.id,
+        search=None if job.spec.trial is None else job.spec.trial.search,
     )
     return row
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import CompoundSelect, Connection, Engine, RowMapping, Select, delete, func, select, union_all, update
 
 from pliant.core.errors import Conflict, NotFound
-from pliant.core.search import Decision, Search, SearchWrites, Trial, TrialState
+from pliant.core.search import Decision, Search, SearchState, SearchWrites, Trial, TrialState
 from pliant.store.engine import bytewise, insert_new, read_transaction, upsert
 from pliant.store.registry import WriteTransaction
 from pliant.store.search_rows import decision_of, decision_row, search_of, search_row, trial_of, trial_row
@@ -32,10 +32,17 @@ class SqlSearches:
         """Return a search, or None if there is none of that name."""
         return _first(self._read(_SEARCH.where(SEARCHES.c.name == name), search_of))
 
-    def searches(self, *, after: str = "", limit: int = 1000, owner: str | None = None) -> tuple[Search, ...]:
-        """Return searches in the order of their names; `after` is the last name of the page before."""
+    def searches(
+        self, *, after: str = "", limit: int = 1000, owner: str | None = None, states: Sequence[SearchState] = ()
+    ) -> tuple[Search, ...]:
+        """Return searches in the order of their names, those in one of the states, or all.
+
+        `after` is the last name of the page before.
+        """
         name = bytewise(self._engine, SEARCHES.c.name)
         query = _SEARCH.where(name > after).order_by(name).limit(limit)
+        if states:
+            query = query.where(SEARCHES.c.state.in_([state.value for state in states]))
         return self._read(query if owner is None else query.where(SEARCHES.c.owner == owner), search_of)
 
     def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:

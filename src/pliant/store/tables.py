@@ -56,10 +56,12 @@ JOBS: Final = Table(
     Column("after_any", JSON(none_as_null=True)),
     Column("array_id", String(64)),
     Column("hold", Text, nullable=False, server_default=text("''")),
+    Column("search", String(MAX_NAME)),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),
     Index(None, "queue", "ordinal"),
     Index(None, "array_id", "ordinal"),
+    Index(None, "search", "ordinal"),
 )
 
 TAGS: Final = Table(

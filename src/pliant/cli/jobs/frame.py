@@ -1,4 +1,4 @@
-"""One frame of `pliant top`: slots by job, endpoints, other jobs, the newest decisions. A pure function of these."""
+"""One frame of `pliant top`: slots by job, endpoints, searches, other jobs, the newest decisions. A pure function."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from rich.text import Text
 
 from pliant.api.endpoints import EndpointView, VersionView
 from pliant.api.jobs import ClusterView, SlotView
+from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.jobs.events import event_lines
+from pliant.cli.jobs.search_rows import bar, search_lines, trials_of
 from pliant.cli.screen import ENDPOINT_STYLES, TableColumn, state_text, table
 from pliant.core.event import Event
 from pliant.core.job import Job
@@ -21,9 +23,10 @@ _FREE: Final = "·"
 _HELD: Final = "█"
 _OTHERS: Final = ""
 """Holds a slot, but is not ours to see."""
-_BAR: Final = 10
 _ROWS_BETWEEN: Final = 4
 """Lines of a frame below the slots that hold neither a job nor an event."""
+_ROWS_BESIDE: Final = 14
+"""Lines of a frame that are left to others than searches."""
 
 _COLUMNS: Final = (
     TableColumn(title="JOB"),
@@ -57,6 +60,8 @@ class View:
     jobs: tuple[Job, ...]
     """Newest first."""
     endpoints: tuple[EndpointView, ...] = ()
+    searches: tuple[SearchView, ...] = ()
+    """Those that run, or were stopped and may go on."""
     events: tuple[Event, ...]
     """Oldest first."""
     url: str
@@ -68,11 +73,16 @@ def draw(view: View, *, width: int, height: int) -> RenderableType:
     top: list[RenderableType] = [_headline(view, width), *_bars(view, colour_of, width), Text()]
     top += _endpoint_lines(view, colour_of, width, height)
     served = {one.job_id for endpoint in view.endpoints for one in _running(endpoint) if one is not None}
-    jobs = tuple(job for job in view.jobs if job.spec.endpoint is None or job.id not in served)
+    trials = trials_of(view.searches, view.jobs)
+    top += search_lines(
+        view.searches, trials, colour_of, width=width, num_lines=min(height // 3, height - _ROWS_BESIDE)
+    )
+    shown_above = served | {job.id for own in trials.values() for job in own}
+    jobs = tuple(job for job in view.jobs if job.id not in shown_above)
     num_top = len(top) + sum(line.row_count for line in top if isinstance(line, Table))
     num_jobs = max(1, min(len(jobs), (height - num_top - _ROWS_BETWEEN) // 2))
     shown = jobs[:num_jobs]
-    middle: list[RenderableType] = [Text("No job waits or runs.", style="dim")]
+    middle: list[RenderableType] = [Text(f"No {'other ' * bool(view.searches)}job waits or runs.", style="dim")]
     if shown:
         middle = [table(_COLUMNS, (_job_row(job, colour_of) for job in shown), width=width)]
     if len(jobs) > num_jobs:
@@ -83,8 +93,6 @@ def draw(view: View, *, width: int, height: int) -> RenderableType:
 
 def _job_row(job: Job, colour_of: Mapping[str, str]) -> list[str | Text]:
     style = colour_of.get(job.id, "")
-    done = round(formatting.fraction_done(job.progress) * _BAR)
-    bar = Text("█" * done, style=style or "default").append("░" * (_BAR - done), style="bright_black")
     speed = formatting.NOTHING if job.progress is None else formatting.number(job.progress.samples_per_s)
     return [
         Text(job.id, style=style),
@@ -92,7 +100,9 @@ def _job_row(job: Job, colour_of: Mapping[str, str]) -> list[str | Text]:
         state_text(job.state),
         str(job.num_slots),
         str(job.priority),
-        bar.append(f" {formatting.percent(job.progress):>4}", style="default"),
+        bar(formatting.fraction_done(job.progress), style).append(
+            f" {formatting.percent(job.progress):>4}", style="default"
+        ),
         formatting.epochs(job.progress),
         formatting.loss(job.progress),
         speed,

@@ -1,4 +1,4 @@
-"""Commands about jobs that exist: `ps`, `show`, `set`, `why`, `stop`."""
+"""Commands about jobs that exist: `ps`, `show`, `set`, `stop`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Final
@@ -66,7 +66,6 @@ _JOB_COLUMNS = (
     TableColumn(title="LEFT", right=True),
 )
 _NUM_GENERATIONS = 10
-_NUM_DECISIONS = 10
 
 
 def ps(  # noqa: PLR0913 (one parameter per option)
@@ -85,6 +84,16 @@ def ps(  # noqa: PLR0913 (one parameter per option)
             show_default=False,
         ),
     ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only trials of this search, or of several.",
+            autocompletion=complete("search"),
+            show_default=False,
+        ),
+    ] = None,
+    no_trials: Annotated[bool, typer.Option("--no-trials", help="No trials of searches.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List jobs that wait or run, newest first.
@@ -95,16 +104,22 @@ def ps(  # noqa: PLR0913 (one parameter per option)
     \b
     pliant ps --state running,waiting --queue gpus
     pliant ps --all --owner ann --tag baseline --tag lr=0.1,lr=0.01
+    pliant ps --no-trials
     """
+    if search and no_trials:
+        message = f"--search asks for trials of {', '.join(search)}; leave one or the other out"
+        raise InvalidInput.at("--no-trials", message)
     asked = {"owners": owner or (), "queues": queue or (), "tags": tag or ()}
     with open_client(context) as client:
         members = None if array is None else {job.id for job in client.arrays.get(array).jobs}
-        found = all_jobs(client, ended=show_all, states=state or (), **asked)
+        searches = None if no_trials else search or ()
+        found = all_jobs(client, ended=show_all, searches=searches, states=state or (), **asked)
     jobs = tuple(job for job in found if members is None or job.id in members)
     nothing = "No job waits or runs; `pliant ps --all` lists those that ended."
-    if state or (show_all and any(asked.values())):
+    is_narrowed = any(asked.values()) or search or no_trials
+    if state or (show_all and is_narrowed):
         nothing = "There is no such job."
-    elif any(asked.values()):
+    elif is_narrowed:
         nothing = "No such job waits or runs; with --all those that ended are listed, too."
     elif show_all:
         nothing = "There are no jobs yet; `pliant submit train.py` submits one."
@@ -231,26 +246,6 @@ def _awaited(
         raise InvalidInput.at("--no-after", "--after and --after-any say what it waits for; leave one or the other out")
     given = {"after": [] if nothing else after, "after_any": [] if nothing else after_any}
     return {name: names for name, names in given.items() if names is not None}
-
-
-def why(context: typer.Context, job: JobArgument, as_json: JsonOption = False) -> None:
-    """Tell why a job has the slots it has."""
-    with open_client(context) as client:
-        answer = client.why(job_id_of(client, job))
-    if as_json:
-        print_json(answer)
-        return
-    tasks = f" with {formatting.count_of(answer.num_tasks, 'task')}" if answer.num_tasks or answer.target_tasks else ""
-    aim = f", to become {answer.target_tasks}" if answer.target_tasks != answer.num_tasks else ""
-    say(f"{answer.job_id} is {answer.state}{tasks}{aim}.")
-    say(answer.sentence)
-    if answer.remark:
-        say(answer.remark)
-    if answer.history:
-        say("\nDecisions, newest first", style="bold")
-        columns = (TableColumn(title="TIME"), TableColumn(title="TASKS"), TableColumn(title="REASON", wrap=True))
-        shown = answer.history[:_NUM_DECISIONS]
-        show(table(columns, ([formatting.clock_time(e.at), _change(e.data), e.message] for e in shown)))
 
 
 def stop(
@@ -459,9 +454,3 @@ def _generation_row(generation: Generation) -> list[str]:
         str(generation.redone_steps),
         generation.cause,
     ]
-
-
-def _change(data: object) -> str:
-    if not isinstance(data, dict) or "from" not in data or "to" not in data:
-        return ""
-    return f"{data['from']} → {data['to']}"

@@ -18,7 +18,7 @@ from pliant.cli.jobs.events import past_events
 from pliant.cli.jobs.frame import View, draw
 from pliant.cli.options import JsonOption
 from pliant.cli.screen import console, print_json, print_json_line, show
-from pliant.cli.session import all_endpoints, all_jobs, open_client
+from pliant.cli.session import all_endpoints, all_jobs, open_client, open_searches
 from pliant.client import Client
 from pliant.client.http.patience import Patience
 from pliant.core.errors import Unavailable
@@ -47,7 +47,7 @@ def top(
     every_s: Annotated[float, typer.Option("--every", metavar="S", min=0.1, help="Seconds between two frames.")] = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch slots, endpoints, jobs and decisions live; q ends it."""
+    """Watch slots, endpoints, searches and jobs live; q ends it."""
     with open_client(context) as client:
         watcher = Watcher(client)
         screen = console()
@@ -85,6 +85,7 @@ class Watcher:
             cluster=self._client.cluster(),
             jobs=all_jobs(self._client, ended=False),
             endpoints=all_endpoints(self._client),
+            searches=open_searches(self._client),
             events=tuple(self._events),
             url=self._client.url,
         )

@@ -10,8 +10,8 @@ from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.screen import print_json, say
-from pliant.cli.searches.tables import no_best, results_of, words_of
 from pliant.cli.session import open_client
+from pliant.client.nouns.search_line import no_best, results_of, words_of
 from pliant.core.errors import Conflict
 from pliant.core.search import Trial
 

@@ -9,9 +9,9 @@ from rich.live import Live
 from pliant.api.searches import SearchView
 from pliant.cli.screen import console, say
 from pliant.cli.searches.frame import NUM_BEST, Going, SearchFrame, draw_search
-from pliant.cli.searches.tables import best_of, headline, num_ended, words_of
 from pliant.cli.session import all_jobs
 from pliant.client import Client
+from pliant.client.nouns.search_line import headline, news_of, outcome
 from pliant.core.search import SearchState, TrialState
 
 _POLL_S: Final = 1.0
@@ -44,7 +44,7 @@ def follow_search(client: Client, name: str, *, live: bool) -> SearchView:
 def look(client: Client, view: SearchView) -> SearchFrame:
     """Return what a frame shows of a search: those that train first, those that wait at a rung after them."""
     trials = sorted(client.searches.trials(view.name, states=_GOING), key=lambda one: one.state is TrialState.PAUSED)
-    jobs = {job.id: job for job in all_jobs(client, ended=False)} if trials else {}
+    jobs = {job.id: job for job in all_jobs(client, ended=False, searches=[view.name])} if trials else {}
     best = client.searches.best(view.name, limit=NUM_BEST)
     going = tuple(Going(trial=one, job=jobs.get(one.job_id)) for one in trials)
     return SearchFrame(view=view, going=going, best=best)
@@ -58,19 +58,16 @@ class ChangeLines:
 
     def show(self, view: SearchView) -> None:
         """Say it, if it is news."""
-        best = None if view.best is None else view.best.number
-        change = (view.state, view.num_trials, num_ended(view), best)
-        if view.state is SearchState.RUNNING and change != self._said:
-            self._said = change
+        if view.state is SearchState.RUNNING and (news := news_of(view)) != self._said:
+            self._said = news
             say(headline(view), stderr=True)
 
 
 def report_end(view: SearchView) -> None:
     """Say how a search has come to rest; end with code 1 unless it completed."""
-    because = f": {view.reason}" if view.reason else ""
-    say(f"{view.name} {view.state.value}{because}", stderr=True)
+    for line in outcome(view):
+        say(line, stderr=True)
     if view.best is not None:
-        say(f"best: trial {view.best.number}, {best_of(view)} with {words_of(view.best)}", stderr=True)
         say(f"`pliant best {view.name}` fetches it, `pliant deploy {view.name}` serves it", stderr=True)
     if view.state is not SearchState.COMPLETED:
         raise typer.Exit(1)

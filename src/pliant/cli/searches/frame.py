@@ -9,7 +9,8 @@ from rich.text import Text
 from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.screen import TableColumn, table
-from pliant.cli.searches.tables import headline, results_of, short, state_of, trial_columns, trial_row
+from pliant.cli.searches.tables import state_of, trial_columns, trial_row
+from pliant.client.nouns.search_line import headline, results_of, short
 from pliant.core.job import Job
 from pliant.core.search import Trial
 

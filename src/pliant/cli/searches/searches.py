@@ -12,6 +12,7 @@ import typer
 from pliant.api.searches import DecisionPage, SearchPage, SearchPatch, TrialPage, TrialsRequest
 from pliant.cli import formatting
 from pliant.cli.fields import Given, takes
+from pliant.cli.jobs.why import explain_search
 from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.problems import validate
 from pliant.cli.screen import print_json, print_outcome, say, show, show_facts, show_list, table
@@ -261,6 +262,13 @@ def log(
         found = tuple(client.searches.decisions(name))
     page = DecisionPage(decisions=found, last=found[-1].position if found else 0)
     show_list(page, DECISION_COLUMNS, map(decision_row, found), f"{name} has decided nothing yet.", as_json=as_json)
+
+
+@searches.command("why")
+def why(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
+    """Tell why a search has the slots it has, and what waits for what."""
+    with open_client(context) as client:
+        explain_search(client, client.searches.get(name), as_json=as_json)
 
 
 @searches.command("report")

@@ -9,11 +9,11 @@ from rich.text import Text
 from pliant.api.searches import SearchView
 from pliant.cli import formatting
 from pliant.cli.screen import TableColumn
+from pliant.client.nouns.search_line import best_of, counted, left_of, no_best, results_of, short, words_of
 from pliant.core.search import Decision, SearchSettings, SearchState, Trial, TrialState
 from pliant.core.search_text import write_constraint, write_halving, write_objective, write_population
 from pliant.core.space import Value, text_of_value
 from pliant.core.space_text import write_domain
-from pliant.policy.tuning.constraints import say_infeasible
 
 STATE_STYLES: Final[Mapping[str, str]] = {
     SearchState.RUNNING: "green",
@@ -56,7 +56,7 @@ def search_row(view: SearchView) -> list[str | Text]:
         best_of(view),
         ", ".join(one.metric for one in view.settings.objectives),
         formatting.short_duration(view.ran_s),
-        formatting.NOTHING if view.eta_s is None else formatting.short_duration(view.eta_s),
+        formatting.NOTHING if view.eta_s is None else formatting.short_rough(view.eta_s),
         view.owner,
     ]
 
@@ -65,30 +65,6 @@ def decision_row(decision: Decision) -> list[str | Text]:
     """Return a decision for a table."""
     trial = formatting.NOTHING if decision.trial is None else str(decision.trial)
     return [str(decision.position), formatting.date_time(decision.at), decision.kind, trial, decision.reason]
-
-
-def counted(view: SearchView) -> str:
-    """Return how many trials have ended, of how many: `12/40`; of no limit those that were chosen."""
-    limit = view.settings.max_trials
-    return str(num_ended(view)) if limit is None else f"{num_ended(view)}/{limit}"
-
-
-def num_ended(view: SearchView) -> int:
-    """Return how many trials have ended."""
-    going = sum(view.trials.get(state, 0) for state in (TrialState.RUNNING, TrialState.PAUSED))
-    return sum(view.trials.values()) - going
-
-
-def best_of(view: SearchView) -> str:
-    """Return the result of the best trial."""
-    return formatting.NOTHING if view.best is None else results_of(view.best)
-
-
-def results_of(trial: Trial) -> str:
-    """Return what a trial came to, or has reported last."""
-    if trial.results is not None:
-        return ", ".join(map(formatting.number, trial.results))
-    return formatting.number(trial.reports[-1][1]) if trial.reports else formatting.NOTHING
 
 
 def trial_columns(settings: SearchSettings, *, with_reason: bool = True) -> tuple[TableColumn, ...]:
@@ -146,11 +122,6 @@ def violations_of(settings: SearchSettings, trial: Trial) -> str:
     return ", ".join(broken) or "nothing"
 
 
-def no_best(view: SearchView) -> str:
-    """Return that no trial keeps the constraints, and which one is nearest; empty if one does, or none can tell."""
-    return "" if view.nearest is None else say_infeasible(view.settings, view.nearest)
-
-
 def say_no_best(view: SearchView) -> str:
     """Return why no trial is the best, as a sentence."""
     said = no_best(view) or f"no trial of {view.name} has completed yet"
@@ -160,32 +131,6 @@ def say_no_best(view: SearchView) -> str:
 def origin_of(trial: Trial) -> str:
     """Return from which trial's state a trial began, and at which epoch that was: `2 at 6`."""
     return formatting.NOTHING if trial.parent is None else f"{trial.parent} at {trial.parent_epoch}"
-
-
-def short(value: Value) -> str:
-    """Return a value for a table: numbers with four digits."""
-    return formatting.number(value) if isinstance(value, float) else text_of_value(value)
-
-
-def words_of(trial: Trial) -> str:
-    """Return the values of a trial in a line: `lr=0.1 act=relu`."""
-    return " ".join(f"{name}={short(value)}" for name, value in trial.values.items())
-
-
-def headline(view: SearchView) -> str:
-    """Return how a search stands, in a line."""
-    parts = [f"{view.name} is {view.state.value}", f"{counted(view)} trials ended"]
-    parts += [f"{number} {state.value}" for state in _GOING if (number := view.trials.get(state, 0))]
-    if view.best is not None:
-        parts.append(f"best {results_of(view.best)} (trial {view.best.number}: {words_of(view.best)})")
-    elif said := no_best(view):
-        parts.append(said)
-    if view.eta_s is not None:
-        parts.append(f"{formatting.duration(view.eta_s)} left")
-    return ", ".join(parts)
-
-
-_GOING: Final = (TrialState.RUNNING, TrialState.PAUSED)
 
 
 def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
@@ -204,8 +149,7 @@ def facts_of(view: SearchView) -> Iterator[tuple[str, str | Text]]:
         )
     elif said := no_best(view):
         yield "best", said
-    left = "" if view.eta_s is None else f", about {formatting.duration(view.eta_s)} left"
-    yield "ran", f"{formatting.duration(view.ran_s)}{left}"
+    yield "ran", ", ".join(filter(None, (formatting.duration(view.ran_s), left_of(view))))
     yield from _asked(settings)
     if view.num_at_once is not None:
         yield "parallel", f"{view.num_at_once} at most: {view.why_at_once}"

@@ -138,6 +138,7 @@ class JobClient:
         owners: Sequence[str] = (),
         queues: Sequence[str] = (),
         tags: Sequence[str] = (),
+        searches: Sequence[str] | None = (),
         before: str | None = None,
         limit: int = 100,
     ) -> JobPage:
@@ -145,20 +146,19 @@ class JobClient:
 
         Args:
             states: as `JobState`; or `waiting` (pending or paused) and `ended`.
-            owners: users.
-            queues: queues.
-            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. A text may hold several,
-                between commas, here as above.
+            owners, queues: users, and queues, by their names.
+            tags: `NAME` or `NAME=VALUE`; of several with the same name one is enough. Commas divide, as above.
+            searches: only trials of these searches; None: no trials of any.
             before: `next` of the page before.
             limit: of this page, 1000 at most.
 
         Raises:
-            InvalidInput: with every state, user and queue that there is not.
+            InvalidInput: with every state, user, queue and search that there is not.
         """
-        params: Params = {"limit": limit, "before": before}
-        asked = {"state": states, "owner": owners, "queue": queues, "tag": tags}
+        trials = False if searches is None else None
+        asked = {"state": states, "owner": owners, "queue": queues, "tag": tags, "search": searches or ()}
         words = {name: [given] if isinstance(given, str) else list(given) for name, given in asked.items()}
-        return self._connection.get(_JOB_PAGE, "/jobs", {**params, **words})
+        return self._connection.get(_JOB_PAGE, "/jobs", {"limit": limit, "before": before, "trials": trials, **words})
 
     def job(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""

@@ -13,6 +13,7 @@ from pliant.api.searches import (
     SearchPatch,
     SearchRequest,
     SearchView,
+    SearchWhy,
     TrialPage,
     TrialsRequest,
 )
@@ -23,6 +24,7 @@ from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.pages import pages
 from pliant.client.http.patience import observe
 from pliant.client.nouns.noun import NounClient, checked
+from pliant.client.nouns.search_progress import SearchProgress
 from pliant.client.nouns.submission import DELETE_TIMEOUT_S, send_code
 from pliant.core.errors import InvalidInput, Problem
 from pliant.core.input import values_of
@@ -38,6 +40,7 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _SEARCH_PAGE: Final = LazyAdapter(SearchPage)
 _TRIAL_PAGE: Final = LazyAdapter(TrialPage)
 _TRIAL: Final = LazyAdapter(Trial)
+_WHY: Final = LazyAdapter(SearchWhy)
 _IMPORTANCES: Final = LazyAdapter(ImportancesView)
 _IMPORTANCES_TIMEOUT_S: Final = 90.0
 _DECISION_PAGE: Final = LazyAdapter(DecisionPage)
@@ -69,11 +72,13 @@ class SearchClient(NounClient[SearchView]):
         """
         return parse(self._view, send_code(self._connection, self._root, Path(code).expanduser(), request, limits))
 
-    def list(self) -> Iterator[SearchView]:
-        """Yield the searches that we may see, in the order of their names."""
+    def list(self, *, states: Sequence[SearchState | str] = ()) -> Iterator[SearchView]:
+        """Yield the searches that we may see, in the order of their names: those in one of these states, or all."""
+        words = [SearchState(state).value for state in ([states] if isinstance(states, str) else states)]
 
         def ask(after: str) -> SearchPage:
-            return self._connection.get(_SEARCH_PAGE, self._root, {"after": after or None, "limit": _PAGE})
+            params: Params = {"after": after or None, "limit": _PAGE, "state": words}
+            return self._connection.get(_SEARCH_PAGE, self._root, params)
 
         for page in pages(ask):
             yield from page.searches
@@ -158,6 +163,10 @@ class SearchClient(NounClient[SearchView]):
         """
         return self._connection.call("GET", f"{self._path(name)}/algorithm-log").text
 
+    def why(self, name: str) -> SearchWhy:
+        """Return why a search has the slots it has: what each of its trials has, and what waits for what."""
+        return self._connection.get(_WHY, f"{self._path(name)}/why")
+
     def importances(self, name: str) -> ImportancesView:
         """Return how much of the differences in the first objective comes from each parameter; or why nobody can tell.
 
@@ -239,13 +248,31 @@ class SearchHandle:
         """Return the search as it is now."""
         return self._searches.get(self.name)
 
-    def wait(self, *, timeout_s: float = math.inf, on_poll: Callable[[SearchView], None] | None = None) -> SearchView:
+    def wait(
+        self,
+        *,
+        progress: bool = False,
+        timeout_s: float = math.inf,
+        on_poll: Callable[[SearchView], None] | None = None,
+    ) -> SearchView:
         """Wait until it does not run any more and return it; its `state` and `reason` say why.
+
+        With `progress`, show meanwhile how far it is: in a line that changes below the cell of a notebook or in a
+        terminal, else in a line for all news, on stderr.
 
         Raises:
             TimeoutError: it still runs after `timeout_s` seconds.
         """
-        return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=on_poll)
+        if not progress:
+            return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=on_poll)
+        with SearchProgress.here() as shown:
+
+            def show(view: SearchView) -> None:
+                shown.show(view)
+                if on_poll is not None:
+                    on_poll(view)
+
+            return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=show)
 
     def best(self, *, limit: int = 10) -> tuple[Trial, ...]:
         """Return its best trials that have completed, the best first."""
@@ -258,6 +285,10 @@ class SearchHandle:
     def decisions(self, *, after: int = 0) -> Iterator[Decision]:
         """Yield what it decided and why."""
         return self._searches.decisions(self.name, after=after)
+
+    def why(self) -> SearchWhy:
+        """Return why it has the slots it has: what each of its trials has, and what waits for what."""
+        return self._searches.why(self.name)
 
     def importances(self) -> ImportancesView:
         """Return how much of the differences in the first objective comes from each parameter."""

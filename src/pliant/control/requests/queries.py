@@ -188,6 +188,8 @@ class Queries:
             target_tasks=live.target if live and live.competes else 0,
             sentence=waiting or job.reason or "the scheduler has not looked at it yet",
             remark=self._remark(job.id),
+            search="" if job.spec.trial is None else job.spec.trial.search,
+            trial=None if job.spec.trial is None else job.spec.trial.number,
             history=tuple(reversed(decisions)),
         )
 

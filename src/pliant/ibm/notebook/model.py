@@ -12,12 +12,12 @@ import torch
 
 from pliant.client import Client, NotedJob, TooLarge
 from pliant.client.folders.pack import Limits
+from pliant.client.nouns.notebook import in_kernel
 from pliant.core.job import MIN_DEFAULT_VIRTUAL_WORKERS
 from pliant.ibm.modules.pyedt import model as in_tasks
 from pliant.ibm.modules.pyedt.script import parse_schedule
 from pliant.ibm.notebook.remote import fetch_model, find_client, follow
 from pliant.ibm.notebook.shipment import SCRIPT, write_shipment
-from pliant.ibm.notebook.show import in_kernel
 
 _LIMITS: Final = Limits(max_packed_bytes=512 << 20)
 """As many bytes as a server takes."""

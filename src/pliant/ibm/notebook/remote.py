@@ -10,10 +10,11 @@ from typing import Final
 
 from pliant.api.jobs import NotedJob
 from pliant.client import Client
+from pliant.client.nouns.notebook import display_of_kernel
 from pliant.core.errors import Conflict, NotFound, Unavailable
 from pliant.core.job import Job
 from pliant.core.lifecycle import JobState
-from pliant.ibm.notebook.show import ACCURACY, LOSS, Cell, display_of_kernel
+from pliant.ibm.notebook.show import ACCURACY, LOSS, Cell
 from pliant.train import TrainingError
 
 _POLL_S: Final = 1.0

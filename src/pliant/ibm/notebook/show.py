@@ -3,40 +3,19 @@
 Without matplotlib there is the line alone. Nothing is printed for every step: a notebook keeps all that it is given.
 """
 
-import functools
 import importlib.util
 import io
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pliant.client.nouns.notebook import Put
 from pliant.core.job import Job, Metric
 
 LOSS: Final = "loss"
 ACCURACY: Final = "accuracy"
 _LOSS_COLOR: Final = "#1f5fa8"
 _ACCURACY_COLOR: Final = "#b5541c"
-
-
-Put = Callable[..., Any]
-"""Shows something in the cell that runs, and returns the handle to put something else in its place."""
-
-
-def in_kernel() -> bool:
-    """Tell whether this process is a notebook's kernel."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "kernel", None) is not None
-
-
-def display_of_kernel() -> Put | None:
-    """Return what shows things in a notebook; None where there is none."""
-    if not in_kernel():
-        return None
-    from IPython.display import display  # a kernel has it; Pliant does not need it
-
-    return functools.partial(display, display_id=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

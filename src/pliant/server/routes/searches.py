@@ -1,5 +1,6 @@
 """Searches: create, list, show, change, stop, resume, remove; their trials and decisions."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Final
 
@@ -14,19 +15,22 @@ from pliant.api.searches import (
     SearchPatch,
     SearchRequest,
     SearchView,
+    SearchWhy,
     TrialPage,
     TrialsRequest,
 )
 from pliant.core.access import Permission
 from pliant.core.errors import Unavailable
-from pliant.core.search import Search, Trial, TrialState
+from pliant.core.job import Job
+from pliant.core.job_filter import UNENDED_STATES, JobFilter
+from pliant.core.search import Search, SearchState, Trial, TrialState
 from pliant.server import upload
 from pliant.server.body import body_with_code, parse_body_with_code, schema_of, upload_file
-from pliant.server.context import InContext
+from pliant.server.context import InContext, InControl
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
-from pliant.server.search_views import page_of, view_of
+from pliant.server.search_views import page_of, view_of, why_of
 from pliant.server.visibility import Seen
 from pliant.tune.searches.use_cases import FirstTrials, SearchRequests
 
@@ -35,6 +39,7 @@ routes = Routes(tags=["searches"])
 Name = Annotated[str, Path(description="Of a search.", max_length=200, pattern=r"^[^\x00]*$")]
 Number = Annotated[int, Path(description="Of a trial.", ge=0, le=2**31 - 1)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+_MANY: Final = 1000
 _UPLOAD: Final = body_with_code(schema_of(SearchRequest), "The code folder of all trials")
 
 
@@ -82,9 +87,10 @@ def searches(
     caller: Caller,
     after: Annotated[str, Query(description="`next` of the page before.", max_length=200, pattern=r"^[^\x00]*$")] = "",
     limit: Limit = 100,
+    state: Annotated[list[SearchState] | None, Query(description="Only those in one of these states.")] = None,
 ) -> SearchPage:
     """Return searches in the order of their names: one's own, and those that are shared with one."""
-    return page_of(requests, caller, after, limit)
+    return page_of(requests, caller, after, limit, state or ())
 
 
 @routes.get("/searches/{name}", Permission.JOBS_READ, "Show a search", 404, 503)
@@ -176,6 +182,22 @@ def decisions(
 def algorithm_log(requests: InSearches, caller: Caller, name: Name) -> str:
     """Return the newest megabyte of what the algorithm has printed that somebody installed."""
     return requests.algorithm_log(caller, name)
+
+
+@routes.get("/searches/{name}/why", Permission.JOBS_READ, "Why a search has the slots it has", 404, 503)
+def why(requests: InSearches, control: InControl, visible: Seen, caller: Caller, name: Name) -> SearchWhy:
+    """Return why as many of its trials train, why each has the slots it has, and what waits for what."""
+    search = requests.get(caller, name)
+
+    def jobs_of(name: str) -> Iterator[Job]:
+        before: str | None = ""
+        while before is not None:
+            which = JobFilter(searches=(name,), states=UNENDED_STATES)
+            page = control.queries.page(which, before or None, _MANY, visible)
+            yield from page.jobs
+            before = page.next
+
+    return why_of(requests, search.name, jobs_of)
 
 
 @routes.get("/searches/{name}/importances", Permission.JOBS_READ, "How important parameters are", 404, 503)

@@ -60,9 +60,9 @@ class SearchBook:
             raise NotFound(f"there is no search {name!r:.80}; list them to see which there are")
         return found
 
-    def all(self, after: str = "") -> Iterator[Search]:
-        """Yield all searches in the order of their names, those behind a name."""
-        while page := self._searches.searches(after=after, limit=_PAGE):
+    def all(self, after: str = "", states: Sequence[SearchState] = ()) -> Iterator[Search]:
+        """Yield searches in the order of their names, those behind a name: in one of the states, or all."""
+        while page := self._searches.searches(after=after, limit=_PAGE, states=states):
             yield from page
             if len(page) < _PAGE:
                 return
@@ -72,13 +72,12 @@ class SearchBook:
         """Return the names of those that run; the store is asked once."""
         with self.lock:
             if self._running is None:
-                self._running = {search.name for search in self.all() if search.state is SearchState.RUNNING}
+                self._running = {search.name for search in self.all(states=(SearchState.RUNNING,))}
             return sorted(self._running)
 
     def unended(self) -> list[str]:
         """Return the names of those that run, or were stopped and may be resumed."""
-        going = (SearchState.RUNNING, SearchState.STOPPED)
-        return [search.name for search in self.all() if search.state in going]
+        return [search.name for search in self.all(states=(SearchState.RUNNING, SearchState.STOPPED))]
 
     def add(self, search: Search, trials: Sequence[Trial] = ()) -> None:
         """Keep a new search with the trials that it begins with.

@@ -26,6 +26,7 @@ from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.at_once import find_places
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.importances import ImportanceCalculator, Importances
+from pliant.tune.searches.outlook import SearchOutlook
 from pliant.tune.searches.ports import SearchPorts
 from pliant.tune.searches.settings_rules import algorithm_of, problems_of_search
 
@@ -58,6 +59,7 @@ class SearchRequests:
         self._ports = ports
         self._new_name = new_name
         self._importances = ImportanceCalculator(ports.open_adviser)
+        self.outlook = SearchOutlook(book, ports)
 
     def create(
         self,
@@ -114,10 +116,12 @@ class SearchRequests:
             self._book.add(search, trials_of(search, first.known))
         return search, (*notes, *_notes_of_known(settings, first.known), *_notes_of_constraints(settings))
 
-    def page(self, caller: Principal, after: str, limit: int) -> tuple[tuple[Search, ...], str | None]:
-        """Return searches that somebody sees, and the name of the last if there are more."""
+    def page(
+        self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = ()
+    ) -> tuple[tuple[Search, ...], str | None]:
+        """Return searches that somebody sees, in one of some states, and the name of the last if there are more."""
         found: list[Search] = []
-        for search in self._book.all(after):
+        for search in self._book.all(after, states):
             if not _sees(caller, search):
                 continue
             if len(found) == limit:

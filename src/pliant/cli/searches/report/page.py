@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pliant.api.searches import ImportancesView, SearchView
 from pliant.cli import formatting
 from pliant.cli.searches.report.slots import SlotHistory
-from pliant.cli.searches.tables import best_of, no_best, results_of, say_no_best, short, words_of
+from pliant.cli.searches.tables import say_no_best
+from pliant.client.nouns.search_line import best_of, no_best, results_of, short, words_of
 from pliant.core.search import Trial, TrialState
 from pliant.core.search_text import write_constraint, write_objective
 from pliant.core.space_text import write_domain

@@ -1,0 +1,58 @@
+"""How searches stand: how long they will still run, and why as many of their trials train. Changes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pliant.core.search import Search, SearchState, Trial, TrialState
+from pliant.policy.tuning.standing import explain_search
+from pliant.policy.tuning.time_left import seconds_left
+from pliant.tune.searches.at_once import find_places
+from pliant.tune.searches.book import SearchBook
+from pliant.tune.searches.ports import SearchPorts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a search stands at one instant."""
+
+    search: Search
+    training: tuple[Trial, ...]
+    """Those that train, or wait for slots."""
+    sentences: tuple[str, ...]
+    """Why there are as many, and what waits for what."""
+
+
+class SearchOutlook:
+    """How all searches stand. Safe to call from any thread; who may see one is not its business."""
+
+    def __init__(self, book: SearchBook, ports: SearchPorts) -> None:
+        self._book = book
+        self._ports = ports
+
+    def seconds_left(self, name: str) -> float | None:
+        """Return how many seconds a search will still run, about; None if nobody can tell, or it does not run."""
+        with self._book.lock:
+            found = self._book.find(name) if name in self._book.running() else None
+            search, trials = (None, ()) if found is None else (found.search, tuple(found.trials))
+        return None if search is None else seconds_left(search, trials, self._ports.now())
+
+    def explain(self, name: str) -> Standing:
+        """Return how a search stands, and why.
+
+        Raises:
+            NotFound: there is none.
+        """
+        with self._book.lock:
+            found = self._book.require(name)
+            search, trials = found.search, tuple(found.trials)
+        is_running = search.state is SearchState.RUNNING
+        places = find_places(search, self._ports.jobs) if is_running else None
+        return Standing(
+            search=search,
+            training=_training(trials) if is_running else (),
+            sentences=explain_search(search, trials, places),
+        )
+
+
+def _training(trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    return tuple(trial for trial in trials if trial.state is TrialState.RUNNING)
