@@ -24,7 +24,7 @@ def given(**values: Any) -> dict[str, Any]:
         return {one.field: one.message for one in problems}
     fresh, after = asdict(Hyperparameters()), found["hyperparameters"]
     changed: dict[str, Any] = {name: value for name, value in after.items() if value != fresh[name]}
-    return changed | found["parameters"]
+    return {**changed, **found["parameters"]}
 
 
 def test_values_stand_in_the_place_of_what_was_entered() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pliant.cli import formatting
 from pliant.cli.screen import TableColumn
-from pliant.cli.searches.tables import short
+from pliant.client.nouns.search_line import short
 from pliant.core.search import SearchSettings, Trial
 
 
