@@ -71,7 +71,7 @@ def test_who_takes_a_sampler_that_does_not_learn_from_them_is_told(tmp_path: Pat
     world = World(tmp_path)
     archive = tmp_path / "code.tar.gz"
     archive.write_bytes(b"code")
-    settings = settings_of(constraints=(NARROW,), sampler=Sampler(name=name))  # type: ignore[arg-type]
+    settings = settings_of(constraints=(NARROW,), sampler=Sampler(name=name))
     known = (KnownTrial(values={"lr": 0.1, "width": 16}, results=(0.1,), violations=(6.0,)),)
     first = FirstTrials(known=known if name == "tpe" else ())
 
