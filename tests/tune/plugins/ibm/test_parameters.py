@@ -51,6 +51,24 @@ def test_a_step_is_a_step_though_floats_add_up_otherwise(place: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("parameter", "answer", "expected"),
+    [
+        (STEPS, 0.27, 0.3),
+        (STEPS, 0.32, 0.3),
+        (SearchParameter(kind="int", low=4, high=30, step=4), 25, 24),
+        (SearchParameter(kind="int", low=4, high=30, step=4), 30, 28),
+        (SearchParameter(kind="int", low=4, high=30, step=4), 4.0, 4),
+    ],
+)
+def test_what_lies_between_two_steps_is_the_nearer_one(
+    parameter: SearchParameter, answer: float, expected: float
+) -> None:
+    value = values_of({"x": parameter}, {"x": answer})["x"]
+
+    assert (value, type(value)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
     "choices",
     [(1, 2, 3), (1, 2.5), ("a", "b"), ("1", 1), (True, "true", None), ((64, (32,)), (64,)), (1, True), (0.1, "0.1")],
 )
@@ -75,7 +93,8 @@ def test_choices_have_ibms_fields_by_what_all_of_them_are() -> None:
     ("parameter", "answer", "message"),
     [
         (LOG, 0.001, r"0\.001 is not from -5 to -0\.522879; an exponent is due: its power is 10"),
-        (STEPS, 0.25, r"0\.25 is no whole number of steps of 0\.1 above 0\.1"),
+        (STEPS, 1.25, r"1\.25 is not from 0\.1 to 1"),
+        (SearchParameter(kind="int", low=4, high=30, step=4), 31, r"31 is not from 4 to 30"),
         (SearchParameter(kind="int", low=1, high=8), 2.5, r"2\.5 is no whole number"),
         (SearchParameter(kind="int", low=1, high=8), 2**70, "a number of 71 bits is too large"),
         (SearchParameter(kind="choice", choices=("a", "b")), "c" * 500, "is none of its choices"),

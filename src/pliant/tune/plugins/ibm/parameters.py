@@ -25,6 +25,8 @@ _BASE: Final = 10
 _NEAR: Final = 1e-9
 """So much of a step, or of an exponent, may be lost by computing with floats."""
 _MAX_NAMED: Final = 5
+_LONG: Final = 2**53
+"""Whole numbers that floats hold exactly are below this."""
 
 
 class WrongValues(ValueError):
@@ -143,6 +145,8 @@ def _value(parameter: SearchParameter, answered: Scalar) -> Value:
             value: Value = parameter.value if same_as(answered) == same_as(parameter.value) else answered
         case "int":
             value = int(answered) if isinstance(answered, float) and answered.is_integer() else answered
+            if parameter.step is not None and isinstance(value, int) and abs(value) < _LONG:
+                value = int(_on_step(parameter, value))
         case "float":
             is_int = isinstance(answered, int) and not isinstance(answered, bool)
             number = _as_float(answered) if is_int else answered
@@ -186,11 +190,24 @@ def _near(parameter: SearchParameter, number: float) -> float:
     low, high = float(parameter.low), float(parameter.high)
     if _has_power(parameter):
         return _power(low, high, number)
-    if parameter.step is None:
+    return number if parameter.step is None else float(_on_step(parameter, number))
+
+
+def _on_step(parameter: SearchParameter, number: float) -> float:
+    """Return the value nearest to a number that is in the range; what is beyond it stays as it is.
+
+    A plug-in that was written for ranges without steps knows of none. What was tried in place of its answer it sees in
+    the trial's result.
+    """
+    assert parameter.low is not None, "a parameter of numbers has a lowest value"
+    assert parameter.high is not None, "a parameter of numbers has a highest value"
+    assert parameter.step is not None, "asked only with a step"
+    slack = _NEAR * parameter.step
+    if not parameter.low - slack <= number <= parameter.high + slack:
         return number
-    steps = round((number - low) / parameter.step)
-    nearest = float(Decimal(repr(low)) + steps * Decimal(repr(float(parameter.step))))
-    return nearest if abs(number - nearest) <= _NEAR * parameter.step else number
+    low, high, step = (Decimal(repr(one)) for one in (parameter.low, parameter.high, parameter.step))
+    steps = min(max(0, round((number - parameter.low) / parameter.step)), int((high - low) / step))
+    return float(low + steps * step)
 
 
 def _power(low: float, high: float, exponent: float) -> float:
