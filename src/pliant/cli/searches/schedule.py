@@ -26,5 +26,6 @@ def schedule_rows(settings: SearchSettings, lineage: Sequence[Trial]) -> Iterato
     """Yield the values of each trial of a lineage with the epochs in which they were used."""
     ends = [*(str(one.parent_epoch) for one in lineage[1:]), "end"]
     for trial, end in zip(lineage, ends, strict=True):
+        first = str(trial.parent_epoch + 1)
         values = (trial.values.get(name, formatting.NOTHING) for name in settings.parameters)
-        yield [f"{trial.parent_epoch + 1}–{end}", str(trial.number), *map(short, values)]
+        yield [first if first == end else f"{first}–{end}", str(trial.number), *map(short, values)]

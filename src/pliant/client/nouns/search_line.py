@@ -58,7 +58,7 @@ def no_best(view: SearchView) -> str:
 
 def headline(view: SearchView) -> str:
     """Return how a search stands, in a line."""
-    parts = [f"{view.name} is {view.state.value}", f"{counted(view)} trials ended"]
+    parts = [f"{view.name} is {view.state.value}", f"{counted(view)} {'trial' if counted(view) == '1' else 'trials'} ended"]
     parts += [f"{number} {state.value}" for state in _GOING if (number := view.trials.get(state, 0))]
     if left := left_of(view):
         parts.append(left)
