@@ -163,7 +163,6 @@ def test_bounds_are_typed_or_in_a_file(run: Run, server: SearchServer, folder: P
         (("--param", "n=int:1..8", "--halving", "27"), "--halving: '27' says no rungs"),
         (("--param", "n=int:1..8", "--halving", "1..9", "--rung-size", "2"), "--rung-size: one in 3 goes on"),
         (("--param", "n=int:1..8", "--halving", "1..9", "--fixed", "2"), "--halving: a fixed job cannot pause"),
-        (("--param", "n=int:1..8", "--sampler", "tpee"), "--sampler: 'tpee' is not possible"),
         (("--param", "n=int:1..8", "--sampler-option", "a"), "--sampler-option: 'a' has no name or no value"),
         (("--param", "n=int:1..8", "--pruner-option", "a=1"), "--pruner-option: it is an argument of a pruner"),
         (("--param", "n=int:1..8", "--max-time", "soon"), "--max-time: 'soon' is no length of time"),

@@ -100,7 +100,7 @@ def test_its_trials_are_asked_for_and_left_out_and_why_tells_of_each(module_serv
     }
     why = anna.get("/searches/lr-search/why").json()
     assert why["sentences"] == [
-        "2 trials train or wait for slots, of 2 that may at once: that is its limit.",
+        "2 trials train or wait for slots, of 2 that may at once: as was said.",
         "The next trial begins as soon as another one leaves its place.",
     ]
     jobs = {job["id"]: job for job in jobs_of(anna)}

@@ -58,7 +58,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "up": CommandPlace("admin.server:up", "Start the server on this machine."),
         "down": CommandPlace("admin.server:down", "Save all jobs and end the server."),
         "submit": CommandPlace("jobs.submit:submit", "Submit a training: pack code, send it, queue it."),
-        "rerun": CommandPlace("jobs.rerun:rerun", "Submit a job again: its code and settings, as it was submitted."),
+        "rerun": CommandPlace("jobs.rerun:rerun", "Submit a job again: code and settings, as it was submitted."),
         "tune": CommandPlace("searches.tune:tune", "Search for the best values of a script's parameters."),
         "best": CommandPlace("searches.best:best", "Fetch the results of a search's best trial, with its values."),
         "plan": CommandPlace("jobs.plan:plan", "Tell how virtual workers divide over tasks."),
@@ -100,7 +100,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "endpoints": CommandPlace("endpoints.endpoints:endpoints", "Endpoints: models that answer requests."),
         "searches": CommandPlace("searches.searches:searches", "Searches: the best values of a script's parameters."),
         "algorithms": CommandPlace(
-            "catalog.algorithms:app", "Algorithms: code of your own that chooses the values of searches."
+            "catalog.algorithms:app", "Algorithms: code of your own that chooses values of searches."
         ),
         "queues": CommandPlace("admin.queues:queues", "Queues: where jobs wait, and how they share."),
         "groups": CommandPlace("admin.queues:groups", "Resource groups: named sets of slots."),

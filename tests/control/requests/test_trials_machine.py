@@ -83,7 +83,8 @@ class TrialMachine(RuleBasedStateMachine):
     @rule(job_id=trials, dies=st.sampled_from(("", "", "before", "after")))
     def hold(self, job_id: JobId, dies: str) -> None:
         self.ask(dies, lambda: self.world.control.trials.hold(job_id, "it waits"))
-        if not self.world.job(job_id).ended:
+        job = self.world.job(job_id)
+        if not job.ended and job.state is not JobState.STOPPING:  # who leaves for good is not held any more
             self.held.setdefault(job_id, len(self.world.store.tasks(job_id)))
 
     @rule(job_id=trials, dies=st.sampled_from(("", "", "before", "after")))

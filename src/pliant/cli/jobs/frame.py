@@ -77,8 +77,8 @@ def draw(view: View, *, width: int, height: int) -> RenderableType:
     top += search_lines(
         view.searches, trials, colour_of, width=width, num_lines=min(height // 3, height - _ROWS_BESIDE)
     )
-    shown_above = served | {job.id for own in trials.values() for job in own}
-    jobs = tuple(job for job in view.jobs if job.id not in shown_above)
+    tried = {job.id for own in trials.values() for job in own}
+    jobs = tuple(one for one in view.jobs if one.id not in (tried if one.spec.endpoint is None else served))
     num_top = len(top) + sum(line.row_count for line in top if isinstance(line, Table))
     num_jobs = max(1, min(len(jobs), (height - num_top - _ROWS_BETWEEN) // 2))
     shown = jobs[:num_jobs]
