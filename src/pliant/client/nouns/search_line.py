@@ -58,8 +58,9 @@ def no_best(view: SearchView) -> str:
 
 def headline(view: SearchView) -> str:
     """Return how a search stands, in a line."""
-    parts = [f"{view.name} is {view.state.value}", f"{counted(view)} {'trial' if counted(view) == '1' else 'trials'} ended"]
-    parts += [f"{number} {state.value}" for state in _GOING if (number := view.trials.get(state, 0))]
+    number = counted(view)
+    parts = [f"{view.name} is {view.state.value}", f"{number} trial{'s' * (number != '1')} ended"]
+    parts += [f"{num} {state.value}" for state in _GOING if (num := view.trials.get(state, 0))]
     if left := left_of(view):
         parts.append(left)
     if view.best is not None:  # last: its values may be long, and a narrow terminal cuts them
