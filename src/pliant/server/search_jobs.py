@@ -50,7 +50,8 @@ class SearchRoom:
     def hold_unended(self) -> Iterator[Sequence[Search]]:
         """Yield the searches that run or may be resumed; none begins or goes on meanwhile."""
         with self.book.lock:
-            yield [search for search in self.book.all() if search.state in (SearchState.RUNNING, SearchState.STOPPED)]
+            going = (SearchState.RUNNING, SearchState.STOPPED)
+            yield [search for search in self.book.all() if search.state in going or search.unrecovered]
 
     def unfinished_jobs(self) -> Collection[str]:
         """Return the jobs of trials that have not ended, or whose search may still look at them."""
