@@ -16,6 +16,7 @@ from pliant.files.untrusted.opening import OpenFile, copy
 CODE: Final = ".tar.gz"
 WEIGHTS: Final = ".pt"
 _DRAFT: Final = ".new-"
+_CHUNK: Final = 1 << 20
 
 
 class ContentStore:
@@ -45,6 +46,17 @@ class ContentStore:
                 draft.replace(to)
             finally:
                 draft.unlink(missing_ok=True)
+
+    def keep(self, file: Path, kind: str) -> str:
+        """Keep a file that nobody changes, and return its SHA-256 in hex.
+
+        Raises:
+            Unavailable: the disk cannot take it.
+        """
+        digest = digest_of_file(file)
+        with file.open("rb") as content:
+            self.write(digest, kind, iter(lambda: content.read(_CHUNK), b""))
+        return digest
 
     def copy_in(self, source: OpenFile, kind: str) -> str:
         """Keep a file as it is now, and return its SHA-256 in hex.

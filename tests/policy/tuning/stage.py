@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from random import Random
 
 from pliant.core.job import JobId, JobSpec
 from pliant.core.lifecycle import JobState
@@ -78,6 +79,19 @@ class Stage:
             self.trials.append(trial_of(len(self.trials), bracket=bracket))
             self.jobs.append(Played())
             self.search = replace(self.search, num_trials=len(self.trials))
+
+    def play(self, chance: Random | None) -> None:
+        """Play it to its end: all trials an epoch at a time, or some of them, by chance, some epochs."""
+        for _ in range(2000):
+            self.ask()
+            if not self.runs:
+                return
+            numbers = [one.number for one in self.trials if not one.ended]
+            chosen = numbers if chance is None else chance.sample(numbers, chance.randint(1, len(numbers)))
+            for number in chosen:
+                self.train(number, 1 if chance is None else chance.randint(1, 5))
+            self.look(chosen)
+        raise AssertionError("the search does not end")
 
     def train(self, number: int, epochs: int) -> None:
         """Let a trial train for so many epochs, as far as it may."""

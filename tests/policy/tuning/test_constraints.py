@@ -174,16 +174,8 @@ def played_rungs(curves: list[list[tuple[float, float]]], chance: Random | None,
         num_places=9 if chance is None else chance.randint(1, 9),
         measures={"memory": lambda number, epoch: curves[number % 9][epoch - 1][1]},
     )
-    for _ in range(2000):
-        stage.ask()
-        if not stage.runs:
-            return stage
-        numbers = [one.number for one in stage.trials if not one.ended]
-        chosen = numbers if chance is None else chance.sample(numbers, chance.randint(1, len(numbers)))
-        for number in chosen:
-            stage.train(number, 1 if chance is None else chance.randint(1, 5))
-        stage.look(chosen)
-    raise AssertionError("the search does not end")
+    stage.play(chance)
+    return stage
 
 
 def test_a_member_of_a_population_that_keeps_them_is_followed_before_better_ones_that_do_not() -> None:

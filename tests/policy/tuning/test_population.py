@@ -25,16 +25,8 @@ def play(curves: dict[int, list[float | None]], chance: Random | None, num_place
         num_epochs=8,
         num_places=num_places,
     )
-    for _ in range(2000):
-        stage.ask()
-        if not stage.runs:
-            return stage
-        numbers = [one.number for one in stage.trials if not one.ended]
-        chosen = numbers if chance is None else chance.sample(numbers, chance.randint(1, len(numbers)))
-        for number in chosen:
-            stage.train(number, 1 if chance is None else chance.randint(1, 5))
-        stage.look(chosen)
-    raise AssertionError("the search does not end")
+    stage.play(chance)
+    return stage
 
 
 def whole(stage: Stage) -> list[tuple[object, ...]]:

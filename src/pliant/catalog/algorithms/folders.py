@@ -17,7 +17,6 @@ from pliant.core.errors import InvalidInput, NotFound
 from pliant.files import folder as folders
 from pliant.files.archive import unpack
 from pliant.files.content_store import CODE, ContentStore
-from pliant.files.digest import digest_of_file
 from pliant.files.members import ArchiveLimits
 from pliant.files.space import check_room, translate_disk_errors
 
@@ -25,7 +24,6 @@ LIMITS: Final = ArchiveLimits(max_bytes=256 << 20, max_files=5_000)
 _DRAFT: Final = ".new-"
 _PASS_THROUGH: Final = 0o711
 """Of the folder above: who knows a checksum gets to that code, and nobody sees which others there are."""
-_CHUNK: Final = 1 << 20
 _MAX_NAMED: Final = 8
 
 
@@ -63,10 +61,7 @@ class AlgorithmFolders:
         Raises:
             Unavailable: the disk cannot take it.
         """
-        checksum = digest_of_file(archive)
-        with archive.open("rb") as content:
-            self._contents.write(checksum, CODE, iter(lambda: content.read(_CHUNK), b""))
-        return checksum
+        return self._contents.keep(archive, CODE)
 
     def unpacked(self, checksum: str) -> Path:
         """Return the folder of what an archive holds; unpacked now if it is not there.

@@ -18,7 +18,6 @@ from pliant.core.serving_profile import Runner
 from pliant.files import folder as folders
 from pliant.files.archive import MODEL_LIMITS, unpack
 from pliant.files.content_store import CODE, ContentStore
-from pliant.files.digest import digest_of_file
 from pliant.files.pack import pack_files, walk
 from pliant.files.space import translate_disk_errors
 from pliant.files.untrusted.opening import copy, take_file
@@ -27,7 +26,6 @@ from pliant.files.untrusted.path import UntrustedPath
 WEIGHTS: Final = ".pliant/weights.pt"
 """Where a trained job's weights lie in the archive of its version."""
 _DRAFT: Final = ".draft-"
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +101,7 @@ class ModelArchives:
         self._contents.sweep([self.path(checksum).name for checksum in used])
 
     def _keep(self, archive: Path, file: str, runner: Runner) -> ModelArchive:
-        checksum = digest_of_file(archive)
-        with archive.open("rb") as content:
-            self._contents.write(checksum, CODE, iter(lambda: content.read(_CHUNK), b""))
+        checksum = self._contents.keep(archive, CODE)
         return ModelArchive(checksum=checksum, num_bytes=archive.stat().st_size, file=file, runner=runner)
 
     @contextmanager

@@ -2,12 +2,8 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
 
 from pliant.files.content_store import CODE, ContentStore
-from pliant.files.digest import digest_of_file
-
-_CHUNK: Final = 1 << 20
 
 
 class SearchArchives:
@@ -26,10 +22,7 @@ class SearchArchives:
         Raises:
             Unavailable: the disk cannot take it.
         """
-        checksum = digest_of_file(archive)
-        with archive.open("rb") as content:
-            self._contents.write(checksum, CODE, iter(lambda: content.read(_CHUNK), b""))
-        return checksum
+        return self._contents.keep(archive, CODE)
 
     def remove(self, checksum: str) -> None:
         """Remove an archive that no search needs any more."""
