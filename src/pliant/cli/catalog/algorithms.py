@@ -19,7 +19,7 @@ from pliant.core.errors import InvalidInput
 
 app = typer.Typer(
     name="algorithms",
-    help="Algorithms: code of your own that chooses the values of searches.",
+    help="Algorithms: code of your own that chooses values of searches.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -36,7 +36,7 @@ def rerun(
     wait: WaitOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Submit a job again: its code and settings, as it was submitted.
+    """Submit a job again: code and settings, as it was submitted.
 
     The code is what was sent then, whatever is in the folder today. Options
     say what is to be otherwise; --env adds variables to those of the job. A name
