@@ -394,11 +394,9 @@ def test_an_unknown_group_is_refused_in_ibm_s_words(site: Site, ibm: DeepLearnin
 
 def test_what_is_not_here_says_so(ibm: DeepLearningImpactV1) -> None:
     calls = (
-        (lambda: ibm.delete_one_hpoalgorithm("mine"), "plug-in algorithms come in a later version"),
         (ibm.get_edi_models, "models that answer are deployed and asked below /dlim/v1, not here"),
         (lambda: ibm.get_validations("m"), "validations of trained models are not part of this server yet"),
         (lambda: ibm.get_predict_by_predict_name("p"), "prediction jobs are not part of Pliant"),
-        (lambda: ibm.install_hpo_algorithm("{}"), "plug-in algorithms come in a later version"),
     )
     for call, message in calls:
         with pytest.raises(ApiException, match=message) as error:
