@@ -20,16 +20,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-os.environ |= dict.fromkeys(THREADS, "1")  # before numpy is there, which looks once
-
-from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput  # noqa: E402
-from pliant.tune.plugins.failures import shown  # noqa: E402
-from pliant.tune.plugins.found_code import FoundCode, encode_found  # noqa: E402
-from pliant.tune.plugins.ibm.ibm_adviser import IbmAdviser  # noqa: E402
-from pliant.tune.plugins.ibm.optimizer_class import look_at_optimizer  # noqa: E402
-from pliant.tune.plugins.log import write_log  # noqa: E402
-from pliant.tune.questions import end_with_server, serve  # noqa: E402
+from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput
+from pliant.tune.plugins.failures import shown
+from pliant.tune.plugins.found_code import FoundCode, encode_found
+from pliant.tune.plugins.ibm.ibm_adviser import IbmAdviser
+from pliant.tune.plugins.ibm.optimizer_class import look_at_optimizer
+from pliant.tune.plugins.log import write_log
+from pliant.tune.questions import end_with_server, serve
 
 MAX_MEMORY_BYTES: Final = 4 << 30
 """Of data, which is what it allocates; what is mapped from files does not count."""

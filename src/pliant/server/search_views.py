@@ -25,7 +25,7 @@ def view_of(requests: SearchRequests, search: Search, notes: Sequence[str] = ())
     best = None if best is None else best.without_attributes()
     eta_s = requests.outlook.seconds_left(search.name)
     view = search_view(search, trials=counts, best=best, eta_s=eta_s, now=requests.now())
-    places = requests.places(search)
+    places = requests.outlook.places(search)
     if places is not None:
         view = replace(view, num_at_once=places.num, why_at_once=places.reason)
     return replace(view, notes=tuple(notes))

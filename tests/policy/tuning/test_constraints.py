@@ -66,7 +66,7 @@ def played(search: Search, *news: JobNews) -> SearchStep:
     search = replace(search, num_trials=len(news))
     step = SearchStep(search=search, trials=[trial_of(number) for number in range(len(news))], now=1.0)
     for number, one in enumerate(news):
-        advance(step, {number: one}, num_places=9)
+        advance(step, {number: one}, num_places=9, job_ids=iter(()))
     return step
 
 

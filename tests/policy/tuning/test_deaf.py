@@ -37,7 +37,7 @@ def test_it_is_remarked_once() -> None:
     step = SearchStep(search=search_of(settings_of()), trials=trials(0.5, 0.5, 0.5), now=1.0)
     for _ in range(3):
         step.put(trial_of(0, values={"lr": 0.0}, reports=((1, 0.5),)))
-        advance(step, {}, num_places=4)
+        advance(step, {}, num_places=4, job_ids=iter(()))
 
     assert [one.kind for one in step.decisions] == ["warn"]
     assert step.search.remark == step.decisions[0].reason

@@ -64,7 +64,7 @@ def test_more_train_at_once_when_slots_come_and_none_begins_where_slots_went(wor
     world.jobs.places = 6
     world.settle()
     assert len(world.jobs.jobs) == 6
-    assert world.requests.places(search) == Places(num=6, reason="the slots of its queue have room for so many")
+    assert world.requests.outlook.places(search) == Places(num=6, reason="the slots of its queue have room for so many")
 
     world.jobs.places = 5
     world.jobs.train(world.jobs.num_epochs)

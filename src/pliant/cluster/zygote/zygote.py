@@ -270,7 +270,7 @@ def warm_up(modules: Sequence[str]) -> dict[str, str]:
             missing[name] = f"{type(error).__name__}: {error}"
             _log.warning("cannot import %s ahead of the tasks: %s", name, missing[name])
     sys.stdout.flush()  # or every child would say it again
-    for finalizer in weakref.finalize._registry:  # type: ignore[attr-defined]
+    for finalizer in getattr(weakref.finalize, "_registry", ()):  # without it tasks end as they did, later
         finalizer.atexit = False  # torch has 174, one for each library of operators: 40 to 80 ms at every task's end
     gc.collect()
     gc.enable()

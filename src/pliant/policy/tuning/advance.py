@@ -94,8 +94,8 @@ def advance(
     news: Mapping[int, JobNews],
     *,
     num_places: int,
+    job_ids: Iterator[JobId],
     slot_hours: float = 0.0,
-    job_ids: Iterator[JobId] = iter(()),  # noqa: B008 (it is empty and stays so)
 ) -> None:
     """Note what follows from the news of trials' jobs.
 

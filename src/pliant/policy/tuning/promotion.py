@@ -53,6 +53,8 @@ def _decide_bracket(search: Search, trials: Sequence[Trial], bracket: int) -> It
     complete = bracket != trials[-1].bracket or is_whole(search, trials)
     rungs = rungs_of(search.settings, bracket)
     for rung, resource in enumerate(rungs):
+        if not any(trial.rung == rung and trial.state is TrialState.PAUSED for trial in members):
+            continue  # nobody waits there
         here = [trial for trial in members if trial.rung >= rung]
         to_come = not complete or any(trial.rung < rung and not trial.ended for trial in members)
         arrived = [one for one in here if one.ended or _has_come(search, one, rung, resource)]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pliant.core.search import Search, SearchState, Trial, TrialState
+from pliant.policy.tuning.places import Places
 from pliant.policy.tuning.standing import explain_search
 from pliant.policy.tuning.time_left import seconds_left
 from pliant.tune.searches.at_once import find_places
@@ -36,6 +37,10 @@ class SearchOutlook:
             search, trials = (None, ()) if found is None else (found.search, tuple(found.trials))
         return None if search is None else seconds_left(search, trials, self._ports.now())
 
+    def places(self, search: Search) -> Places | None:
+        """Return how many trials of a search train at once, and why; None if it does not run."""
+        return find_places(search, self._ports.jobs) if search.state is SearchState.RUNNING else None
+
     def explain(self, name: str) -> Standing:
         """Return how a search stands, and why.
 
@@ -45,11 +50,10 @@ class SearchOutlook:
         with self._book.lock:
             found = self._book.require(name)
             search, trials = found.search, tuple(found.trials)
-        is_running = search.state is SearchState.RUNNING
-        places = find_places(search, self._ports.jobs) if is_running else None
+        places = self.places(search)
         return Standing(
             search=search,
-            training=_training(trials) if is_running else (),
+            training=() if places is None else _training(trials),
             sentences=explain_search(search, trials, places),
         )
 

@@ -19,11 +19,9 @@ from pliant.core.search import MAX_TRIALS, SAMPLERS, Decision, Search, SearchSet
 from pliant.core.space import Values
 from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
-from pliant.policy.tuning.places import Places
 from pliant.tune.algorithm_rules import problems_of_given
 from pliant.tune.sampler_rules import CONSTRAINED
 from pliant.tune.searches.archives import SearchArchives
-from pliant.tune.searches.at_once import find_places
 from pliant.tune.searches.book import OpenSearch, SearchBook
 from pliant.tune.searches.importances import ImportanceCalculator, Importances
 from pliant.tune.searches.outlook import SearchOutlook
@@ -149,10 +147,6 @@ class SearchRequests:
     def num_trials(self, name: str) -> Mapping[TrialState, int]:
         """Return how many trials are in each state."""
         return self._ports.searches.num_trials(name)
-
-    def places(self, search: Search) -> Places | None:
-        """Return how many trials of a search train at once, and why; None if it does not run."""
-        return find_places(search, self._ports.jobs) if search.state is SearchState.RUNNING else None
 
     def find_trial(self, name: str, number: int) -> Trial | None:
         """Return a trial, without asking who may see it; None if there is none."""

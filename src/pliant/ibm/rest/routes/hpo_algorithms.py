@@ -15,7 +15,7 @@ from pliant.api.algorithms import AlgorithmRequest
 from pliant.catalog.algorithms.use_cases import AlgorithmRequests
 from pliant.core.access import Permission, Principal
 from pliant.core.algorithm import Algorithm
-from pliant.core.errors import InvalidInput, NotFound, Problem, Unavailable
+from pliant.core.errors import InvalidInput, NotFound, Problem
 from pliant.core.registry import Kept
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING, JSON, name_fields
@@ -28,6 +28,7 @@ from pliant.ibm.rest.translate.hpo.shapes import time_text
 from pliant.ibm.rest.translate.shapes import notes_text
 from pliant.server.body import read_small, upload_file
 from pliant.server.context import Context, InContext
+from pliant.server.routes.algorithms import algorithms_of
 from pliant.server.upload import UploadForm, receive_form
 
 routes = ibm_routes(DEEP_LEARNING)
@@ -86,7 +87,7 @@ async def install_older(request: Request, context: InContext, caller: Caller) ->
 @routes.post(f"{_BASE}/install", Permission.JOBS_WRITE)
 async def install(request: Request, context: InContext, caller: Caller) -> dict[str, Any]:
     """Install an algorithm from a tar of its folder, if it can be loaded; what has no effect is told in `notes`."""
-    requests, content_type = _require(context), request.headers.get("content-type", "")
+    requests, content_type = algorithms_of(context), request.headers.get("content-type", "")
     with upload_file(context.uploads) as file:
         if content_type.partition(";")[0].strip().lower() == JSON:
             text, was_sent = await read_small(request.stream()), False
@@ -141,14 +142,8 @@ def delete(context: InContext, caller: Caller, algorithm: str) -> dict[str, Any]
     found = next((name for name in ALGORITHMS if name.lower() == algorithm.lower()), None)
     if found is not None:
         raise InvalidInput.at("algorithm", f"{found} is built in, and stays; name one that is installed")
-    _require(context).remove(caller, algorithm)
+    algorithms_of(context).remove(caller, algorithm)
     return {"message": f"{algorithm} is deleted", "name": algorithm}
-
-
-def _require(context: Context) -> AlgorithmRequests:
-    if context.algorithms is None:
-        raise Unavailable("this server takes no algorithms; start one that does")
-    return context.algorithms
 
 
 def _plugin_json(noun: Algorithm) -> dict[str, Any]:
