@@ -15,6 +15,7 @@ from tests.tiny_searches import SETTINGS, SearchServer, page, search_server, tri
 
 from pliant.api.searches import DecisionPage, SearchPage, TrialsRequest
 from pliant.cli.searches.frame import Going, SearchFrame, draw_search
+from pliant.cli.searches.searches import print_log
 from pliant.core.errors import Problem
 from pliant.core.population import Population
 from pliant.core.search import Constraint, Decision, Objective, SearchState, TrialState
@@ -220,3 +221,14 @@ def test_a_frame_fits_its_screen_and_shows_who_trains_and_the_best() -> None:
     empty = Console(width=80, file=io.StringIO(), color_system=None)
     empty.print(draw_search(SearchFrame(view=view(), going=(), best=()), width=80, height=24))
     assert "No trial trains." in empty.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("is_terminal", "expected"), [(True, "\x1b[32mat 2\x1b[0m\ufffd[2J\n"), (False, None)])
+def test_what_an_algorithm_printed_moves_no_cursor(is_terminal: bool, expected: str | None) -> None:
+    printed = "\x1b[32mat 2\x1b[0m\x1b[2J\n"
+    out = io.StringIO()
+    out.isatty = lambda: is_terminal  # type: ignore[method-assign]
+
+    print_log(printed, out)
+
+    assert out.getvalue() == (expected or printed)

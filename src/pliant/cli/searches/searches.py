@@ -1,11 +1,12 @@
 """The commands `searches …`: list, show, list trials, change, stop, resume, add trials, read decisions, remove."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 
@@ -15,6 +16,7 @@ from pliant.cli.fields import Given, takes
 from pliant.cli.jobs.why import explain_search
 from pliant.cli.options import JsonOption, name_argument
 from pliant.cli.problems import validate
+from pliant.cli.readable import readable_log
 from pliant.cli.screen import print_json, print_outcome, say, show, show_facts, show_list, table
 from pliant.cli.searches.asked import CHANGES
 from pliant.cli.searches.follow import follow_search, report_end
@@ -257,7 +259,7 @@ def log(
     """Print what a search decided, and why."""
     with open_client(context) as client:
         if algorithm:
-            typer.echo(client.searches.algorithm_log(name), nl=False)
+            print_log(client.searches.algorithm_log(name), sys.stdout)
             return
         found = tuple(client.searches.decisions(name))
     page = DecisionPage(decisions=found, last=found[-1].position if found else 0)
@@ -334,3 +336,8 @@ def remove(context: typer.Context, name: NameArgument) -> None:
     with open_client(context) as client:
         client.searches.remove(name)
     say(f"{name} is forgotten")
+
+
+def print_log(text: str, out: TextIO) -> None:
+    """Print what an algorithm has printed: it may be somebody else's, so a terminal gets what it may show."""
+    out.write(readable_log(text) if out.isatty() else text)
