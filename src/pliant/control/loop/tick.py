@@ -245,6 +245,7 @@ class Control:
         counts = self._ledger.counts
         with self._ledger.lock, counts.timed(counts.ticks_s):
             now = self._clock.now()
+            is_behind = self._leases.is_behind(now)  # before the items are counted: what is read later is not among them
             num_items = len(self._inbox)  # of what comes in meanwhile there may be no end
             while num_items > 0:
                 if news := self._inbox.take_news(min(num_items, MAX_NEWS)):
@@ -252,7 +253,7 @@ class Control:
                 else:
                     self._take(self._inbox.take())
                 num_items -= max(1, len(news))
-            if not self._leases.is_behind(now):  # else what would meet the deadlines may be unread still
+            if not is_behind:  # else what would meet the deadlines may be unread still
                 self._take_due(now)
             if not self._ledger.draining:
                 self._planner.plan(now)

@@ -186,6 +186,31 @@ def test_a_start_deadline_does_not_pass_while_the_server_sleeps(world: World) ->
     assert world.job(job_id).state is JobState.FAILED
 
 
+def test_a_start_deadline_does_not_pass_if_a_tick_and_the_links_wake_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.links.obedient = False
+    job_id = world.submit(start_timeout_s=20.0)
+    live(world, 5.0)
+    world.clock.advance(100.0)
+    inbox = world.control._inbox
+
+    class ReadJustThen(type(inbox)):  # type: ignore[misc]
+        """The links are read right after the tick has counted what it will take."""
+
+        def __len__(self) -> int:
+            num_items = int(super().__len__())
+            world.control.note_listening()
+            return num_items
+
+    with monkeypatch.context() as during:
+        during.setattr(inbox, "__class__", ReadJustThen)
+        world.control.tick()
+    live(world, 1.0)
+
+    assert world.job(job_id).state is JobState.STARTING
+
+
 def test_a_task_that_said_nothing_since_the_server_came_back_has_until_then(world: World) -> None:
     job_id = started(world, 2)
     silent, speaking = world.members(job_id)
