@@ -31,13 +31,16 @@ _numbers = itertools.count(31 * os.getpid())  # so that two runs of the tests si
 
 
 class Pool:
-    """Starts a server on a free port with this many CPU slots; by `pliant up` if it is told more than that."""
+    """Starts a server on a free port with this many CPU slots; by `pliant up` if it is told more than that.
+
+    Without a number its slots are the GPUs of this machine.
+    """
 
     def __init__(
         self,
         home: Path,
         *,
-        slots: int = 8,
+        slots: int | None = 8,
         options: tuple[str, ...] = (),
         database: str | None = None,
         module: str = "pliant.entry.server",
@@ -51,7 +54,8 @@ class Pool:
         self.process: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
-        home, options = ("--home", str(self.home)), ("--port", str(self.port), "--slots", str(self.slots))
+        home, slots = ("--home", str(self.home)), () if self.slots is None else ("--slots", str(self.slots))
+        options = ("--port", str(self.port), *slots)
         program = ("pliant.cli.app", *home, "up", *self.options) if self.options else (self.module, *home)
         meeting = ("--allow", f"{self.home.parent.parent}:rw")  # where tests and scripts meet
         with (self.home.parent / "up.log").open("ab") as log:
