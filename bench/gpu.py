@@ -29,7 +29,7 @@ from torch.utils.data import TensorDataset
 
 from bench._report import Claim, finish, head, spread, table, verdicts
 from pliant.core.job import JobId, Mode, TaskId
-from pliant.core.link import Form, FromTask, Left, Note, Ready, Switched
+from pliant.core.link import Form, FromTask, Note, Ready, Switched
 from pliant.train import Run
 from pliant.train.context import TRAIN_CONTEXT, standalone_context
 from pliant.train.errors import Departed
@@ -108,7 +108,7 @@ def task(name: str, pipe: Connection) -> None:
     """The program of a task: train until the generation leaves it out."""
 
     def send(message: FromTask) -> None:
-        if isinstance(message, Ready | Switched | Left | Note):
+        if isinstance(message, Ready | Switched | Note):
             pipe.send((name, message))
 
     def listen() -> None:
@@ -138,7 +138,8 @@ class Coordinator:
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("spawn")
         self._pipes: dict[str, Connection] = {}
-        self._processes: list[Any] = []
+        self._processes: dict[str, Any] = {}
+        self._members: tuple[str, ...] = ()
         self._ready: dict[str, Ready] = {}
         self._generation = 0
         self.notes: set[str] = set()
@@ -148,21 +149,21 @@ class Coordinator:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=task, args=(name, theirs), daemon=True)
         process.start()
-        self._processes.append(process)
+        theirs.close()  # so that its end is heard
+        self._processes[name] = process
         self._pipes[name] = ours
         self._until(lambda: name in self._ready)
 
     def form(self, *names: str) -> float:
         """Let these train together; return how long the first one stood still, seconds."""
         self._generation += 1
+        self._members = names
         members, first = tuple(map(TaskId, names)), self._ready[names[0]]
         switched: dict[str, Switched] = {}
         form = Form(generation=self._generation, members=members, host=first.host, port=first.port)
         for pipe in self._pipes.values():
             pipe.send(form)
-        self._until(lambda: set(names) <= set(switched), switched)
-        for name in set(self._pipes) - set(names):
-            self._pipes.pop(name).close()
+        self._until(lambda: set(names) <= set(switched) and set(self._pipes) == set(names), switched)
         return switched[names[0]].pause_s
 
     def _until(self, condition: Callable[[], bool], switched: dict[str, Switched] | None = None) -> None:
@@ -171,10 +172,22 @@ class Coordinator:
             heard = wait(list(self._pipes.values()), timeout=max(0.0, deadline - time.monotonic()))
             if not heard:
                 sys.exit(f"the tasks said nothing for {PATIENCE_S:g} s")
-            for pipe in self._pipes.values():
+            for task_name, pipe in list(self._pipes.items()):
                 if pipe in heard:
-                    name, message = pipe.recv()
-                    self._hear(name, message, {} if switched is None else switched)
+                    try:
+                        name, message = pipe.recv()
+                    except EOFError:
+                        self._part_with(task_name)
+                    else:
+                        self._hear(name, message, {} if switched is None else switched)
+
+    def _part_with(self, name: str) -> None:
+        """Take note that a task has ended: it has left, or something went wrong."""
+        self._pipes.pop(name).close()
+        process = self._processes[name]
+        process.join()
+        if name in self._members or process.exitcode:
+            sys.exit(f"{name} has ended with code {process.exitcode}")
 
     def _hear(self, name: str, message: FromTask, switched: dict[str, Switched]) -> None:
         if isinstance(message, Ready):
@@ -186,7 +199,7 @@ class Coordinator:
 
     def close(self) -> None:
         """End all tasks."""
-        for process in self._processes:
+        for process in self._processes.values():
             process.kill()
             process.join()
 
