@@ -66,10 +66,9 @@ def plain_step_s(num_steps: int) -> float:
     torch.use_deterministic_algorithms(False)  # `exact` asked for them in this process
     model, optimizer = build()
     samples = data(1)
-    held: list[tuple[torch.Tensor, torch.Tensor]] = [samples[index] for index in range(BATCH)]
 
     def step() -> None:
-        x, y = collate(held)
+        x, y = collate([samples[index] for index in range(BATCH)])
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
