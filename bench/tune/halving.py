@@ -1,10 +1,14 @@
 """One search with halving on digits: trials that grow when others are pruned, against trials of one and of two slots.
 
+Trials of one slot use all slots while there are many; trials of two are sooner through when few are left. Who has rigid
+trials chooses a width before the search, so elastic ones are also compared with the one that turned out better.
+
 A slot stands for an accelerator that is not there: every sample takes a while in which its process waits. What two
 cores compute besides is the same for all sides.
 """
 
 import statistics
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +24,7 @@ SCRIPT: Final = Path(__file__).parent / "scripts" / "digits.py"
 LIMIT_S: Final = 900.0
 VIRTUAL_WORKERS: Final = 8
 MAX_RATIO: Final = 0.75
+NARROW: Final = "rigid, 1 slot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,7 @@ class Contest:
     @property
     def sides(self) -> Mapping[str, tuple[int, int]]:
         """How many tasks a trial has at least and at most, by the name of the side."""
-        return {"rigid, 1 slot": (1, 1), "rigid, 2 slots": (2, 2), "elastic": (1, self.num_slots)}
+        return {NARROW: (1, 1), "rigid, 2 slots": (2, 2), "elastic": (1, self.num_slots)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +58,17 @@ class Searched:
 def measure(seeds: Sequence[int], contest: Contest) -> Part:
     """Run the same search on all sides, in turns, on one server."""
     found = _searched(seeds, contest)
-    ratios = [one["elastic"].wall_s / min(one[side].wall_s for side in one if side != "elastic") for one in found]
+    to_narrow = [one["elastic"].wall_s / one[NARROW].wall_s for one in found]
+    to_best = [one["elastic"].wall_s / min(one[side].wall_s for side in one if side != "elastic") for one in found]
     rows = [
-        (str(seed), *(f"{one[side].wall_s:.1f}" for side in contest.sides), f"{ratio:.2f}", f"{best:.5f}")
-        for seed, one, ratio, best in zip(seeds, found, ratios, [one["elastic"].best for one in found], strict=True)
+        (
+            str(seed),
+            *(f"{one[side].wall_s:.1f}" for side in contest.sides),
+            f"{narrow:.2f}",
+            f"{best:.2f}",
+            f"{one['elastic'].best:.5f}",
+        )
+        for seed, one, narrow, best in zip(seeds, found, to_narrow, to_best, strict=True)
     ]
     same = sum(all(side.outcome == one["elastic"].outcome for side in one.values()) for one in found)
     claims = (
@@ -66,9 +78,14 @@ def measure(seeds: Sequence[int], contest: Contest) -> Part:
             holds=same == len(found),
         ),
         Claim(
-            text=f"elastic trials take at most {MAX_RATIO:g} of the time of the best rigid width, median",
-            found=spread(ratios, 2),
-            holds=statistics.median(ratios) <= MAX_RATIO,
+            text=f"elastic trials take at most {MAX_RATIO:g} of the time of trials of one slot, median",
+            found=spread(to_narrow, 2),
+            holds=statistics.median(to_narrow) <= MAX_RATIO,
+        ),
+        Claim(
+            text="and no longer than the better rigid width, whichever that is, median",
+            found=spread(to_best, 2),
+            holds=statistics.median(to_best) <= 1.0,
         ),
     )
     how = (
@@ -78,7 +95,8 @@ def measure(seeds: Sequence[int], contest: Contest) -> Part:
         f"waits {contest.sample_s * 1000:g} ms for each of its samples, without a core, and then computes on the cores "
         f"of this machine, which all slots share."
     )
-    head = ("seed", *(f"{side}, s" for side in contest.sides), "elastic to the best rigid", "best val_loss")
+    sides = (f"{side}, s" for side in contest.sides)
+    head = ("seed", *sides, "elastic to 1 slot", "to the better width", "best val_loss")
     return Part(title="A search with halving", text=f"{how}\n\n{table(head, *rows)}", claims=claims)
 
 
@@ -91,7 +109,10 @@ def _searched(seeds: Sequence[int], contest: Contest) -> Sequence[Mapping[str, S
             _search(server, seeds[0], warm_up, (1, contest.num_slots))  # it waits for the zygote and fills caches
             sides, found = list(contest.sides.items()), []
             for seed in seeds:
-                searched = {side: _search(server, seed, contest, bounds) for side, bounds in sides}
+                searched = {}
+                for side, bounds in sides:
+                    searched[side] = _search(server, seed, contest, bounds)
+                    print(f"seed {seed}, {side}: {searched[side].wall_s:.1f} s", file=sys.stderr, flush=True)
                 found.append(searched)
                 sides.append(sides.pop(0))  # each comes first in its turn
             server.close()
