@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import inf, nan
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pliant.core.job import JobSpec
@@ -87,6 +87,7 @@ def test_a_trial_of_a_search_with_constraints_says_by_how_much_it_violates_them(
 @given(
     st.dictionaries(st.sampled_from([*SETTINGS.parameters, "x"]), st.floats() | st.text() | st.none() | st.just([1]))
 )
+@example({name: 1.7e308 for name in SETTINGS.parameters})
 def test_what_fits_is_never_refused(values: dict[str, object]) -> None:
     fit, reasons = fit_known(SETTINGS, [replace(SOUND, values=values)])  # type: ignore[arg-type]
 

@@ -118,10 +118,11 @@ def _as_chosen(settings: SearchSettings, name: str, value: Value) -> Value:
 def _on_step(parameter: SearchParameter, value: Value) -> Value:
     """Return the step that a number means: a sampler that adds 0.1 three times comes to 0.30000000000000004."""
     low, step = parameter.low, parameter.step
-    if parameter.kind != "float" or step is None or low is None or not isinstance(value, float) or not isfinite(value):
+    if parameter.kind != "float" or step is None or low is None or not isinstance(value, float):
         return value
-    num_steps = round((value - low) / step)
-    nearest = float(Decimal(repr(low)) + num_steps * Decimal(repr(step)))
+    if not isfinite(num_steps := (value - low) / step):
+        return value
+    nearest = float(Decimal(repr(low)) + round(num_steps) * Decimal(repr(step)))
     return nearest if abs(nearest - value) < _NEAR * step else value
 
 
