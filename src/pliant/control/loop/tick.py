@@ -326,6 +326,7 @@ class Control:
         draft = self._ledger.draft()
         take_exit(draft, self._kinds, job_of(ended.task_id), ended)
         self._commit_for(draft, ended)
+        self._cluster.acknowledge(ended.task_id)
         self._disconnected.discard(ended.task_id)
         self._leases.drop(ended.task_id)
         self._links.close(ended.task_id)
