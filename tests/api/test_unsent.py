@@ -25,7 +25,7 @@ def report(step: int, value: float = 0.5, num_points: int = 1) -> Report:
 
 
 said: st.SearchStrategy[FromTask] = st.one_of(
-    st.text(st.characters(exclude_categories=("Cs",)), max_size=30).map(lambda text: Note(message=text)),
+    st.text(st.characters(codec="utf-8"), max_size=30).map(lambda text: Note(message=text)),
     st.builds(report, st.integers(0, 9), st.floats(allow_nan=False)),
     st.builds(Finished, step=st.integers(0, 9), digest=st.text("0123456789abcdef")),
     st.just(Failed(error="ValueError: no", traceback='Traceback:\n  File "train.py"\r\n\u2028ü', step=3)),

@@ -269,10 +269,12 @@ def test_what_a_bad_file_holds_does_not_hide_in_the_note(world: World) -> None:
     assert len(note) < 500
 
 
-def test_a_fixed_job_has_no_link_and_says_nothing_by_a_file(world: World) -> None:
+@pytest.mark.parametrize("unread", ["", "it is a link, not a plain file"], ids=["a good one", "a bad one"])
+def test_a_fixed_job_has_no_link_and_says_nothing_by_a_file(world: World, unread: str) -> None:
     job_id = world.submit(max_tasks=1, fixed=True, max_restarts=0)
     world.settle(1)
     (task,) = world.tasks(job_id)
+    world.leave_behind(task.id, unread=unread)
     leave(world, task.id, NUMBERED, 1)
     world.settle(6)
 

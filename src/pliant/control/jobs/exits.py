@@ -82,7 +82,7 @@ def receive(draft: Draft, kinds: Kinds, item: Received) -> None:
         return
     live, task = found
     if item.number:
-        live = draft.put(replace(live, heard={**live.heard, task.id: item.number}))
+        live = draft.put(replace(live, received={**live.received, task.id: item.number}))
     kinds.of(live.job).receive(draft, live, task, item.message, item.number)
 
 
@@ -104,11 +104,11 @@ def take_unsent(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> N
     except InvalidInput as error:
         messages, why = (), str(error)
     for number, message in messages:
-        if number > live.heard.get(task.id, 0):
+        if number > live.received.get(task.id, 0):
             receive(draft, kinds, Received(task_id=task.id, message=message, number=number))
     if why:
-        told = f"what {task.id} of {live.label} left in its LOG_DIR for the server is not taken: {shown(why)}"
-        draft.say(EventKind.WARNING, told, job_id=live.id, task_id=task.id)
+        text = f"what {task.id} of {live.label} left in its LOG_DIR for the server is not taken: {shown(why)}"
+        draft.say(EventKind.WARNING, text, job_id=live.id, task_id=task.id)
 
 
 def _running(draft: Draft, job_id: JobId, task_id: TaskId) -> tuple[LiveJob, Task] | None:
