@@ -16,6 +16,7 @@ from tests.tune.searches.world import ANNA, InlineAsker, settings_of
 
 from pliant.api.link import encode
 from pliant.api.unsent import pack
+from pliant.control.kinds.elastic.kind import Elastic
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, JobSpec, Progress, TaskId
 from pliant.core.lifecycle import JobState
@@ -267,6 +268,21 @@ def test_what_a_bad_file_holds_does_not_hide_in_the_note(world: World) -> None:
     (note,) = world.said(EventKind.WARNING)
     assert "\\x1b[2Jall is well" in note
     assert len(note) < 500
+
+
+def test_messages_that_cannot_be_dealt_with_hold_up_no_exit(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("a fault of ours")
+
+    job_id, (task_id,) = training(world)
+    monkeypatch.setattr(Elastic, "receive", fail)
+    leave(world, task_id, NUMBERED, 1)
+    world.settle(3)
+
+    assert (world.job(job_id).state, world.tasks(job_id)) == (JobState.FAILED, ())
+    assert f"what {task_id} left for the server cannot be dealt with" in caplog.text
 
 
 @pytest.mark.parametrize("unread", ["", "it is a link, not a plain file"], ids=["a good one", "a bad one"])

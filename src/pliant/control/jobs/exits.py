@@ -19,11 +19,7 @@ from pliant.files.untrusted.names import shown
 
 
 def take_exit(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> None:
-    """Take in the end of one process, and before it what that could not say over its link.
-
-    Ignore the end of a process that is unknown or has already ended, and all that it has left.
-    """
-    take_unsent(draft, kinds, job_id, ended)
+    """Take in the end of one process. Ignore that of a process that is unknown or has already ended."""
     if (found := _running(draft, job_id, ended.task_id)) is None:
         return
     live, task = found
@@ -87,9 +83,9 @@ def receive(draft: Draft, kinds: Kinds, item: Received) -> None:
 
 
 def take_unsent(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> None:
-    """Take in the messages that a task has left, as if they had come over its link.
+    """Take in the messages that a task has left, as if they had come over its link, before its exit is judged.
 
-    In one transaction with its exit: so they are taken in once, and before the exit is judged, whenever a server dies.
+    In one transaction with that: so they are taken in once, whenever a server dies, and never of a task that had ended.
     Those that this server has had over the link come no second time; one before it may have had some of them, as it is
     with a link that was lost. What is no file of this task's messages is ignored with a note.
     """
