@@ -136,6 +136,11 @@ ATTACKS: Final = (
     _attack("a pipe as its output", "at work", _still_works({"stdout": "fifo"})),
     _attack("a link to /dev/zero as its errors", "at work", _still_works({"stderr": "zero"}, killed=True)),
     _attack("a link to itself as its errors", "at work", _still_works({"stderr": "itself"}, killed=True)),
+    _attack("a pipe as its last messages", "at work", _still_works({"unsent": "fifo"}, killed=True)),
+    _attack("a link to /dev/zero as its last messages", "at work", _still_works({"unsent": "zero"}, killed=True)),
+    _attack(
+        "nothing, as long as may be, as its last messages", "at work", _still_works({"unsent": "sparse"}, killed=True)
+    ),
     _attack("a folder as its note of the step", "at work", _still_works({"step": "folder"}, killed=True)),
     _attack("a pipe as its model", "at work", _still_works({"model": "fifo"})),
     _attack("nothing, as long as a file may be, as its result", "at work", _still_works({"big": "sparse"})),

@@ -232,18 +232,27 @@ def test_the_next_server_adopts_what_runs_and_learns_how_it_ends(tmp_path: Path,
     until(lambda: process.stamp(zygote) is None, "the old zygote ends with its last child")
 
 
-def test_an_exit_that_was_reported_is_not_reported_by_the_next_server_and_its_id_is_spent(
-    tmp_path: Path, bring_up: BringUp
+@pytest.mark.parametrize("is_acknowledged", [True, False], ids=["acknowledged", "not acknowledged"])
+def test_an_exit_is_reported_by_the_next_server_unless_this_one_has_dealt_with_it_and_its_id_is_spent(
+    tmp_path: Path, bring_up: BringUp, is_acknowledged: bool
 ) -> None:
     first = bring_up(tmp_path)
     exits = first.exits()
-    task_id = first.start("job-1.1")
+    task_id = TaskId("job-1.1")
+    first.leave_behind(task_id, ExitFacts(unsent="what it said last"))
+    first.start(task_id)
     first.finish(task_id, 0)
-    first.exit_of(task_id, exits)
+    told = first.exit_of(task_id, exits)
+    if is_acknowledged:
+        first.cluster.acknowledge(task_id)
     first.cluster.close()
 
     second = bring_up(tmp_path)
     exits = second.exits()
+    if not is_acknowledged:
+        assert second.exit_of(task_id, exits) == told
+        assert told.facts.unsent == "what it said last"
+        exits.clear()
     second.start("job-1.1")
     second.pass_time()
     assert all(ended.task_id != task_id for ended in exits)

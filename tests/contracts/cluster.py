@@ -244,7 +244,9 @@ class ClusterContract:
 
     def test_an_exit_tells_what_the_task_left_behind(self, stage: Stage) -> None:
         exits = _watch(stage)
-        facts = ExitFacts(step=7, stderr="warning\nit broke ü\n", stderr_at=1_700_000_000.25, saved_model=True)
+        facts = ExitFacts(
+            step=7, stderr="warning\nit broke ü\n", stderr_at=1_700_000_000.25, unsent="a\nü\n", saved_model=True
+        )
         stage.leave_behind(TaskId("job-1.1"), facts)
         first, second = _start(stage, "job-1.1", (0,)), _start(stage, "job-1.2", (1,))
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 from tests.contracts.cluster import MARKER, NUM_SLOTS
 
 import pliant
+from pliant.api import unsent
 from pliant.core.confinement import Confinement
 from pliant.core.job import NodeId, TaskId
 from pliant.core.ports import Cluster, ExitFacts, StartOrder, TaskExit
@@ -76,6 +77,8 @@ class ProcessStage(Generic[C]):
             (folder / name).mkdir()
         if facts.step is not None:
             (folder / "log" / step_file.NAME).write_bytes(step_file.pack(facts.step))
+        if facts.unsent:
+            (folder / "log" / unsent.NAME).write_text(facts.unsent)
         (folder / "log" / "stderr").write_text(facts.stderr)
         os.utime(folder / "log" / "stderr", (facts.stderr_at, facts.stderr_at))
         if facts.saved_model:

@@ -85,6 +85,7 @@ class World:
 
     def restart(self) -> None:
         """Let the server die where it stands, and bring up another."""
+        self.cluster.forget_listener()
         self.control = self._control()
         self.links.connect(self.control)
         self.control.start()

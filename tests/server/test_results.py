@@ -43,6 +43,8 @@ def written(folder: Path) -> Path:
         "result/checkpoint/1": "checkpoint",
         "result/log/job-1.1.local/stdout": "printed",
         "result/log/job-1.1.local/.step": "12345678",
+        "result/log/job-1.1.local/.unsent": "what the server was away for",
+        "result/log/job-1.1.local/..unsent.7": "half of it",
     }.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 It keeps a copy of what the agent has sent about its node: the slots, the tasks, free addresses. From this copy it
 answers callers at once, and refuses what cannot be; what it lets through becomes a message to the agent. A slot that
 the agent holds is never free in the copy: it is taken here before the agent knows of the task, and freed here after the
-agent has freed it. Exits wait here until somebody listens, and are acknowledged when the listener has returned.
+agent has freed it. Exits wait here until somebody listens; the agent keeps each until the listener has acknowledged it.
 
 Knows no processes.
 """
@@ -144,6 +144,9 @@ class LocalCluster:
             self._listener, self._note_to = listener, note
         self._channel.send(ResendExits())  # so that the channel's thread calls the listener with those that wait
 
+    def acknowledge(self, task_id: TaskId) -> None:
+        self._channel.send(Acknowledge(task_id=task_id))
+
     def retain(self, job_ids: Collection[JobId]) -> None:
         self._channel.send(Retain(job_ids=tuple(job_ids)))
 
@@ -232,7 +235,4 @@ class LocalCluster:
                 self._exits[ended.task_id] = ended
             if (listener := self._listener) is None or self._exits.pop(ended.task_id, None) is None:
                 return
-        try:
-            listener(ended)
-        finally:
-            self._channel.send(Acknowledge(task_id=ended.task_id))
+        listener(ended)

@@ -20,6 +20,8 @@ from pliant.core.slot import WHOLE_SLOT
 
 MAX_STDERR_BYTES = 8192
 """So much of the end of a dead task's stderr comes with its exit."""
+MAX_UNSENT_BYTES = 2 << 20
+"""So much of what a dead task could not tell its server comes with its exit."""
 
 
 class Clock(Protocol):
@@ -99,6 +101,10 @@ class ExitFacts:
     """The end of what it wrote to stderr, `MAX_STDERR_BYTES` at most."""
     stderr_at: float = 0.0
     """When it last wrote to stderr, seconds since the epoch; 0 if it never did."""
+    unsent: str = ""
+    """The messages that it could not tell the server, as `pliant.api.unsent` reads them; `MAX_UNSENT_BYTES` at most."""
+    unread: str = ""
+    """Why they were not read, though something lies in their place."""
     saved_model: bool = False
     """The job's trained model is there, whole."""
     out_of_memory: bool = False
@@ -197,7 +203,14 @@ class Cluster(Protocol):
     def watch(
         self, listener: Callable[[TaskExit], None], note: Callable[[TaskNote], None] = lambda _note: None
     ) -> None:
-        """Call `listener` once for every exit, and `note` for every note, from a thread of the cluster's own."""
+        """Call `listener` once for every exit, and `note` for every note, from a thread of the cluster's own.
+
+        An exit that nobody has acknowledged is told to whoever watches after this server has died.
+        """
+        ...
+
+    def acknowledge(self, task_id: TaskId) -> None:
+        """Take note that all that follows from a task's exit is written; do nothing if none was told."""
         ...
 
     def retain(self, job_ids: Collection[JobId]) -> None:

@@ -33,10 +33,12 @@ from pliant.train.errors import Departed
 from pliant.train.group.handshake import job_key
 from pliant.train.group.membership import TaskMembership
 from pliant.train.link.link import Link, PulseSettings
+from pliant.train.link.unsent_file import UnsentFile
 from pliant.train.state.step_file import StepFile
 
 GOODBYE_S = 300.0
-"""A task that has ended waits this long for a server that is away, to tell it how, and what it reported last."""
+"""So long a task that has ended waits for a server that is away, to tell it how, and what it reported last, if it could
+not leave that in its LOG_DIR (`pliant.train.link.unsent_file`). If it could, it waits two seconds."""
 TRACKED_END_S = 12.0
 """So long the trackers of a training that is over are waited for."""
 TRACKED_LEAVE_S = 3.0
@@ -82,6 +84,7 @@ def main(argv: Sequence[str]) -> int:
         hello=membership.hello,
         deliver=membership.deliver,
         pulse=PulseSettings(make=membership.pulse, lease_s=training.lease_s) if training.lease_s is not None else None,
+        unsent=UnsentFile(log_dir, environment.task_id),
     )
     context = _train_context(environment, node, membership)
     context.tracking = _recorder(environment, argv, membership)

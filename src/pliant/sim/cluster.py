@@ -71,6 +71,7 @@ class SimCluster:
         self._gone: Callable[[TaskId], None] | None = None
         self._asked: Callable[[TaskId], None] | None = None
         self._unreported: list[TaskExit] = []
+        self._unacknowledged: dict[TaskId, TaskExit] = {}
         self._closed = False
         self.orders: list[StartOrder] = []
         self.retained: frozenset[JobId] | None = None
@@ -150,6 +151,9 @@ class SimCluster:
         self._listener, self.note = listener, note
         self._clock.call_later(0.0, self._report_all)
 
+    def acknowledge(self, task_id: TaskId) -> None:
+        self._unacknowledged.pop(task_id, None)
+
     def retain(self, job_ids: Collection[JobId]) -> None:
         self.retained = frozenset(job_ids)
 
@@ -179,6 +183,11 @@ class SimCluster:
         """Let a task leave behind these facts (`ExitFacts`) when it ends, besides those scripted before."""
         left = replace(self._facts.get(task_id, ExitFacts()), **facts)
         self._facts[task_id] = replace(left, stderr=left.stderr[-MAX_STDERR_BYTES:])
+
+    def forget_listener(self) -> None:
+        """Let whoever watches be a server that has died: the next one is told what it did not acknowledge."""
+        self._listener = None
+        self._unreported = [*self._unacknowledged.values(), *self._unreported]
 
     def refuse(self, task_id: TaskId, error: str) -> None:
         """Let the start of this task fail for this reason."""
@@ -241,4 +250,6 @@ class SimCluster:
 
     def _report_all(self) -> None:
         while self._listener is not None and self._unreported:
-            self._listener(self._unreported.pop(0))
+            ended = self._unreported.pop(0)
+            self._unacknowledged[ended.task_id] = ended
+            self._listener(ended)

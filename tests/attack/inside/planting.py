@@ -33,7 +33,8 @@ def replace(path: Path, *, by: str) -> None:
             path.symlink_to(by)
 
 
-PLACES = {"step": LOG / ".step", "stdout": LOG / "stdout", "stderr": LOG / "stderr", "model": MODEL / "model.pt"}
+PLACES = {"step": LOG / ".step", "unsent": LOG / ".unsent"}
+PLACES |= {"stdout": LOG / "stdout", "stderr": LOG / "stderr", "model": MODEL / "model.pt"}
 for place, by in FACTS["replace"].items():
     replace(PLACES.get(place, RESULT / place), by=by)
 if FACTS.get("deep"):

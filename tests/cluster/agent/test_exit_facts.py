@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from pliant.api import unsent
 from pliant.cluster.agent.exit_facts import collect
+from pliant.cluster.agent.inspection import Inspected
+from pliant.cluster.json_lines import encode
 from pliant.cluster.zygote.records import Record
 from pliant.core.job import TaskId
-from pliant.core.ports import MAX_STDERR_BYTES, ExitFacts
+from pliant.core.ports import MAX_STDERR_BYTES, MAX_UNSENT_BYTES, ExitFacts
 from pliant.files import step_file
 
 SECRET = "the server's secret"
@@ -22,6 +25,7 @@ def result(tmp_path: Path) -> Path:
     for name in ("stderr", "model.pt"):
         (tmp_path / "secret" / name).write_text(SECRET)
     (tmp_path / "secret" / step_file.NAME).write_bytes(step_file.pack(9))
+    (tmp_path / "secret" / unsent.NAME).write_text(SECRET)
     result = tmp_path / "job" / "result"
     (result / "log" / "job-1.1.here").mkdir(parents=True)
     (result / "model").mkdir()
@@ -50,9 +54,17 @@ def test_all_that_is_there_is_told(result: Path) -> None:
     (log(result) / "stderr").write_bytes(b"it broke \xff\n")
     os.utime(log(result) / "stderr", (5.5, 5.5))
     (log(result) / step_file.NAME).write_bytes(step_file.pack(12))
+    (log(result) / unsent.NAME).write_text('{"task": "job-1.1"}\nü\n')
     (result / "model" / "model.pt").write_bytes(b"")
 
-    told = ExitFacts(step=12, stderr="it broke \ufffd\n", stderr_at=5.5, saved_model=True, out_of_memory=True)
+    told = ExitFacts(
+        step=12,
+        stderr="it broke \ufffd\n",
+        stderr_at=5.5,
+        unsent='{"task": "job-1.1"}\nü\n',
+        saved_model=True,
+        out_of_memory=True,
+    )
     assert collect(record(result), out_of_memory=True) == told
 
 
@@ -76,6 +88,58 @@ def test_of_a_huge_file_only_the_end_is_read(result: Path) -> None:
     assert found.step is None
 
 
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize(
+    ("put", "why"),
+    [
+        ("pipe", "it is a pipe, not a plain file"),
+        ("link", "it is a link, not a plain file"),
+        ("second_name", "it has a second name, and may be somebody else's file"),
+        ("folder", "it is a folder, not a plain file"),
+    ],
+)
+def test_messages_in_what_is_not_a_file_of_the_task_s_are_not_read_and_that_is_told(
+    result: Path, put: str, why: str
+) -> None:
+    PUT[put](log(result) / unsent.NAME, result.parents[1] / "secret" / unsent.NAME)
+
+    assert facts(result) == ExitFacts(unread=why)
+
+
+def test_messages_in_a_folder_that_is_a_link_are_not_read(result: Path) -> None:
+    log(result).rmdir()
+    log(result).symlink_to(result.parents[1] / "secret")
+
+    found = facts(result)
+    assert (found.unsent, found.step, found.stderr) == ("", None, "")
+    assert found.unread
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (
+            b"x" * (MAX_UNSENT_BYTES + 1),
+            f"it has {MAX_UNSENT_BYTES + 1:,} bytes; at most {MAX_UNSENT_BYTES:,} are read",
+        ),
+        (b"\xff\xfe", "it is no text"),
+    ],
+    ids=["too long", "bytes"],
+)
+def test_messages_in_a_file_that_is_too_long_or_no_text_are_not_read(result: Path, content: bytes, why: str) -> None:
+    (log(result) / unsent.NAME).write_bytes(content)
+
+    assert facts(result) == ExitFacts(unread=why)
+
+
+def test_the_longest_file_of_messages_is_read_whatever_it_holds_and_fits_a_line(result: Path) -> None:
+    (log(result) / unsent.NAME).write_bytes(b"\x01" * MAX_UNSENT_BYTES)
+
+    found = facts(result)
+    assert len(found.unsent) == MAX_UNSENT_BYTES
+    assert encode(Inspected(number=1, facts=found))
+
+
 def test_a_step_below_zero_is_none(result: Path) -> None:
     (log(result) / step_file.NAME).write_bytes((-1).to_bytes(8, "little", signed=True))
 
@@ -96,6 +160,9 @@ def second_name(path: Path, target: Path) -> None:
 
 def folder(path: Path, _target: Path) -> None:
     path.mkdir()
+
+
+PUT = {"pipe": pipe, "link": link, "second_name": second_name, "folder": folder}
 
 
 @pytest.mark.timeout(5)

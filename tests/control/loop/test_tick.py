@@ -477,7 +477,7 @@ def test_tasks_that_vanished_with_the_server_are_replaced(world: World) -> None:
     world.settle(3)
     world.train(job_id)
     victim = world.members(job_id)[1]
-    world.cluster.watch(lambda ended: None)
+    world.cluster.watch(lambda ended: world.cluster.acknowledge(ended.task_id))
     world.exit(victim, -9)
     world.clock.advance(1)
     world.restart()

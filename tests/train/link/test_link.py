@@ -71,15 +71,6 @@ def server() -> Iterator[LinkServer]:
         yield server
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
-    """Name a port that nobody else can take while no server listens there."""
-    with socket.socket() as mine:
-        mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        mine.bind(("127.0.0.1", 0))
-        yield mine.getsockname()[1]
-
-
 def test_hello_comes_first_after_a_proof_of_the_job_s_token(server: LinkServer, told: Told) -> None:
     link = link_to(server.url, told)
     link.send(note("early"))

@@ -19,7 +19,8 @@ class DeferredExits:
         """Tasks that were not there when the server came back; their exits may be on their way."""
 
     def defer(self, ended: TaskExit, until: float) -> None:
-        """Keep an exit until its task's link is closed."""
+        """Keep an exit until its task's link is closed; it is not waited for any more."""
+        self.forget(ended.task_id)
         self._known[ended.task_id] = (ended, until)
 
     def expect(self, task_ids: frozenset[TaskId], until: float) -> None:

@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 
+from pliant.api.unsent import unpack
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.failure import conclude, describe_exit, note_facts
 from pliant.control.jobs.inbox import Received
 from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.live import LiveJob, job_of
 from pliant.control.jobs.transitions import dismiss_unknown, fail, put_task, task_event, way_on
+from pliant.core.errors import InvalidInput
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, Task, TaskId
 from pliant.core.lifecycle import TaskEvent
 from pliant.core.link import Hello, Saved
 from pliant.core.ports import TaskExit, TaskNote
+from pliant.files.untrusted.names import shown
 
 
 def take_exit(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> None:
@@ -74,7 +77,34 @@ def receive(draft: Draft, kinds: Kinds, item: Received) -> None:
             dismiss_unknown(draft, job_id, item.task_id)
         return
     live, task = found
+    if item.number:
+        live = draft.put(replace(live, received={**live.received, task.id: item.number}))
     kinds.of(live.job).receive(draft, live, task, item.message, item.number)
+
+
+def take_unsent(draft: Draft, kinds: Kinds, job_id: JobId, ended: TaskExit) -> None:
+    """Take in the messages that a task has left, as if they had come over its link, before its exit is judged.
+
+    In one transaction with that: so they are taken in once, whenever a server dies, and never of a task that had ended.
+    Those that this server has had over the link come no second time; one before it may have had some of them, as it is
+    with a link that was lost. What is no file of this task's messages is ignored with a note.
+    """
+    facts = ended.facts
+    found = _running(draft, job_id, ended.task_id) if facts.unsent or facts.unread else None
+    if found is None or not kinds.of(found[0].job).speaks:
+        return
+    live, task = found
+    try:
+        messages = unpack(facts.unsent, task.id) if facts.unsent else ()
+        why = facts.unread
+    except InvalidInput as error:
+        messages, why = (), str(error)
+    for number, message in messages:
+        if number > live.received.get(task.id, 0):
+            receive(draft, kinds, Received(task_id=task.id, message=message, number=number))
+    if why:
+        text = f"what {task.id} of {live.label} left in its LOG_DIR for the server is not taken: {shown(why)}"
+        draft.say(EventKind.WARNING, text, job_id=live.id, task_id=task.id)
 
 
 def _running(draft: Draft, job_id: JobId, task_id: TaskId) -> tuple[LiveJob, Task] | None:

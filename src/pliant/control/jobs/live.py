@@ -56,6 +56,8 @@ class LiveJob:
     kill_at: Mapping[TaskId, float] = field(default_factory=dict)
     killed: Mapping[TaskId, str] = field(default_factory=dict)
     """Running tasks that Pliant has sent a SIGKILL, and why, in words that follow the task's name."""
+    received: Mapping[TaskId, int] = field(default_factory=dict)
+    """The number of the newest message of each running task that this server has taken in."""
     failing: Failing | None = None
     """It has failed; that becomes its state when its processes are gone and what they wrote can be quoted."""
     adopted_at: float = 0.0
@@ -175,6 +177,7 @@ class LiveJob:
             tasks={task_id: task for task_id, task in self.tasks.items() if task_id in task_ids},
             kill_at={task_id: at for task_id, at in self.kill_at.items() if task_id in task_ids},
             killed={task_id: why for task_id, why in self.killed.items() if task_id in task_ids},
+            received={task_id: number for task_id, number in self.received.items() if task_id in task_ids},
         )
 
 

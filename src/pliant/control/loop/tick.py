@@ -20,7 +20,7 @@ from typing import assert_never
 
 from pliant.control.jobs.deferred import DeferredExits
 from pliant.control.jobs.draft import Draft
-from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit, take_note
+from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit, take_note, take_unsent
 from pliant.control.jobs.inbox import ControlInbox, Disconnected, Item, LeaseEnded, Received, Stalled
 from pliant.control.jobs.inputs import JobInputs
 from pliant.control.jobs.kind import Kinds
@@ -324,9 +324,15 @@ class Control:
 
     def _take_exit(self, ended: TaskExit) -> None:
         self._deferred.take(ended.task_id)
-        draft = self._ledger.draft()
-        take_exit(draft, self._kinds, job_of(ended.task_id), ended)
+        draft, job_id = self._ledger.draft(), job_of(ended.task_id)
+        try:
+            take_unsent(draft, self._kinds, job_id, ended)
+        except Exception:
+            log.exception("what %s left for the server cannot be dealt with; its exit is", ended.task_id)
+            draft = self._ledger.draft()
+        take_exit(draft, self._kinds, job_id, ended)
         self._commit_for(draft, ended)
+        self._cluster.acknowledge(ended.task_id)
         self._disconnected.discard(ended.task_id)
         self._leases.drop(ended.task_id)
         self._links.close(ended.task_id)

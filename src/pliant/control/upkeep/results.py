@@ -26,7 +26,7 @@ LOG: Final = "log"
 MAX_WORK_BYTES: Final = 10 << 30
 """Of all that a job wrote into its code folder; what goes beyond is left out, and said to be."""
 MAX_WORK_FILES: Final = 10_000
-_NOT_RESULTS: Final = ("/checkpoint", "/log/*/.step")
+_NOT_RESULTS: Final = ("/checkpoint", "/log/*/.step", "/log/*/.unsent", "/log/*/..unsent.*")
 _FILES: Final = "files"
 _IGNORED: Final = "ignored"
 _MAX_IGNORE_BYTES: Final = 64 << 10

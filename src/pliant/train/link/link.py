@@ -3,6 +3,10 @@
 It reconnects for ever, to whichever server leads now, sends `Hello` first on every connection, and sends again what the
 server has not stored. While there is nothing to send it sends pulses, so that the server knows that the task lives.
 Training never waits for it. Knows nothing of generations: it only delivers messages.
+
+A task that ends while its server is away leaves what is not stored in a file, and does not wait for long: the server
+that comes back reads the file. Example: a script raises at 5.00 s, and the server was killed at 4 s. At 5.01 s the file
+is there; at 7.01 s the process is gone, as no server has come by then. With a server the file is not even begun.
 """
 
 import secrets
@@ -25,6 +29,7 @@ from pliant.core.errors import InvalidInput
 from pliant.core.link import Dismiss, FromTask, Hello, Pulse, Stored, ToTask
 from pliant.core.link_proof import NUM_BYTES, PROOF_HEADER, LinkProof, Word
 from pliant.train.link.send_queue import Numbered, SendQueue
+from pliant.train.link.unsent_file import UnsentFile
 
 _RETRY_FIRST_S: Final = 0.05
 _RETRY_MOST_S: Final = 1.0
@@ -35,6 +40,10 @@ _REFUSED_S: Final = 30.0
 """A task that its server refuses for so long leaves."""
 _STRANGER_S: Final = 600.0
 """The same, if somebody else says no in the server's place, who may not even know the task."""
+_AT_ONCE_S: Final = 1.0
+"""A server that is connected and stores nothing for so long may as well be away."""
+LEFT_S: Final = 2.0
+"""So long a server that is away is waited for once all is left in a file: a link that broke is open again by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +92,7 @@ class Link:
         hello: makes the first message of a connection; called in the link's thread.
         deliver: takes every message from the server; called in the link's thread, must be quick.
         pulse: how to show that this task lives while there is nothing to send; None: not at all.
+        unsent: where to leave what the server does not store before this task ends; None: nowhere.
     """
 
     def __init__(
@@ -94,6 +104,7 @@ class Link:
         hello: Callable[[], Hello],
         deliver: Callable[[ToTask], None],
         pulse: PulseSettings | None = None,
+        unsent: UnsentFile | None = None,
     ) -> None:
         self._address = address
         self._task_id = task_id
@@ -101,11 +112,14 @@ class Link:
         self._hello = hello
         self._deliver = deliver
         self._pulse = pulse
+        self._unsent = unsent
         self._retry_most_s = _RETRY_MOST_S if pulse is None else min(_RETRY_MOST_S, pulse.every_s)
         self._queue = SendQueue()
         self._changed = threading.Condition()
         self._closing = False
         self._refused = False
+        self._is_away = False
+        """The server did not answer when it was last tried, or has closed the connection since."""
         self._met_stranger = False
         self._refusal: _Refusal | None = None
         self._connection: ClientConnection | None = None
@@ -128,23 +142,56 @@ class Link:
         """Send what waits, close the connection and end; return whether everything was stored.
 
         Args:
-            timeout_s: seconds after which the server is given up if it stores nothing any more.
+            timeout_s: seconds after which the server is given up if it stores nothing any more. If all of it is left
+                in a file it is given up after `LEFT_S`.
         """
-        with self._changed:
-            while self._queue and not self._refused and self._stores_more(timeout_s):
+        if self._unsent is None or not self._is_stored_at_once():
+            while self._linger(timeout_s):
                 continue
+        with self._changed:
             flushed = not self._queue
             self._closing = True
             self._changed.notify_all()
             connection = self._connection
+        if flushed and self._unsent is not None:
+            self._unsent.remove()
         if connection is not None:
             connection.close()  # waits for the server's answer, so that it has read everything before we exit
         return flushed
 
+    def _is_stored_at_once(self) -> bool:
+        """Give a server that is there a moment; return whether it has stored everything by then."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._queue or self._refused or self._is_away, _AT_ONCE_S)
+            return not self._queue
+
+    def _linger(self, timeout_s: float) -> bool:
+        """Leave what is not stored in the file, and wait until it is stored after all, refused, or given up.
+
+        Return whether that has to be done again, since a message has come in meanwhile.
+        """
+        with self._changed:
+            unstored = self._queue.unstored()
+        if not unstored:
+            return False
+        if self._unsent is not None and self._unsent.write(unstored):
+            timeout_s = min(timeout_s, LEFT_S)
+        newest = unstored[-1].number
+        with self._changed:
+            while self._queue and not self._refused and self._queue.newest == newest:
+                if not self._stores_more(timeout_s):
+                    return False
+            return bool(self._queue) and not self._refused
+
     def _stores_more(self, timeout_s: float) -> bool:
-        """Wait, under the lock, until the server stores a message or refuses this task; False if it takes too long."""
-        num_left = len(self._queue)
-        return self._changed.wait_for(lambda: len(self._queue) < num_left or self._refused, timeout_s)
+        """Wait, under the lock, until the server stores a message, refuses this task, or there is a new message.
+
+        Return False if that takes too long.
+        """
+        num_left, newest = len(self._queue), self._queue.newest
+        return self._changed.wait_for(
+            lambda: len(self._queue) != num_left or self._queue.newest != newest or self._refused, timeout_s
+        )
 
     def _receive_for_ever(self) -> None:
         delay_s = _RETRY_FIRST_S
@@ -234,7 +281,7 @@ class Link:
 
     def _set_connection(self, connection: ClientConnection, url: str) -> None:
         with self._changed:
-            self._connection, self._connected_to = connection, url
+            self._connection, self._connected_to, self._is_away = connection, url, False
             self._queue.requeue_sent()
             self._changed.notify_all()
 
@@ -242,7 +289,7 @@ class Link:
         """Stop using this connection; None stands for the present one."""
         with self._changed:
             if connection is None or self._connection is connection:
-                self._connection, self._connected_to = None, ""
+                self._connection, self._connected_to, self._is_away = None, "", True
                 self._queue.requeue_sent()
                 self._changed.notify_all()
 

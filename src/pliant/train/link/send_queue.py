@@ -46,6 +46,15 @@ class SendQueue:
         self._number += 1
         self._waiting.append(Numbered(self._number, message))
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest message; 0 if there never was one."""
+        return self._number
+
+    def unstored(self) -> tuple[Numbered, ...]:
+        """Return the messages that are still to be stored, oldest first."""
+        return (*self._sent, *self._waiting)
+
     def next(self) -> Numbered | None:
         """Return the message to send next; None if there is none, or the window is full."""
         return self._waiting[0] if self._waiting and len(self._sent) < WINDOW else None
