@@ -23,7 +23,7 @@ def by_lightning(first: float) -> None:
 
     from pliant.integrations.lightning import ElasticStrategy
 
-    class Net(L.LightningModule):  # type: ignore[misc]
+    class Net(L.LightningModule):
         def __init__(self) -> None:
             super().__init__()
             self.net = torch.nn.Linear(12, 2)
@@ -49,7 +49,7 @@ def by_lightning(first: float) -> None:
 def by_keras(first: float) -> None:
     from pliant.integrations.keras import fit, keras
 
-    class Said(keras.callbacks.Callback):  # type: ignore[misc]
+    class Said(keras.callbacks.Callback):
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             say(epoch, float(self.model.optimizer.learning_rate.value), first)
 
@@ -58,15 +58,14 @@ def by_keras(first: float) -> None:
     model = keras.Sequential([keras.Input((12,)), keras.layers.Dense(2, activation="softmax")])
     model.compile(keras.optimizers.SGD(first), "sparse_categorical_crossentropy")
     halving = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.5 if epoch else rate)
-    options = {"batch_size": 40, "epochs": NUM_EPOCHS, "callbacks": [halving, Said()]}
-    fit(model, x, y, validation_data=(x, y), **options)
+    fit(model, x, y, 40, NUM_EPOCHS, validation_data=(x, y), callbacks=[halving, Said()])
 
 
 def by_transformers(first: float) -> None:
     from pliant.integrations.transformers import elastic
     from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments, set_seed
 
-    class Said(TrainerCallback):  # type: ignore[misc]
+    class Said(TrainerCallback):
         def on_epoch_begin(self, arguments: Any, state: Any, control: Any, optimizer: Any = None, **_: Any) -> None:
             say(state.epoch, optimizer.param_groups[0]["lr"], first)
 
