@@ -56,7 +56,8 @@ def test_a_search_is_shown(run: Run, server: SearchServer) -> None:
 
 
 def test_trials_are_listed_by_state(run: Run, server: SearchServer) -> None:
-    pruned = trial(1, state=TrialState.PRUNED, reason="0.9 is not among the best 3 of 9", values={"lr": 1e-05})
+    reason = "0.9 is not among the best 3 of 9\nwhat else it printed"
+    pruned = trial(1, state=TrialState.PRUNED, reason=reason, values={"lr": 1e-05})
     server.answer("GET /v1/searches/digits/trials", page(pruned))
 
     listed = run(server, "searches", "trials", "digits", "--state", "pruned,failed").out.splitlines()
@@ -65,6 +66,7 @@ def test_trials_are_listed_by_state(run: Run, server: SearchServer) -> None:
         *("1", "pruned", "0.5", "2", "1e-05", "–", "job-11"),
         "0.9 is not among the best 3 of 9",
     ]
+    assert len(listed) == 2
     assert server.asked[-1].query["state"] == ["pruned", "failed"]
     wrong = run(server, "searches", "trials", "digits", "--state", "done")
     assert "--state: 'done' is no state of a trial; give one of running, paused" in wrong.err

@@ -14,15 +14,30 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 WAIT_S = 180.0
 
 
-@pytest.fixture
-def offline_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
-    tiny_wheel(tmp_path / "wheels")
-    for name, value in offline(tmp_path / "wheels").items():
-        monkeypatch.setenv(name, value)
-    server = Pool(tmp_path / "home", slots=2)
-    server.up()
-    yield server
-    server.close()
+DICE = """
+from plugins.core.base_plugin_opt import BasePluginOptimizer
+from tinything import ANSWER
+
+
+class PluginOptimizer(BasePluginOptimizer):
+    def search(self, number_samples, last_exp_results=None):
+        print("tinything", ANSWER, flush=True)
+        return [{"width": 8 + len(last_exp_results or ())}]
+"""
+
+
+@pytest.fixture(scope="module")
+def offline_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    folder = tmp_path_factory.mktemp("offline")
+    folder.chmod(0o755)
+    tiny_wheel(folder / "wheels")
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in offline(folder / "wheels").items():
+            environment.setenv(name, value)
+        server = Pool(folder / "home", slots=2)
+        server.up()
+        yield server
+        server.close()
 
 
 def project(folder: Path, requirements: str) -> Path:
@@ -72,3 +87,30 @@ def test_a_job_brings_its_requirements(offline_pool: Pool, tmp_path: Path) -> No
         shown = " ".join(pool.cli("show", third).split())
         assert "and no slot was taken" in shown
         assert "tinything==9" in shown
+
+
+def test_an_algorithm_in_a_named_environment_chooses_to_the_end_and_keeps_it(
+    offline_pool: Pool, tmp_path: Path
+) -> None:
+    pool = offline_pool
+    (tmp_path / "dice").mkdir()
+    (tmp_path / "dice" / "optimizer.py").write_text(DICE)
+    (tmp_path / "requirements.txt").write_text("tinything >= 1.0\n")
+    install = ("algorithms", "add", str(tmp_path / "dice"))
+    assert "install it with an environment that has it" in pool.cli(*install, code=2)
+    assert "there is no environment 'helpers'" in pool.cli(*install, "--environment", "helpers", code=2)
+    pool.cli("env", "add", "helpers", "--requirements", str(tmp_path / "requirements.txt"))
+    with pool.client() as client:
+        pool.until(lambda: client.environments.get("helpers").state == "ready", "it is built", WAIT_S)
+    pool.cli(*install, "--environment", "helpers")
+
+    limits = ("--param", "width=int:4..32", "--param", "epochs=fixed:1", "--max-trials", "2", "--parallel", "1")
+    pool.cli("tune", str(HERE / "tuned.py"), "--sampler", "dice", "--metric", "val_loss", *limits, "--wait")
+
+    with pool.client() as client:
+        trials = list(client.searches.trials("tuned"))
+    assert [(one.state, one.values["width"]) for one in trials] == [("completed", 8), ("completed", 9)]
+    assert "tinything 1.0" in pool.cli("searches", "log", "tuned", "--algorithm")
+    assert "is used by the algorithm dice" in pool.cli("env", "remove", "helpers", code=5)
+    pool.cli("algorithms", "remove", "dice")
+    pool.cli("env", "remove", "helpers")

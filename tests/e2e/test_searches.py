@@ -168,3 +168,29 @@ def test_a_script_that_cannot_be_tuned_fails_its_search_with_one_message(
     assert search.reason.startswith("its first 2 trials failed alike, so it ends: ")
     assert said in search.reason
     assert len(search.reason.splitlines()) == 1
+
+
+def test_several_objectives_within_a_bound_come_to_a_list_a_report_and_an_endpoint(
+    pool: Pool, client: Client, tmp_path: Path
+) -> None:
+    space = ("--param", "lr=log:1e-3..1", "--param", "width=choice:4,8,16,32", "--param", "epochs=fixed:1")
+    goals = ("--objective", "val_loss:minimize", "--objective", "size:minimize", "--constraint", "size<=300")
+    sampler = ("--sampler", "nsga2", "--sampler-option", "population_size=4", "--max-trials", "6")
+    pool.cli("tune", str(SCRIPT), *space, *goals, *sampler, "--name", "two", "--wait")
+    trials = list(client.searches.trials("two"))
+    kept = [one for one in trials if one.values["width"] != 32]
+    assert [(one.state, len(one.results or ())) for one in trials] == [("completed", 2)] * 6
+    assert {one.number for one in trials if one.is_feasible} == {one.number for one in kept}
+
+    listed = pool.cli("searches", "best", "two").splitlines()[1:]
+    first = min(kept, key=lambda one: one.results or ())
+    assert int(listed[0].split()[0]) == first.number
+    assert "no trial of it is simply the best" in pool.cli("best", "two", code=5)
+    pool.cli("searches", "report", "two", "--output", str(tmp_path / "report"))
+    assert sorted(path.name for path in (tmp_path / "report").glob("*.png"))[0] == "history.png"
+    pool.cli("deploy", first.job_id, "--name", "one-of-two")
+    try:
+        (scores,) = client.endpoints.predict("one-of-two", {"input": [[0.5] * 12]}).values()
+    finally:
+        client.endpoints.remove("one-of-two")
+    assert scores.shape == (1, 2)

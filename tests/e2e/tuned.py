@@ -41,7 +41,8 @@ def main() -> None:
                 time.sleep(float(args.pace.read_text()))
             run.step(torch.nn.functional.cross_entropy(model(x), y))
         if args.wrong != "silent":
-            run.log(val_loss=run.evaluate(data(), lambda batch: measure(model, *batch))["loss"])
+            size = sum(one.numel() for one in model.parameters())
+            run.log(val_loss=run.evaluate(data(), lambda batch: measure(model, *batch))["loss"], size=size)
 
 
 def measure(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -106,6 +106,17 @@ def test_what_cannot_be_used_is_refused_with_what_it_printed(code: str, said: st
     assert list((world.folder / "algorithm-runs" / "code").iterdir()) == []
 
 
+def test_it_is_known_what_an_environment_is_for(world: Algorithms) -> None:
+    before = world.install(environment="nlp")
+    world.searches.append(search_by(before))
+    world.install(environment=None, replace_it=True)
+    world.install(name="other", environment="nlp")
+
+    assert world.requests.algorithms_in("nlp") == ["other"]
+    assert world.requests.searches_in("nlp") == ["digits"], "it keeps to the version that it began with"
+    assert world.requests.searches_in("vision") == []
+
+
 def test_what_never_ends_is_ended(tmp_path: Path) -> None:
     world = Algorithms(tmp_path, limit_s=1.0)
 

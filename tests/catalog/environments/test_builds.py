@@ -117,6 +117,8 @@ def test_requirements_are_built_once_and_see_torch_and_pliant(world: World) -> N
 
     with pytest.raises(Conflict, match="is used by job-1, job-2"):
         world.environments.rebuild(view.name, ADA, (first, second))
+    with pytest.raises(Conflict, match="is used by the algorithm dice; remove what uses it first"):
+        world.environments.remove(view.name, None, ADA, (), ["the algorithm dice"])
     world.environments.remove(view.name, None, ADA, ())
     assert Path(ready.python).exists(), "Bob's is the same"
     world.environments.remove(f"requirements-{view.key[:12]}-bob", None, BOB, ())

@@ -62,9 +62,9 @@ def settings_of(tuning: Tuning, model: str) -> dict[str, Any]:
     return found
 
 
-def train(tuning: Tuning, job_id: str, loss: float) -> None:
+def train(tuning: Tuning, job_id: str, *losses: float) -> None:
     """Let an experiment report its loss, and finish."""
-    tuning.played.measure(job_id, loss)
+    tuning.played.measure(job_id, *losses)
     tuning.played.complete(job_id)
 
 
@@ -114,12 +114,13 @@ def test_a_model_is_tuned_by_ibms_client_and_takes_over_what_was_best(tuning: Tu
             400,
             "no experiment of t has come to a result yet; wait until one has",
         )
-    train(tuning, job.id, 0.5)
+    train(tuning, job.id, 0.9, 0.5, 0.7)
     (other,) = tuning.jobs("t", 1)
     train(tuning, other.id, 0.7)
     tuning.until(lambda: state(tuning)["state"] == "FINISHED")
     done = state(tuning)
-    assert done["searchGrid"]["best"]["metricVal"] == 0.5
+    best = done["searchGrid"]["best"]
+    assert (best["metricVal"], best["metrics"][0]["min"]) == (0.5, 0.5)
     assert done["searchGrid"]["progress"] == "2/2"
     assert done["input"]["resDef"] == res.to_dict()
 
@@ -133,6 +134,16 @@ def test_a_model_is_tuned_by_ibms_client_and_takes_over_what_was_best(tuning: Tu
     assert settings_of(tuning, "m") == kept
     with pytest.raises(ApiException, match="newmodelname: '-' cannot be taken"):
         client.create_model_using_tuning_result("m", "t", "-")
+
+
+def test_a_tuning_without_a_result_says_that_there_will_be_none(tuning: Tuning) -> None:
+    assert post(tuning, sent(LR, algo={"maxJobNum": 1})).status_code == 200
+    (job,) = tuning.jobs("t", 1)
+    tuning.played.complete(job.id)
+    tuning.until(lambda: state(tuning)["state"] == "FAILED")
+
+    with pytest.raises(ApiException, match=r"no experiment of t came to a result: .*; mend that, and tune again"):
+        tuning.client.update_model_using_tuning_result("m", "t")
 
 
 def test_a_tuning_is_listed_stopped_restarted_and_deleted(tuning: Tuning) -> None:

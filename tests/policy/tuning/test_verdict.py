@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.policy.tuning.stage import search_of, settings_of, trial_of
 
+from pliant.core.population import Population
 from pliant.core.search import Search, SearchState, Trial, TrialState
 from pliant.policy.tuning.verdict import SearchEnd, headline, judge_search
 
@@ -24,6 +25,21 @@ def test_all_trials_ended() -> None:
     verdict = judged(search_of(settings_of(max_trials=2)), completed(0, 0.5), failed(1))
 
     assert verdict == SearchEnd(state=SearchState.COMPLETED, reason="all of its 2 trials have ended")
+
+
+def test_a_population_all_of_whose_children_failed_says_so() -> None:
+    search = search_of(settings_of(population=Population(size=2, every=1, max=3), max_trials=None))
+    children = [replace(failed(number, "OSError: no"), parent=0, parent_epoch=1) for number in (2, 3)]
+    verdict = judged(search, completed(0, 0.5), completed(1, 0.7), *children)
+    fine = judged(search, completed(0, 0.5), completed(1, 0.7), children[0], replace(completed(3, 0.4), parent=0))
+
+    assert verdict is not None
+    assert verdict.reason == (
+        "all 4 trials of its population have ended, and all that began from another one's state failed; "
+        "trial 3: OSError: no"
+    )
+    assert fine is not None
+    assert fine.reason == "all 4 trials of its population have ended"
 
 
 def test_a_trial_that_has_not_ended_is_waited_for() -> None:

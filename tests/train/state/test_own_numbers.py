@@ -8,6 +8,7 @@ import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, OneCycleLR, SequentialLR, StepLR
 
 from pliant.core.link import FromTask
+from pliant.train.errors import TrainingError
 from pliant.train.state import checkpoint
 from pliant.train.state.claim import TrainingClaim
 from pliant.train.state.results import Results
@@ -135,10 +136,8 @@ def test_a_cycle_has_its_own_ends(tmp_path: Path) -> None:
 class Callbacks:
     """What keeps a learning rate of its own in the state, as Keras does."""
 
-    OWN_NUMBERS = ("learning_rate",)
-
-    def __init__(self, learning_rate: float) -> None:
-        self.state: dict[str, Any] = {"learning_rate": learning_rate, "counted": 0}
+    def __init__(self, first: float) -> None:
+        self.state: dict[str, Any] = {"rates": {"base_lrs": [first], "_last_lr": [first]}, "counted": 0}
 
     def state_dict(self) -> dict[str, Any]:
         return dict(self.state)
@@ -147,13 +146,14 @@ class Callbacks:
         self.state = dict(state_dict)
 
 
-def test_what_else_holds_a_number_says_so(tmp_path: Path) -> None:
+def test_what_names_its_learning_rates_as_schedulers_do_goes_on_in_their_scale(tmp_path: Path) -> None:
     parent, child = (built(torch.optim.SGD, lambda _, lr=lr: Callbacks(lr), lr=lr) for lr in (0.1, 0.2))
-    parent.extras["schedule"].load_state_dict({"learning_rate": 0.05, "counted": 7})
+    parent.extras["schedule"].load_state_dict({"rates": {"base_lrs": [0.1], "_last_lr": [0.05]}, "counted": 7})
 
     began(tmp_path, child, parent)
 
-    assert child.extras["schedule"].state_dict() == {"learning_rate": 0.2, "counted": 7}
+    expected = {"rates": {"base_lrs": [0.2], "_last_lr": [0.1]}, "counted": 7}
+    assert child.extras["schedule"].state_dict() == expected
 
 
 def test_the_same_numbers_give_the_same_bits(tmp_path: Path) -> None:
@@ -187,3 +187,11 @@ def test_what_does_not_fit_is_said_when_it_is_loaded(tmp_path: Path) -> None:
 
     with pytest.raises(Exception, match="the saved state does not fit the model and the optimizers of this script"):
         began(tmp_path, other, parent)
+
+
+def test_a_child_whose_shape_is_another_is_told_what_a_population_can_search(tmp_path: Path) -> None:
+    parent, child = built(torch.optim.SGD, lr=0.1), built(torch.optim.SGD, lr=0.2)
+    child.model.weight = torch.nn.Parameter(torch.zeros(2, 5))
+
+    with pytest.raises(TrainingError, match=r"size mismatch.*; a population searches only what can change in the mid"):
+        began(tmp_path, child, parent)

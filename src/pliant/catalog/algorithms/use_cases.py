@@ -179,6 +179,16 @@ class AlgorithmRequests:
             self._drop_unused(noun.checksum, searches)
         log.info("%s has removed the algorithm %s of %s", caller.name, name, noun.owner)
 
+    def algorithms_in(self, environment: str) -> Sequence[str]:
+        """Return which algorithms run in an environment of this name."""
+        installed = (kept.noun for kept in iterate_nouns(self._registry, Algorithm))
+        return [one.name for one in installed if one.environment == environment]
+
+    def searches_in(self, environment: str) -> Sequence[str]:
+        """Return which searches, that run or may be resumed, have their values chosen in an environment."""
+        with self._unended() as searches:
+            return [one.name for one in searches if one.algorithm and one.algorithm.environment == environment]
+
     # What searches ask
 
     def find(self, name: str, person: str) -> Algorithm | None:

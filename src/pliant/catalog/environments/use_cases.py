@@ -4,7 +4,7 @@ It implements `Preparations`, which control asks before a job is given slots. `b
 nothing here waits for it.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -245,24 +245,27 @@ class EnvironmentCatalog:
         changed = replace(noun, shared_with=shared_with)
         return self._view(self._registry.replace(changed, at=self._clock.now(), revision=revision))
 
-    def rebuild(self, name: str, caller: Principal, jobs: Collection[Job]) -> EnvironmentView:
+    def rebuild(
+        self, name: str, caller: Principal, jobs: Collection[Job], others: Sequence[str] = ()
+    ) -> EnvironmentView:
         """Build or try an environment anew.
 
         Args:
             name: of the environment.
             caller: asks for it.
             jobs: those that have not ended.
+            others: what else uses it, such as `the search digits`.
 
         Raises:
             NotFound, Forbidden: there is none, or it is somebody else's.
-            Conflict: it is ready and a job uses it: its files would vanish under it.
+            Conflict: it is ready and something uses it: its files would vanish under it.
             InvalidInput: what it was made from is not there any more.
             Unavailable: there is no room for it.
         """
         kept = self._require_own(name, caller)
         build = self._builds.get(kept.noun.key)
         if build is not None and build.state is BuildState.READY:
-            self._refuse_used(kept.noun, jobs)
+            self._refuse_used(kept.noun, jobs, others)
         try:
             work = self._resolver.resolve_named(kept.noun, kept.noun.owner)
         except EnvironmentNotFound as error:
@@ -270,24 +273,38 @@ class EnvironmentCatalog:
         _begin(lambda: self._builds.again(work))
         return self._view(kept)
 
-    def remove(self, name: str, revision: int | None, caller: Principal, jobs: Collection[Job]) -> None:
-        """Forget an environment, and what was built for it if no other one has the same; `jobs` have not ended.
+    def remove(
+        self, name: str, revision: int | None, caller: Principal, jobs: Collection[Job], others: Sequence[str] = ()
+    ) -> None:
+        """Forget an environment, and what was built for it if no other one has the same.
+
+        Args:
+            name: of the environment.
+            revision: only if it is at this revision.
+            caller: asks for it.
+            jobs: those that have not ended.
+            others: what else uses it, such as `the algorithm dice`.
 
         Raises:
             NotFound, Forbidden, Stale: there is none, it is somebody else's, or was changed meanwhile.
-            Conflict: a job uses it.
+            Conflict: something uses it.
         """
         noun = self._require_own(name, caller).noun
-        self._refuse_used(noun, jobs)
+        self._refuse_used(noun, jobs, others)
         self._registry.remove(Environment, name, revision=revision)
         if not any(kept.noun.key == noun.key for kept in iterate_nouns(self._registry, Environment)):
             self._builds.forget(noun.key)
 
-    def _refuse_used(self, noun: Environment, jobs: Collection[Job]) -> None:
+    def _refuse_used(self, noun: Environment, jobs: Collection[Job], others: Sequence[str]) -> None:
         self._keys = {job.id: self._keys[job.id] for job in jobs if job.id in self._keys}
         if users := [j.id for j in jobs if j.spec.environment == noun.name or self._keys.get(j.id) == noun.key]:
             raise Conflict(
                 f"the environment {noun.name!r} is used by {', '.join(users[:8])}; stop them, or wait for their end"
+            )
+        if others:
+            raise Conflict(
+                f"the environment {noun.name!r} is used by {', '.join(others[:8])}; remove what uses it first, or "
+                f"install the algorithm with another one"
             )
 
     def _require_visible(self, name: str, caller: Principal) -> Kept[Environment]:

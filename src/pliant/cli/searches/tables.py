@@ -14,6 +14,7 @@ from pliant.core.search import Decision, SearchSettings, SearchState, Trial, Tri
 from pliant.core.search_text import write_constraint, write_halving, write_objective, write_population
 from pliant.core.space import Value, text_of_value
 from pliant.core.space_text import write_domain
+from pliant.policy.tuning.verdict import headline
 
 STATE_STYLES: Final[Mapping[str, str]] = {
     SearchState.RUNNING: "green",
@@ -106,7 +107,7 @@ def trial_row(settings: SearchSettings, trial: Trial, *, with_reason: bool = Tru
         *((origin_of(trial),) if settings.population else ()),
         *values,
         trial.job_id,
-        *([trial.reason] if with_reason else []),
+        *([headline(trial.reason)] if with_reason else []),
     ]
 
 

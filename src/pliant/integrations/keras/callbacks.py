@@ -64,6 +64,7 @@ class KerasCallbacks:
         self._num_samples = 0
         self._validated: dict[str, float] = {}
         self._num_begun = self._num_ended = 0
+        self._first_rate = _learning_rate(model.optimizer)
         model.stop_training = False
 
     def bind(self, run: Run) -> None:
@@ -135,9 +136,6 @@ class KerasCallbacks:
 
     # -- as a part of the state -------------------------------------------------------------------------------------
 
-    OWN_NUMBERS: Final = ("learning_rate",)
-    """Who begins from another training's state has the one that its script gave."""
-
     def state_dict(self) -> dict[str, Any]:
         """Return all that decides, with the steps that are committed."""
         self.count()
@@ -148,7 +146,7 @@ class KerasCallbacks:
             "validated": dict(self._validated),
             "borders": [self._num_begun, self._num_ended],
             "stopped": self.has_stopped,
-            "learning_rate": _learning_rate(self._keras_model.optimizer),
+            "rates": self._rates(),
             "callbacks": [_plain_attributes(callback) for callback in self._callbacks],
         }
 
@@ -157,10 +155,18 @@ class KerasCallbacks:
         self._sums, self._validated = dict(state_dict["sums"]), dict(state_dict["validated"])
         self._num_begun, self._num_ended = state_dict["borders"]
         self._keras_model.stop_training = state_dict["stopped"]
-        if state_dict["learning_rate"] is not None:
-            self._keras_model.optimizer.learning_rate = state_dict["learning_rate"]
+        if state_dict["rates"] and self._first_rate is not None:
+            (self._keras_model.optimizer.learning_rate,) = state_dict["rates"]["_last_lr"]
         for callback, attributes in zip(self._callbacks, state_dict["callbacks"], strict=True):
             vars(callback).update({name: _from_plain(value) for name, value in attributes.items()})
+
+    def _rates(self) -> dict[str, list[float]]:
+        """Return the learning rate, and the one that the script gave, as torch's schedulers name them.
+
+        So who begins from another training's state goes on in the scale of its own; none if a schedule computes it.
+        """
+        rate = _learning_rate(self._keras_model.optimizer)
+        return {} if rate is None or self._first_rate is None else {"base_lrs": [self._first_rate], "_last_lr": [rate]}
 
 
 class _NotSaved:

@@ -66,11 +66,21 @@ def _ended(search: Search, trials: Sequence[Trial], reason: str) -> SearchEnd:
     if search.nearest is not None:
         said = say_infeasible(search.settings, search.nearest)
         return SearchEnd(state=SearchState.COMPLETED, reason=f"{reason}, and {said}")
-    if any(trial.state is TrialState.COMPLETED for trial in trials):
-        return SearchEnd(state=SearchState.COMPLETED, reason=reason)
     failed = [trial for trial in trials if trial.state is TrialState.FAILED]
+    if any(trial.state is TrialState.COMPLETED for trial in trials):
+        return SearchEnd(state=SearchState.COMPLETED, reason=f"{reason}{_childless(trials)}")
     said = f"; trial {failed[-1].number}: {_headline(failed[-1])}" if failed else ""
     return SearchEnd(state=SearchState.FAILED, reason=f"{reason}, and no trial came to a result{said}")
+
+
+def _childless(trials: Sequence[Trial]) -> str:
+    """Return that all who were to go on from another trial's state have failed, and how the last did."""
+    children = [trial for trial in trials if trial.parent is not None]
+    if not children or any(child.state is not TrialState.FAILED for child in children):
+        return ""
+    return (
+        f", and all that began from another one's state failed; trial {children[-1].number}: {_headline(children[-1])}"
+    )
 
 
 def _headline(trial: Trial) -> str:

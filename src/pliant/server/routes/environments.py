@@ -1,6 +1,5 @@
 """Environments: register, list, show, share, build anew, remove; and what the builder printed."""
 
-from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -9,8 +8,8 @@ from fastapi.responses import PlainTextResponse
 from pliant.api.environments import EnvironmentPage, EnvironmentRequest, EnvironmentShares
 from pliant.core.access import Permission
 from pliant.core.environment import EnvironmentView
-from pliant.core.job import Job
-from pliant.server.context import Context, InContext
+from pliant.server.context import InContext
+from pliant.server.environment_users import searches_in, tuning_in, unended_jobs
 from pliant.server.etag import IfMatch, revision_of, with_etag
 from pliant.server.middleware.authorisation import Caller
 from pliant.server.routing import Routes
@@ -67,16 +66,18 @@ def share(
     status_code=202,
 )
 def rebuild(context: InContext, caller: Caller, name: str, response: Response) -> EnvironmentView:
-    """Begin to build anew; refused while a job uses it."""
-    return with_etag(context.environments.rebuild(name, caller, _unended(context)), response)
+    """Begin to build anew; refused while a job or a search uses it."""
+    jobs, searches = unended_jobs(context), searches_in(context, name)
+    return with_etag(context.environments.rebuild(name, caller, jobs, searches), response)
 
 
 @routes.delete(
     "/environments/{name}", Permission.MODELS_WRITE, "Remove an environment", 403, 404, 409, 412, status_code=204
 )
 def remove(context: InContext, caller: Caller, name: str, if_match: IfMatch = None) -> None:
-    """Forget an environment, and remove what was built for it; refused while a job uses it."""
-    context.environments.remove(name, revision_of(if_match), caller, _unended(context))
+    """Forget an environment, and remove what was built for it; refused while a job, algorithm or search uses it."""
+    jobs, others = unended_jobs(context), tuning_in(context, name)
+    context.environments.remove(name, revision_of(if_match), caller, jobs, others)
 
 
 @routes.get(
@@ -89,7 +90,3 @@ def remove(context: InContext, caller: Caller, name: str, if_match: IfMatch = No
 def log(context: InContext, caller: Caller, name: str) -> str:
     """Return the log of the newest build, its last megabyte at most, or what an interpreter said that was tried."""
     return context.environments.log(name, caller)
-
-
-def _unended(context: Context) -> Collection[Job]:
-    return [live.job for live in context.control.jobs().values() if not live.job.ended]

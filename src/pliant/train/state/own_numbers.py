@@ -17,7 +17,7 @@ from typing import Any, Final, TypeGuard
 
 import torch
 
-from pliant.train.state.shared import SharedState
+from pliant.train.state.shared import OF_ANOTHER, SharedState
 
 _INITIAL: Final = "initial_lr"
 """What schedulers note in a group: the learning rate that it was built with."""
@@ -31,7 +31,9 @@ def with_own_numbers(saved: Mapping[str, Any], state: SharedState) -> dict[str, 
     Args:
         saved: as it was captured; not changed.
         state: as the script of that training has built it. What does not fit stays as it was saved: loading it says
-            what is wrong. An object of `extras` may name parts of its own state that are such numbers (`OWN_NUMBERS`).
+            what is wrong.
+
+    The returned state says that it is another training's (`OF_ANOTHER`).
     """
     own = state.capture(step=0, epoch=0)
     optimizers = {
@@ -39,10 +41,7 @@ def with_own_numbers(saved: Mapping[str, Any], state: SharedState) -> dict[str, 
         for name, one in saved["optimizers"].items()
     }
     extras = {name: _with_bases(one, own["extras"].get(name)) for name, one in saved["extras"].items()}
-    for name, extra in state.extras.items():
-        if numbers := {part: own["extras"][name][part] for part in getattr(extra, "OWN_NUMBERS", ())}:
-            extras[name] = {**extras.get(name, {}), **numbers}
-    return {**saved, "optimizers": optimizers, "extras": extras}
+    return {**saved, "optimizers": optimizers, "extras": extras, OF_ANOTHER: True}
 
 
 def _with_groups(saved: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 
@@ -15,6 +15,12 @@ from pliant.train.errors import TrainingError
 from pliant.train.state import pytree
 from pliant.train.state.claim import TrainingClaim
 from pliant.train.sum.running import unsaved_buffers
+
+OF_ANOTHER: Final = "of_another"
+"""In a captured state: it is that of another training of a population, from which this one goes on."""
+_CHILD: Final = (
+    "a population searches only what can change in the middle of a training; leave the others out, or fix them"
+)
 
 
 class Stateful(Protocol):
@@ -69,7 +75,7 @@ class SharedState:
         if differing:
             raise TrainingError(
                 f"the saved state belongs to another training: {'; '.join(differing)}; "
-                f"submit a new job to train with the new values"
+                f"{_CHILD if OF_ANOTHER in tree else 'submit a new job to train with the new values'}"
             )
         tree = pytree.copy_containers(tree)
         self._check_names("optimizers", tree["optimizers"], self.optimizers)
@@ -80,8 +86,8 @@ class SharedState:
                 optimizer.load_state_dict(tree["optimizers"][name])
         except (RuntimeError, ValueError) as error:
             raise TrainingError(
-                f"the saved state does not fit the model and the optimizers of this script: {error}; submit a new job "
-                f"to train another model"
+                f"the saved state does not fit the model and the optimizers of this script: {error}; "
+                f"{_CHILD if OF_ANOTHER in tree else 'submit a new job to train another model'}"
             ) from error
         for name, buffer in unsaved_buffers(self.model).items():
             if name in tree["buffers"]:

@@ -25,7 +25,8 @@ def failures_of(who: str, what: str, folder: Path) -> Iterator[None]:
     except AdviserFailure:
         raise
     except BaseException as error:  # noqa: BLE001 (a stranger's code may raise anything)
-        raise AdviserFailure(f"{who} raised {described(error)} in {what}{_place(error, folder)}") from None
+        advice = "; install it with an environment that has it" if isinstance(error, ModuleNotFoundError) else ""
+        raise AdviserFailure(f"{who} raised {described(error)} in {what}{_place(error, folder)}{advice}") from None
 
 
 def described(error: BaseException) -> str:

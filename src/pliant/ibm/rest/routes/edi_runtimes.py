@@ -1,6 +1,5 @@
 """Runtimes of IBM's inference API: Pliant's environments, and those that are always there."""
 
-from collections.abc import Collection
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,7 +9,6 @@ from pliant.api.environments import EnvironmentRequest
 from pliant.core.access import Permission, Principal
 from pliant.core.environment import EnvironmentKind, EnvironmentView
 from pliant.core.errors import Forbidden, InvalidInput, NotFound, Problem
-from pliant.core.job import Job
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DLIM, name_fields
 from pliant.ibm.rest.lookup import read_pages
@@ -18,6 +16,7 @@ from pliant.ibm.rest.routes.models import validate_body
 from pliant.ibm.rest.routing import ibm_routes
 from pliant.ibm.rest.translate.edi_model import BUILT_IN
 from pliant.server.context import Context, InContext
+from pliant.server.environment_users import tuning_in, unended_jobs
 
 routes = ibm_routes(DLIM)
 
@@ -107,7 +106,7 @@ def change(context: InContext, caller: Caller, runtime: str, body: RuntimeBody) 
     before = _find(context, caller, runtime)
     asked = _asked(body, runtime)
     if (before.kind, before.source) != (EnvironmentKind.CONDA, asked.conda):
-        context.environments.remove(runtime, None, caller, _unended(context))
+        context.environments.remove(runtime, None, caller, unended_jobs(context), tuning_in(context, runtime))
         try:
             context.environments.add(asked.noun(caller.name), caller)
         except BaseException:
@@ -121,7 +120,7 @@ def change(context: InContext, caller: Caller, runtime: str, body: RuntimeBody) 
 def remove(context: InContext, caller: Caller, runtime: str) -> dict[str, str]:
     """Remove a runtime that no job uses."""
     _find(context, caller, runtime)
-    context.environments.remove(runtime, None, caller, _unended(context))
+    context.environments.remove(runtime, None, caller, unended_jobs(context), tuning_in(context, runtime))
     return {"status": "success"}
 
 
@@ -166,7 +165,3 @@ def _find(context: Context, caller: Principal, runtime: str) -> EnvironmentView:
 def _refuse_built_in(runtime: str) -> None:
     if runtime == "python":
         raise Forbidden(f"the runtime {runtime!r} is the server's own, and stays as it is; make one of another name")
-
-
-def _unended(context: Context) -> Collection[Job]:
-    return [live.job for live in context.control.jobs().values() if not live.job.ended]

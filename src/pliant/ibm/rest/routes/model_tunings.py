@@ -21,7 +21,7 @@ from pliant.core.access import Permission, Principal
 from pliant.core.errors import Conflict, InvalidInput, NotFound, Problem
 from pliant.core.job import JobSpec
 from pliant.core.model import ModelDefinition
-from pliant.core.search import Search
+from pliant.core.search import Search, SearchState
 from pliant.files.space import translate_disk_errors
 from pliant.ibm.rest.credentials import Caller
 from pliant.ibm.rest.errors import DEEP_LEARNING, name_fields
@@ -40,6 +40,7 @@ from pliant.ibm.rest.translate.hpo.search import name_fields_of_search
 from pliant.ibm.rest.translate.hpo.shapes import tuning_json
 from pliant.ibm.rest.translate.hyper import NAMES
 from pliant.ibm.rest.translate.job_request import find_queue
+from pliant.ibm.rest.wording import reword
 from pliant.server.body import read_small
 from pliant.server.context import Context, InContext
 from pliant.tune.searches.use_cases import FirstTrials
@@ -326,9 +327,11 @@ def _best_values(context: Context, caller: Principal, model: str, name: str) -> 
 
     Raises:
         NotFound: there is no such tuning.
-        Conflict: none of its experiments has come to a result.
+        Conflict: none of its experiments has come to a result, or none will.
     """
     search, _ = _require(context, caller, model, name)
+    if search.best is None and search.state in (SearchState.COMPLETED, SearchState.FAILED):
+        raise Conflict(f"no experiment of {name} came to a result: {reword(search.reason)}; mend that, and tune again")
     if search.best is None:
         raise Conflict(f"no experiment of {name} has come to a result yet; wait until one has")
     return searches_of(context).trial(caller, name, search.best).values

@@ -144,13 +144,14 @@ def _experiment(search: Search, tried: Tried, record: HpoRecord) -> dict[str, An
     values = [value for _, value in trial.reports]
     value = trial.results[0] if trial.results else _best(objective, values)
     series = {objective.metric: values or list(trial.results or ()), **tried.series}
+    beyond = {objective.metric: trial.results or ()}
     halving = search.settings.halving
     return {
         "id": _id(record, trial.number),
         "state": _experiment_state(trial, job),
         "stateReason": reword(trial.reason),
         "metricVal": _finite(value),
-        "metrics": [_metric(name, points) for name, points in series.items() if points],
+        "metrics": [_metric(name, points, beyond.get(name, ())) for name, points in series.items() if points],
         "maxiteration": 0 if halving is None else halving.max,
         "appId": None if job is None else app_id(job),
         "driverId": None if job is None else driver_id(job),
@@ -195,8 +196,9 @@ def _best(objective: Objective, values: Sequence[float]) -> float | None:
     return {"min": min, "max": max}[objective.reading](numbers) if objective.reading != "last" else numbers[-1]
 
 
-def _metric(name: str, points: Sequence[float]) -> dict[str, Any]:
-    numbers = [point for point in points if not math.isnan(point)]
+def _metric(name: str, points: Sequence[float], beyond: Sequence[float]) -> dict[str, Any]:
+    """Return what is said of a metric; `beyond`: values that it has had between the points."""
+    numbers = [point for point in (*points, *beyond) if not math.isnan(point)]
     return {
         "name": name,
         "min": _finite(min(numbers, default=None)),
