@@ -18,7 +18,7 @@ from pliant.policy.tuning.generation import Offspring, decide_generation
 from pliant.policy.tuning.intake import JobNews, take_in
 from pliant.policy.tuning.promotion import Promotion, Pruning, decide_rungs
 from pliant.policy.tuning.rankings import Rankings
-from pliant.policy.tuning.rungs import has_arrived, is_to_begin, next_bracket, rungs_of, unended
+from pliant.policy.tuning.rungs import due_to_go_on, is_to_begin, next_bracket, unended
 from pliant.policy.tuning.verdict import headline, judge_search, ran
 
 _KINDS: Mapping[TrialState, DecisionKind] = {
@@ -193,16 +193,9 @@ def _to_resume(step: SearchStep, num_places: int) -> Sequence[Trial]:
     """
     going = unended(step.trials)
     free = num_places - sum(trial.state is TrialState.RUNNING for trial in going)
-    due = _due(step.search.settings, going)
     settings = step.search.settings
+    due = due_to_go_on(settings, going)
     return sorted(due, key=lambda one: (-one.rung, not is_to_begin(one, settings), one.number))[: max(0, free)]
-
-
-def _due(settings: SearchSettings, trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Return the paused ones that wait for a place, not at a rung."""
-    paused = [trial for trial in trials if trial.state is TrialState.PAUSED]
-    rungs = {bracket: rungs_of(settings, bracket) for bracket in {trial.bracket for trial in paused}}
-    return [trial for trial in paused if not has_arrived(trial, rungs[trial.bracket])]
 
 
 def bracket_to_ask(search: Search, trials: Sequence[Trial], *, num_places: int) -> int | None:
@@ -215,9 +208,14 @@ def bracket_to_ask(search: Search, trials: Sequence[Trial], *, num_places: int) 
     going = unended(trials)
     if sum(trial.state is TrialState.RUNNING for trial in going) >= num_places:
         return None
-    if _due(settings, going):
+    if due_to_go_on(settings, going):
         return None  # who was promoted goes first
     return next_bracket(search, trials)
+
+
+def begins_together(settings: SearchSettings) -> bool:
+    """Tell whether trials are chosen together, before anything is known of any of them."""
+    return settings.population is not None or (settings.halving is not None and settings.halving.order == "rungs")
 
 
 def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
@@ -226,9 +224,7 @@ def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
     By whole rungs, and in a population, nothing is known yet of those that began together with it: else what is chosen
     would depend on who was quick.
     """
-    halving, population = search.settings.halving, search.settings.population
-    is_whole_at_once = population is not None or (halving is not None and halving.order == "rungs")
-    if not is_whole_at_once or trial.bracket != bracket or trial.is_known:
+    if not begins_together(search.settings) or trial.bracket != bracket or trial.is_known:
         return trial
     return replace(
         trial,

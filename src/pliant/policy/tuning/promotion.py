@@ -8,7 +8,7 @@ it is among the best ⌊n / factor⌋ of the n that have come to its rung so far
 pruned.
 
 Equal values are in the order of their numbers. NaN is worse than everything and never goes on. Trials that violate
-constraints there come after all that keep them, by how far they violate them.
+constraints there come after all that keep them, by how far they violate them; what becomes of them later plays no part.
 """
 
 from collections.abc import Iterator, Sequence

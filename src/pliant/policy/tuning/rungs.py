@@ -5,7 +5,7 @@ trials that begin 9 pass the first rung, 3 the second and 1 the third. Hyperband
 in turns that begin later with fewer trials: with the rungs 3 and 9, and 9 only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pliant.core.search import ENDED, Halving, Resource, Search, SearchSettings, Trial, TrialState
@@ -78,6 +78,13 @@ def until(reports: Sequence[tuple[int, float]], resource: int) -> tuple[tuple[in
 def has_arrived(trial: Trial, rungs: Sequence[int]) -> bool:
     """Tell whether a trial is at the rung that it trains towards."""
     return trial.rung < len(rungs) and bool(trial.reports) and trial.reports[-1][0] >= rungs[trial.rung]
+
+
+def due_to_go_on(settings: SearchSettings, trials: Iterable[Trial]) -> Sequence[Trial]:
+    """Return the paused trials that wait for a place only: they are not at a rung."""
+    paused = [trial for trial in trials if trial.state is TrialState.PAUSED]
+    rungs = {bracket: rungs_of(settings, bracket) for bracket in {trial.bracket for trial in paused}}
+    return [trial for trial in paused if not has_arrived(trial, rungs[trial.bracket])]
 
 
 def is_to_begin(trial: Trial, settings: SearchSettings) -> bool:
