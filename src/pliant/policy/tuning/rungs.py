@@ -118,12 +118,12 @@ def is_whole(search: Search, trials: Sequence[Trial]) -> bool:
         return True
     if search.settings.population is not None:
         return search.num_chosen >= search.settings.population.size
-    newest = [trial for trial in trials if trial.bracket == trials[-1].bracket]
-    halving = search.settings.halving
-    is_decided = any(trial.rung > 0 or trial.state is TrialState.PRUNED for trial in newest)
-    if is_decided and halving is not None and halving.order == "rungs":
+    bracket, halving = trials[-1].bracket, search.settings.halving
+    newest = [trial for trial in trials if trial.bracket == bracket]
+    closes = halving is not None and halving.order == "rungs"
+    if closes and any(trial.rung > 0 or trial.state is TrialState.PRUNED for trial in newest):
         return True
-    return len(newest) >= size_of(search.settings, newest[0].bracket)
+    return len(newest) >= size_of(search.settings, bracket)
 
 
 def _is_last(search: Search) -> bool:
