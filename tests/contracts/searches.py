@@ -102,6 +102,7 @@ def drawn_trials(draw: st.DrawFn) -> Trial:
         reports=tuple(draw(st.lists(st.tuples(st.integers(0, 2**53), st.floats()), max_size=4))),
         results=draw(st.none() | st.lists(st.floats(), min_size=1, max_size=3).map(tuple)),
         violations=tuple(draw(st.lists(st.floats(), max_size=3))),
+        rung_violations=tuple(draw(st.lists(st.floats(), max_size=3))),
         attributes=draw(st.dictionaries(texts, documents, max_size=3)),
         begun_at=draw(finite),
         ended_at=draw(st.none() | finite),

@@ -11,7 +11,7 @@ from tests.e2e.pool import free_port
 from tests.entry.warm_task import end, warm_task
 from tests.train.link.link_server import LinkServer
 
-from pliant.core.link import Failed, Hello, Leaving, Ready
+from pliant.core.link import Dismiss, Failed, Hello, Leaving, Ready
 from pliant.entry.script_error import in_a_line
 
 pytestmark = pytest.mark.timeout(180)
@@ -145,6 +145,35 @@ def test_sigterm_before_training_ends_the_task_quietly(tmp_path: Path, server: L
     assert code == 0
     assert err == "pliant: left the job: SIGTERM before training began\n"
     assert [type(message) for message in server.all_heard()] == [Hello, Leaving], "or it would count as done"
+
+
+IMPORTING = """
+import pathlib, time
+from pliant.train.context import TRAIN_CONTEXT
+from pliant.train.errors import Departed
+
+try:
+    while True:
+        TRAIN_CONTEXT.get().membership.check_dismissed()
+        time.sleep(0.01)
+except Departed:
+    pathlib.Path("dismissed").touch()
+time.sleep(60)
+"""
+
+
+def test_who_is_dismissed_while_it_still_imports_leaves_at_sigterm(tmp_path: Path, server: LinkServer) -> None:
+    folder, env = prepared(tmp_path, server, IMPORTING)
+    with warm_task(folder, env, "train.py") as process:
+        server.wait(lambda: bool(server.all_heard()), TIMEOUT_S)
+        server.say(Dismiss(reason="its slots go to others"))
+        server.wait(lambda: (folder / "dismissed").exists(), TIMEOUT_S)
+        process.terminate()
+        code, _, err = end(process, folder, TIMEOUT_S / 2)
+
+    assert code == 0
+    assert err == "pliant: left the job: its slots go to others\n"
+    assert [type(message) for message in server.all_heard()] == [Hello]
 
 
 ALONE = """

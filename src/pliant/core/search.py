@@ -215,6 +215,9 @@ class Trial:
     violations: tuple[float, ...] = ()
     """By how much it violates each constraint of its search, 0 or less: it keeps it; at its end, or at the rung where
     it waits or was pruned. Infinity: its value is no number, or not finite. Empty: nobody knows yet."""
+    rung_violations: tuple[float, ...] = ()
+    """By how much it violated all constraints together at each rung that it has passed; 0: it kept them, or nobody
+    knows."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """What the sampler has noted with it, for itself."""
     parent: int | None = None

@@ -164,8 +164,8 @@ def _leave_on_sigterm(membership: TaskMembership) -> None:
     def leave(_signal: int, frame: FrameType | None) -> None:
         if membership.is_training:
             threading.Thread(target=membership.ask_to_leave, args=("SIGTERM",), daemon=True).start()
-        elif membership.give_up(_TERMINATED) and not _may_hold_a_lock(frame):
-            raise Departed(_TERMINATED)
+        elif (why := membership.give_up(_TERMINATED)) is not None and not _may_hold_a_lock(frame):
+            raise Departed(why)  # also if the server has dismissed it: its imports may take long, and it holds slots
 
     signal.signal(signal.SIGTERM, leave)
 

@@ -60,6 +60,7 @@ def trial_of(row: RowMapping) -> Trial:
         "reports": tuple(map(tuple, body["reports"])),
         "results": _tuples(body["results"]),
         "violations": _tuples(body.get("violations", [])),
+        "rung_violations": _tuples(body.get("rung_violations", [])),
         "attributes": _tuples(body["attributes"]),
     }
     return Trial(**{**body, **columns})

@@ -11,6 +11,7 @@ from pliant.core.search import Halving, Objective, Sampler, Search, SearchSettin
 from pliant.core.space import SearchParameter
 from pliant.policy.tuning.advance import SearchStep, advance, bracket_to_ask
 from pliant.policy.tuning.intake import JobNews, SeriesPoint
+from pliant.policy.tuning.rankings import Rankings
 from pliant.policy.tuning.rungs import has_arrived, is_to_begin, rungs_of
 
 SPACE = {"lr": SearchParameter(kind="float", low=0.0, high=1.0)}
@@ -68,6 +69,7 @@ class Stage:
     trials: list[Trial] = field(default_factory=list)
     jobs: list[Played] = field(default_factory=list)
     said: list[tuple[str, int | None]] = field(default_factory=list)
+    rankings: Rankings = field(default_factory=Rankings)
 
     @property
     def runs(self) -> bool:
@@ -113,7 +115,7 @@ class Stage:
         settings = self.search.settings
         known = [one for one in numbers if not is_to_begin(self.trials[one], settings) and not self.trials[one].ended]
         news = {number: self._news(number) for number in known}
-        step = SearchStep(search=self.search, trials=[*self.trials], now=1.0)
+        step = SearchStep(search=self.search, trials=[*self.trials], now=1.0, rankings=self.rankings)
         ids = (JobId(f"job-{number}") for number in count(len(self.trials) + 1))
         advance(step, news, num_places=self.num_places, job_ids=ids)
         self.search, self.trials = step.search, step.trials

@@ -137,6 +137,43 @@ def test_a_rung_waits_until_it_is_known_who_keeps_them(order: str) -> None:
     assert [one.trial.number for one in decide_rungs(search, [known, *trials[1:]]) if one.trial.rung] == [1]
 
 
+ARRIVAL = replace(RUNGS, settings=replace(RUNGS.settings, halving=replace(HALVING, order="arrival"), max_trials=9))
+
+
+def test_who_violated_them_when_it_went_on_stays_behind_those_that_keep_them() -> None:
+    first = [waiting(0, 0.1, 1.0), waiting(1, 0.2, 2.0), waiting(2, 0.3, 3.0)]
+    (gone,) = decide_rungs(replace(ARRIVAL, num_trials=3), first)
+    assert (gone.trial.number, gone.trial.violations, gone.trial.rung_violations) == (0, (), (1.0,))
+
+    keeping = [waiting(3, 0.5, 0.0), waiting(4, 0.6, -1.0), waiting(5, 0.7, 0.0)]
+    found = decide_rungs(replace(ARRIVAL, num_trials=6), [gone.trial, *first[1:], *keeping])
+
+    assert [one.reason for one in found] == [
+        "val_loss 0.5 at epoch 1 is number 1 of 6: it goes on to the rung after epoch 1",
+        "val_loss 0.6 at epoch 1 is number 2 of 6: it goes on to the rung after epoch 1",
+    ]
+
+
+def test_what_a_trial_violates_later_changes_nothing_at_a_rung_that_it_passed() -> None:
+    rest = [waiting(1, 0.2, 0.0), waiting(2, 0.3, 0.0)]
+    (gone,) = decide_rungs(replace(ARRIVAL, num_trials=3), [waiting(0, 0.1, 0.0), *rest])
+
+    at_next_rung = replace(gone.trial, reports=((1, 0.1), (3, 0.1)), violations=(5.0,))
+    ended = replace(gone.trial, rung=2, state=TrialState.COMPLETED, results=(0.1,), violations=(5.0,))
+
+    assert decide_rungs(replace(ARRIVAL, num_trials=3), [at_next_rung, *rest]) == ()
+    assert decide_rungs(replace(ARRIVAL, num_trials=3), [ended, *rest]) == ()
+
+
+def test_rungs_that_a_trial_passed_before_violations_were_kept_count_as_kept() -> None:
+    old = trial_of(0, state=TrialState.PAUSED, rung=1, reports=((1, 0.1), (3, 0.1)), violations=(5.0,))
+    others = [replace(old, number=number, violations=(6.0,)) for number in (1, 2)]
+
+    (gone,) = decide_rungs(replace(ARRIVAL, num_trials=3), [old, *others])
+
+    assert (gone.trial.rung, gone.trial.rung_violations) == (2, (0.0, 5.0))
+
+
 def test_what_was_not_reported_by_then_counts_as_kept() -> None:
     assert take_in(RUNGS, waiting(0, 0.1), JobNews(state=JobState.PAUSED, at_rung={})).violations == (0.0,)
 

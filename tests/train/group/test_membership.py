@@ -173,6 +173,17 @@ def test_who_waits_for_a_generation_sees_that_it_is_given_up_though_nobody_wakes
     assert not membership.give_up("SIGTERM again"), "it is told once"
 
 
+def test_a_signal_ends_who_was_dismissed_but_does_not_wait_yet_and_disturbs_nobody_who_departs() -> None:
+    early, waiting = Told(), Told()
+    for membership in (early, waiting):
+        membership.deliver(Dismiss(reason="the job is over"))
+    with pytest.raises(Departed):
+        waiting.wait_for_generation()
+
+    assert early.give_up("SIGTERM") == "the job is over"
+    assert waiting.give_up("SIGTERM") is None
+
+
 def test_hello_repeats_where_a_ready_task_listens() -> None:
     membership = Told()
     membership.announce_ready(Ready(host="h", port=9, virtual_workers=8))

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 
 from pliant.core.job import JobId
-from pliant.core.search import Decision, DecisionKind, Search, SearchState, Trial, TrialState
+from pliant.core.search import Decision, DecisionKind, Search, SearchSettings, SearchState, Trial, TrialState
 from pliant.policy.tuning.constraints import find_nearest
 from pliant.policy.tuning.deaf import find_deaf
 from pliant.policy.tuning.generation import Offspring, decide_generation
 from pliant.policy.tuning.intake import JobNews, take_in
 from pliant.policy.tuning.promotion import Promotion, Pruning, decide_rungs
-from pliant.policy.tuning.rungs import has_arrived, is_to_begin, next_bracket, rungs_of
+from pliant.policy.tuning.rankings import Rankings
+from pliant.policy.tuning.rungs import due_to_go_on, is_to_begin, next_bracket, unended
 from pliant.policy.tuning.verdict import headline, judge_search, ran
 
 _KINDS: Mapping[TrialState, DecisionKind] = {
@@ -39,6 +40,8 @@ class SearchStep:
     now: float
     decisions: list[Decision] = field(default_factory=list)
     changed: set[int] = field(default_factory=set)
+    rankings: Rankings = field(default_factory=Rankings)
+    """Those of the step before, which spare work."""
 
     def decide(self, kind: DecisionKind, reason: str, trial: Trial | None = None) -> None:
         """Note a decision, and what has become of a trial by it."""
@@ -108,7 +111,10 @@ def advance(
     """
     for number in sorted(news):
         _take(step, number, news[number])
-    while found := (*decide_rungs(step.search, step.trials), *decide_generation(step.search, step.trials)):
+    while found := (
+        *decide_rungs(step.search, step.trials, step.rankings),
+        *decide_generation(step.search, step.trials),
+    ):
         for one in found:
             _carry_out(step, one, job_ids)
     _note_best(step)
@@ -185,13 +191,10 @@ def _to_resume(step: SearchStep, num_places: int) -> Sequence[Trial]:
 
     In a population those that are to begin come first, as long as what they begin from is kept.
     """
-    free = num_places - sum(trial.state is TrialState.RUNNING for trial in step.trials)
-    due = [
-        trial
-        for trial in step.trials
-        if trial.state is TrialState.PAUSED and not has_arrived(trial, rungs_of(step.search.settings, trial.bracket))
-    ]
+    going = unended(step.trials)
+    free = num_places - sum(trial.state is TrialState.RUNNING for trial in going)
     settings = step.search.settings
+    due = due_to_go_on(settings, going)
     return sorted(due, key=lambda one: (-one.rung, not is_to_begin(one, settings), one.number))[: max(0, free)]
 
 
@@ -202,12 +205,17 @@ def bracket_to_ask(search: Search, trials: Sequence[Trial], *, num_places: int) 
         return None
     if settings.max_trials is not None and search.num_chosen >= settings.max_trials:
         return None
-    waiting = [trial for trial in trials if trial.state is TrialState.PAUSED]
-    if any(not has_arrived(trial, rungs_of(settings, trial.bracket)) for trial in waiting):
-        return None  # who was promoted goes first
-    if sum(trial.state is TrialState.RUNNING for trial in trials) >= num_places:
+    going = unended(trials)
+    if sum(trial.state is TrialState.RUNNING for trial in going) >= num_places:
         return None
+    if due_to_go_on(settings, going):
+        return None  # who was promoted goes first
     return next_bracket(search, trials)
+
+
+def begins_together(settings: SearchSettings) -> bool:
+    """Tell whether trials are chosen together, before anything is known of any of them."""
+    return settings.population is not None or (settings.halving is not None and settings.halving.order == "rungs")
 
 
 def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
@@ -216,9 +224,7 @@ def as_seen(search: Search, trial: Trial, bracket: int) -> Trial:
     By whole rungs, and in a population, nothing is known yet of those that began together with it: else what is chosen
     would depend on who was quick.
     """
-    halving, population = search.settings.halving, search.settings.population
-    is_whole_at_once = population is not None or (halving is not None and halving.order == "rungs")
-    if not is_whole_at_once or trial.bracket != bracket or trial.is_known:
+    if not begins_together(search.settings) or trial.bracket != bracket or trial.is_known:
         return trial
     return replace(
         trial,

@@ -7,6 +7,7 @@ be compared with nothing: it violates by infinity. What has no value yet at a ru
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, isfinite
 from typing import Final
 
@@ -33,6 +34,21 @@ def is_measured(settings: SearchSettings, trial: Trial) -> bool:
 def total_violation(trial: Trial) -> float:
     """Return by how much a trial violates all constraints together; 0: it keeps them."""
     return sum(max(0.0, violation) for violation in trial.violations)
+
+
+def violation_at(trial: Trial, rung: int) -> float:
+    """Return by how much a trial violated all constraints together at a rung: its own, or one that it has passed."""
+    if rung == trial.rung:
+        return total_violation(trial)
+    return trial.rung_violations[rung] if rung < len(trial.rung_violations) else 0.0
+
+
+def past_rung(settings: SearchSettings, trial: Trial, reason: str) -> Trial:
+    """Return a trial that goes on from its rung: what it violated there counts there from now on, and nowhere else."""
+    noted = trial.rung_violations
+    if settings.constraints:
+        noted = (*noted, *(0.0,) * (trial.rung - len(noted)), total_violation(trial))
+    return replace(trial, rung=trial.rung + 1, violations=(), rung_violations=noted, reason=reason)
 
 
 def find_nearest(settings: SearchSettings, trials: Sequence[Trial]) -> int | None:

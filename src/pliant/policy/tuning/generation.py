@@ -52,9 +52,12 @@ class _Place:
 
 def decide_generation(search: Search, trials: Sequence[Trial]) -> tuple[Promotion | Pruning | Offspring, ...]:
     """Return what is decided by now about a population; empty: it is not all there."""
-    population, trials = search.settings.population, chosen(trials)
+    population = search.settings.population
+    if population is None:
+        return ()
+    trials = chosen(trials)
     living = [trial for trial in trials if not trial.ended]
-    if population is None or not living or not is_whole(search, trials):
+    if not living or not is_whole(search, trials):
         return ()
     rung, ends = living[0].rung, population.ends
     if rung == len(ends) or not all(_has_come(search, trial, ends) for trial in living):

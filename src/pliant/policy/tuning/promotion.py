@@ -8,16 +8,16 @@ it is among the best ⌊n / factor⌋ of the n that have come to its rung so far
 pruned.
 
 Equal values are in the order of their numbers. NaN is worse than everything and never goes on. Trials that violate
-constraints there come after all that keep them, by how far they violate them.
+constraints there come after all that keep them, by how far they violate them; what becomes of them later plays no part.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 
 from pliant.core.search import Search, Trial, TrialState
-from pliant.policy.tuning.constraints import is_measured, total_violation
-from pliant.policy.tuning.rungs import chosen, is_whole, rungs_of, until, value_at
+from pliant.policy.tuning.constraints import past_rung
+from pliant.policy.tuning.rankings import Ranking, Rankings, has_come
+from pliant.policy.tuning.rungs import chosen, is_whole, rungs_of, unended, until, value_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,62 +36,73 @@ class Pruning:
     reason: str
 
 
-def decide_rungs(search: Search, trials: Sequence[Trial]) -> tuple[Promotion | Pruning, ...]:
-    """Return what is decided by now at all rungs of all brackets that are not over; call again until it is nothing."""
-    halving = search.settings.halving
-    if halving is None:
+def decide_rungs(
+    search: Search, trials: Sequence[Trial], rankings: Rankings | None = None
+) -> tuple[Promotion | Pruning, ...]:
+    """Return what is decided by now at all rungs of all brackets that are not over; call again until it is nothing.
+
+    Args:
+        search: whose trials they are.
+        trials: all of them, by number.
+        rankings: of this search, which spare work and change no answer.
+    """
+    going = unended(trials)
+    brackets = sorted({trial.bracket for trial in going if trial.state is TrialState.PAUSED})
+    if search.settings.halving is None or not brackets:
         return ()
-    trials = chosen(trials)
-    open_brackets = sorted({trial.bracket for trial in trials if not trial.ended})
-    return tuple(decision for bracket in open_brackets for decision in _decide_bracket(search, trials, bracket))
+    rankings = Rankings() if rankings is None else rankings
+    rankings.follow(search.settings, trials)
+    newest = None if is_whole(search, chosen(trials)) else trials[-1].bracket
+    return tuple(
+        decision
+        for bracket in brackets
+        for decision in _decide_bracket(
+            search, [one for one in going if one.bracket == bracket], rankings, is_complete=bracket != newest
+        )
+    )
 
 
-def _decide_bracket(search: Search, trials: Sequence[Trial], bracket: int) -> Iterator[Promotion | Pruning]:
-    halving = search.settings.halving
-    assert halving is not None, "only halving has rungs"
-    members = [trial for trial in trials if trial.bracket == bracket]
-    complete = bracket != trials[-1].bracket or is_whole(search, trials)
-    rungs = rungs_of(search.settings, bracket)
+def _decide_bracket(
+    search: Search, going: Sequence[Trial], rankings: Rankings, *, is_complete: bool
+) -> Iterator[Promotion | Pruning]:
+    """Yield what is decided in a bracket, of which some trials have not ended."""
+    settings, bracket = search.settings, going[0].bracket
+    assert settings.halving is not None, "only halving has rungs"
+    rungs = rungs_of(settings, bracket)
     for rung, resource in enumerate(rungs):
-        if not any(trial.rung == rung and trial.state is TrialState.PAUSED for trial in members):
-            continue  # nobody waits there
-        here = [trial for trial in members if trial.rung >= rung]
-        to_come = not complete or any(trial.rung < rung and not trial.ended for trial in members)
-        arrived = [one for one in here if one.ended or _has_come(search, one, rung, resource)]
-        waiting = [trial for trial in arrived if trial.rung == rung and trial.state is TrialState.PAUSED]
-        is_decidable = not to_come and len(arrived) == len(here)
-        if waiting and (is_decidable or halving.order == "arrival"):
-            yield from _decide(search, (rung, resource, len(rungs)), arrived, waiting, is_last=is_decidable)
-
-
-def _has_come(search: Search, trial: Trial, rung: int, resource: int) -> bool:
-    """Tell whether all is known of a trial that counts at a rung."""
-    is_known = trial.rung > rung or is_measured(search.settings, trial)
-    return is_known and value_at(trial, resource) is not None
+        waiting = [trial for trial in going if trial.rung == rung and trial.state is TrialState.PAUSED]
+        if not waiting:
+            continue
+        here = [trial for trial in going if trial.rung >= rung]
+        is_last = is_complete and len(here) == len(going)
+        is_last = is_last and all(has_come(settings, trial, rung, resource) for trial in here)
+        if is_last or settings.halving.order == "arrival":
+            ranking = rankings.at(bracket, rung)
+            yield from _decide(search, (rung, resource, len(rungs)), ranking, waiting, is_last=is_last)
 
 
 def _decide(
-    search: Search, place: tuple[int, int, int], arrived: Sequence[Trial], waiting: Sequence[Trial], *, is_last: bool
+    search: Search, place: tuple[int, int, int], ranking: Ranking, waiting: Sequence[Trial], *, is_last: bool
 ) -> Iterator[Promotion | Pruning]:
     halving = search.settings.halving
     assert halving is not None, "only halving has rungs"
     rung, resource, num_rungs = place
-    places = _places(search, arrived, waiting, resource)
-    num_kept = len(arrived) // halving.factor
-    if is_last and not any(trial.rung > rung for trial in arrived):
+    num_kept, num_arrived = ranking.num_arrived // halving.factor, ranking.num_arrived
+    if is_last and not ranking.num_passed:
         num_kept = max(1, num_kept)
+    places = ranking.places(None if is_last else num_kept)
     at = f"{halving.resource} {resource}"
     goal = "its end" if rung + 1 == num_rungs else f"the rung after {at}"
-    for trial in waiting:
+    for trial in waiting if is_last else (one for one in waiting if one.number in places):
         own = places.get(trial.number)
         shown = f"{search.settings.objectives[0].metric} {value_at(trial, resource):g} at {at}"
         shown += "" if trial.is_feasible else ", which violates constraints,"
         if own is not None and own <= num_kept:
-            reason = f"{shown} is number {own} of {len(arrived)}: it goes on to {goal}"
-            yield Promotion(trial=replace(trial, rung=trial.rung + 1, violations=(), reason=reason), reason=reason)
-        elif is_last:
+            reason = f"{shown} is number {own} of {num_arrived}: it goes on to {goal}"
+            yield Promotion(trial=past_rung(search.settings, trial, reason), reason=reason)
+        else:
             place_of = "no number" if own is None else f"number {own}"
-            reason = f"{shown} is {place_of} of {len(arrived)}, and {num_kept} {'go' if num_kept != 1 else 'goes'} on"
+            reason = f"{shown} is {place_of} of {num_arrived}, and {num_kept} {'go' if num_kept != 1 else 'goes'} on"
             yield Pruning(trial=pruned(trial, resource, reason), reason=reason)
 
 
@@ -106,14 +117,3 @@ def pruned(trial: Trial, resource: int, reason: str) -> Trial:
         results=(value,),
         reports=until(trial.reports, resource),
     )
-
-
-def _places(search: Search, arrived: Sequence[Trial], waiting: Sequence[Trial], resource: int) -> Mapping[int, int]:
-    """Return which place those have that wait, 1 for the best; by number. Who has no number at the rung has none."""
-    sign = 1 if search.settings.objectives[0].direction == "minimize" else -1
-    values = [(total_violation(trial), value_at(trial, resource), trial.number) for trial in arrived]
-    ranked = sorted(
-        (by, sign * value, number) for by, value, number in values if value is not None and not isnan(value)
-    )
-    numbers = {trial.number for trial in waiting}
-    return {number: place for place, (*_, number) in enumerate(ranked, start=1) if number in numbers}

@@ -5,10 +5,10 @@ trials that begin 9 pass the first rung, 3 the second and 1 the third. Hyperband
 in turns that begin later with fewer trials: with the rungs 3 and 9, and 9 only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pliant.core.search import Halving, Resource, Search, SearchSettings, Trial, TrialState
+from pliant.core.search import ENDED, Halving, Resource, Search, SearchSettings, Trial, TrialState
 
 _NOT_LEARNING: Final = frozenset({"random", "grid", "qmc"})
 """Samplers whose choice does not depend on results; that of an algorithm that somebody has installed may."""
@@ -77,7 +77,14 @@ def until(reports: Sequence[tuple[int, float]], resource: int) -> tuple[tuple[in
 
 def has_arrived(trial: Trial, rungs: Sequence[int]) -> bool:
     """Tell whether a trial is at the rung that it trains towards."""
-    return trial.rung < len(rungs) and any(at >= rungs[trial.rung] for at, _ in trial.reports)
+    return trial.rung < len(rungs) and bool(trial.reports) and trial.reports[-1][0] >= rungs[trial.rung]
+
+
+def due_to_go_on(settings: SearchSettings, trials: Iterable[Trial]) -> Sequence[Trial]:
+    """Return the paused trials that wait for a place only: they are not at a rung."""
+    paused = [trial for trial in trials if trial.state is TrialState.PAUSED]
+    rungs = {bracket: rungs_of(settings, bracket) for bracket in {trial.bracket for trial in paused}}
+    return [trial for trial in paused if not has_arrived(trial, rungs[trial.bracket])]
 
 
 def is_to_begin(trial: Trial, settings: SearchSettings) -> bool:
@@ -89,8 +96,14 @@ def is_to_begin(trial: Trial, settings: SearchSettings) -> bool:
 
 
 def chosen(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Return the trials without those that came with their search, which are of no bracket."""
-    return [trial for trial in trials if not trial.is_known]
+    """Return the trials without those that came with their search, which are its first ones, and of no bracket."""
+    num_known = next((place for place, trial in enumerate(trials) if not trial.is_known), len(trials))
+    return trials[num_known:]
+
+
+def unended(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Return the trials that have not ended."""
+    return [trial for trial in trials if trial.state not in ENDED]
 
 
 def is_whole(search: Search, trials: Sequence[Trial]) -> bool:
@@ -105,12 +118,12 @@ def is_whole(search: Search, trials: Sequence[Trial]) -> bool:
         return True
     if search.settings.population is not None:
         return search.num_chosen >= search.settings.population.size
-    newest = [trial for trial in trials if trial.bracket == trials[-1].bracket]
-    halving = search.settings.halving
-    is_decided = any(trial.rung > 0 or trial.state is TrialState.PRUNED for trial in newest)
-    if is_decided and halving is not None and halving.order == "rungs":
+    bracket, halving = trials[-1].bracket, search.settings.halving
+    newest = [trial for trial in trials if trial.bracket == bracket]
+    closes = halving is not None and halving.order == "rungs"
+    if closes and any(trial.rung > 0 or trial.state is TrialState.PRUNED for trial in newest):
         return True
-    return len(newest) >= size_of(search.settings, newest[0].bracket)
+    return len(newest) >= size_of(search.settings, bracket)
 
 
 def _is_last(search: Search) -> bool:
@@ -131,5 +144,5 @@ def next_bracket(search: Search, trials: Sequence[Trial]) -> int | None:
     newest = trials[-1].bracket
     if not is_whole(search, trials):
         return newest
-    is_over = all(trial.ended for trial in trials if trial.bracket == newest)
-    return newest + 1 if is_over or halving.order == "arrival" else None
+    is_over = halving.order == "arrival" or all(trial.ended for trial in trials if trial.bracket == newest)
+    return newest + 1 if is_over else None

@@ -32,6 +32,8 @@ class Announcements:
     abandoned: set[int] = field(default_factory=set)
     dismissed: str | None = None
     """Why this task must leave at once; None if it need not."""
+    departs: bool = False
+    """Its program was told to leave: by an exception, which is raised or about to be."""
     entered: int = 0
     """The generation that the task stands in or stood in last."""
 
@@ -42,6 +44,14 @@ class Announcements:
             return False
         self.forms[number] = form
         return True
+
+    def give_up(self, reason: str) -> str | None:
+        """Note that the program is told to leave, and return why it must; None if it was told before."""
+        if self.departs:
+            return None
+        self.departs = True
+        self.dismissed = reason if self.dismissed is None else self.dismissed
+        return self.dismissed
 
     def abandon(self, number: int) -> None:
         """Give a generation up; whoever waits in it must see that this task does not come."""

@@ -217,15 +217,13 @@ class TaskMembership:
         """Ask the server for a generation without this task."""
         self.send(Leaving(reason=reason))
 
-    def give_up(self, reason: str) -> bool:
-        """Make `wait_for_generation` raise `Departed`, now or when it is called; return False if it would anyway.
+    def give_up(self, reason: str) -> str | None:
+        """Make `wait_for_generation` raise `Departed`, now or when it is called; return why, None if it has already.
 
-        Takes no lock and wakes nobody, so that a signal handler may call it wherever the program is.
+        If the server has dismissed this task, that is why. Takes no lock and wakes nobody, so that a signal handler may
+        call it wherever the program is.
         """
-        is_first = self._announced.dismissed is None
-        if is_first:
-            self._announced.dismissed = reason
-        return is_first
+        return self._announced.give_up(reason)
 
     def record_commit(self, step: int) -> None:
         """Note that this task trains in the present generation and has committed `step` optimizer steps."""
@@ -291,6 +289,7 @@ class TaskMembership:
             self._awaits_generation = False
             form = announced.newest_connected()
             if announced.dismissed is not None or form is None:
+                announced.departs = True
                 raise Departed(announced.dismissed or "")
             self._enter(announced.connected.pop(form.generation))
             return self.group

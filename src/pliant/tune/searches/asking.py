@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pliant.core.search import SearchState, Trial, TrialState
-from pliant.policy.tuning.advance import SearchStep, as_seen, bracket_to_ask, end
+from pliant.policy.tuning.advance import SearchStep, as_seen, begins_together, bracket_to_ask, end
 from pliant.tune.advice import Adviser, AdviserFailure, AdviserInput, AdviserLost, Asked, Exhausted, Judgement
 from pliant.tune.searches.at_once import find_places
 from pliant.tune.searches.book import OpenSearch, SearchBook
@@ -137,7 +137,9 @@ class Asker:
     def _seen(self, found: OpenSearch, question: _Question) -> Sequence[Trial]:
         """Return all trials as they count for a question."""
         search, bracket = found.search, question.bracket
-        return found.trials if bracket is None else [as_seen(search, trial, bracket) for trial in found.trials]
+        if bracket is None or not begins_together(search.settings):
+            return found.trials
+        return [as_seen(search, trial, bracket) for trial in found.trials]
 
     def _ready(self, opening: AdviserInput) -> tuple[Adviser, Sequence[Trial]]:
         """Return the adviser, made if there is none, and which trials have changed since it was told last."""

@@ -6,13 +6,14 @@ written. Invariant: memory never runs ahead of the store.
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pliant.core.errors import NotFound
 from pliant.core.search import Search, SearchState, SearchWrites, Trial
 from pliant.core.search_store import Searches
 from pliant.policy.tuning.advance import SearchStep
+from pliant.policy.tuning.rankings import Rankings
 
 _PAGE: Final = 500
 
@@ -24,6 +25,8 @@ class OpenSearch:
     search: Search
     trials: list[Trial]
     """By number."""
+    rankings: Rankings = field(default_factory=Rankings)
+    """Of its rungs."""
 
 
 class SearchBook:
@@ -94,7 +97,7 @@ class SearchBook:
 
     def begin(self, found: OpenSearch, now: float) -> SearchStep:
         """Return a step of a search, to be changed and committed while the lock is held."""
-        return SearchStep(search=found.search, trials=[*found.trials], now=now)
+        return SearchStep(search=found.search, trials=[*found.trials], now=now, rankings=found.rankings)
 
     def commit(self, step: SearchStep, sampler_state: str | None = None) -> bool:
         """Write what was decided; tell whether that was anything.

@@ -20,11 +20,11 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import Conflict, PliantError, Unavailable, UserError
 from pliant.core.job import JobId
 from pliant.core.lifecycle import JobState
-from pliant.core.search import SearchState, Trial, TrialState
+from pliant.core.search import SearchSettings, SearchState, Trial, TrialState
 from pliant.policy.tuning.advance import advance, bracket_to_ask
 from pliant.policy.tuning.constraints import is_measured
 from pliant.policy.tuning.intake import JobNews
-from pliant.policy.tuning.rungs import chosen, has_arrived, is_to_begin, rungs_of
+from pliant.policy.tuning.rungs import chosen, due_to_go_on, has_arrived, is_to_begin, rungs_of, unended
 from pliant.tune.searches.archives import SearchArchives
 from pliant.tune.searches.asking import Asker, num_places
 from pliant.tune.searches.asking_thread import AskerThread, RunningAsker
@@ -134,9 +134,9 @@ class SearchKeeper:
     def _look_at(self, name: str, found: OpenSearch, live: Collection[JobId]) -> None:
         """Take in what the jobs of a search say, and decide what follows."""
         search = found.search
-        unended = [trial for trial in tuple(found.trials) if not trial.ended]
-        news = {trial.number: self._news(found, trial) for trial in unended if _may_have_news(found, trial)}
-        news |= {trial.number: one for trial in unended if (one := self._at_rung(found, trial)) is not None}
+        going = unended(found.trials)
+        news = {trial.number: self._news(found, trial) for trial in _may_have_news(search.settings, going)}
+        news |= {trial.number: one for trial in going if (one := self._at_rung(found, trial)) is not None}
         limit = search.settings.max_slot_hours
         used = 0.0 if limit is None else self._slot_hours(found, live)
         places = num_places(found, self._ports)
@@ -185,9 +185,10 @@ class SearchKeeper:
     def _at_rung(self, found: OpenSearch, trial: Trial) -> JobNews | None:
         """Return what of a trial that waits at a rung is still to be known there; None: nothing, or it is not there."""
         settings = found.search.settings
+        if trial.state is not TrialState.PAUSED or is_measured(settings, trial):
+            return None
         rungs = rungs_of(settings, trial.bracket)
-        waits = trial.state is TrialState.PAUSED and has_arrived(trial, rungs)
-        if not waits or is_measured(settings, trial):
+        if not has_arrived(trial, rungs):
             return None
         values = self._ports.jobs.values_at_rung(trial.job_id, settings, rungs[trial.rung])
         return None if values is None else JobNews(state=JobState.PAUSED, at_rung=values)
@@ -239,13 +240,10 @@ class SearchKeeper:
         asker.wake()
 
 
-def _may_have_news(found: OpenSearch, trial: Trial) -> bool:
-    """Tell whether the job of a trial that has not ended may have come to something: not while it waits at a rung."""
-    settings = found.search.settings
-    if is_to_begin(trial, settings):
-        return False
-    waits = has_arrived(trial, rungs_of(settings, trial.bracket))
-    return trial.state is TrialState.RUNNING or not waits
+def _may_have_news(settings: SearchSettings, trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Return the trials whose jobs may have come to something: not those that wait at a rung, or have no job yet."""
+    training = [trial for trial in trials if trial.state is TrialState.RUNNING]
+    return [*training, *(trial for trial in due_to_go_on(settings, trials) if not is_to_begin(trial, settings))]
 
 
 def _why(name: str, trial: Trial | None) -> str:
