@@ -19,6 +19,7 @@ settings.load_profile("pliant")
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # so is this
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # seconds, in every worker, for formats no schema here has
 
 _PATIENCE_S: Final = 30.0
 """For a busy machine, and for what gloo ends by a time-out; it takes milliseconds."""
