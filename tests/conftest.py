@@ -3,6 +3,7 @@
 Each process computes in one thread: two workers share the machine, and threads that wait for each other spin.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -33,6 +34,16 @@ _OF_TRAININGS: Final = (
     "pliant-transfer-",
     "job-",
 )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage from walking over a million objects of modules and tests again and again.
+
+    A library that collects at every step of a training took four times as long.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -120,8 +120,9 @@ def _on_step(parameter: SearchParameter, value: Value) -> Value:
     low, step = parameter.low, parameter.step
     if parameter.kind != "float" or step is None or low is None or not isinstance(value, float) or not isfinite(value):
         return value
-    num_steps = round((value - low) / step)
-    nearest = float(Decimal(repr(low)) + num_steps * Decimal(repr(step)))
+    if not isfinite(steps := (value - low) / step):
+        return value
+    nearest = float(Decimal(repr(low)) + round(steps) * Decimal(repr(step)))
     return nearest if abs(nearest - value) < _NEAR * step else value
 
 
