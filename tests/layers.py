@@ -11,6 +11,7 @@ ended early (Ctrl-C, `--maxfail`, an error of usage or collection): what it did 
 
 In the pytest that each layer runs in, this file is a plugin. It writes down what became of every test (`--record`), and
 for the second run it leaves out all tests but those named (`--only`), so that every other argument may stay as it was.
+For the slow layer it reads no file that has not the word `slow` in it: each worker would import all of them.
 """
 
 import json
@@ -63,6 +64,13 @@ def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--record")
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Recorder(path))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over the files of tests that cannot have one of the slow layer; the first layer has imported them."""
+    if config.getoption("markexpr") != "slow" or not collection_path.is_file():
+        return None
+    return b"slow" not in collection_path.read_bytes() or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -66,8 +66,11 @@ def play(folder: Path, test: str, *args: str) -> Ended:
 
 
 def test_both_layers_pass_and_the_last_line_counts_both(tmp_path: Path) -> None:
-    ended = play(tmp_path, GOOD + SLOW + "def test_slow(): pass\n" + SLOW + "def test_skipped(): pytest.skip()\n")
-    assert (ended.code, ended.closing, ended.under_flaky) == (0, "2 passed, 1 skipped", "")
+    (tmp_path / "test_quick.py").write_text("print('is read')\n" + GOOD)
+    test = GOOD + SLOW + "def test_slow(): pass\n" + SLOW + "def test_skipped(): pytest.skip()\n"
+    ended = play(tmp_path, test, "-n", "0", "-s")
+    assert (ended.code, ended.closing, ended.under_flaky) == (0, "3 passed, 1 skipped", "")
+    assert ended.out.count("is read") == 1, "the slow layer has no use for it"
 
 
 def test_a_failure_of_the_first_layer_is_not_forgiven_and_does_not_hide_the_second(tmp_path: Path) -> None:
@@ -99,11 +102,13 @@ def test_what_is_skipped_the_second_time_has_not_passed(tmp_path: Path) -> None:
     assert (ended.code, ended.closing) == (1, "1 failed")
 
 
-@pytest.mark.parametrize(("before", "after"), [("assert not first('it')", ""), ("", "assert not first('it')")])
-def test_a_fixture_that_fails_counts_as_its_test(tmp_path: Path, before: str, after: str) -> None:
-    fixture = f"@pytest.fixture\ndef fixed():\n    {before or 'pass'}\n    yield\n    {after or 'pass'}\n"
-    ended = play(tmp_path, fixture + SLOW + "def test_it(fixed): pass\n")
-    assert (ended.code, ended.closing) == (0, "1 flaky")
+def test_a_fixture_that_fails_counts_as_its_test(tmp_path: Path) -> None:
+    fixture = "@pytest.fixture\ndef {name}():\n    {before}\n    yield\n    {after}\n"
+    late = fixture.format(name="late", before="pass", after="assert not first('late')")
+    early = fixture.format(name="early", before="assert not first('early')", after="pass")
+    tests = "".join(f"{SLOW}def test_{name}({name}): pass\n" for name in ("early", "late"))
+    ended = play(tmp_path, early + late + tests)
+    assert (ended.code, ended.closing) == (0, "2 flaky")
 
 
 def test_a_worker_that_dies_fails_the_test_that_it_ran(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def numbers(trials: Iterable[Trial]) -> list[int]:
 class SearchesContract:
     """What a caller may rely on."""
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
     @given(search=drawn_searches())
     def test_a_search_comes_back_as_it_was_added_and_as_it_was_changed(
         self, searches: Searches, search: Search
@@ -168,7 +168,7 @@ class SearchesContract:
         assert repr(searches.search("one")) == repr(search)
         assert repr(searches.searches()) == repr((search,))
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
     @given(trial=drawn_trials())
     def test_a_trial_comes_back_as_it_was_written(self, searches: Searches, trial: Trial) -> None:
         if searches.search("one") is None:

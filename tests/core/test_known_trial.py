@@ -84,6 +84,7 @@ def test_a_trial_of_a_search_with_constraints_says_by_how_much_it_violates_them(
     assert trials_of(search_of(bound), [sound])[0].violations == (inf,)
 
 
+@example({"lr": 0.1, "decay": 1.7e308, "depth": 2, "act": 1})
 @given(
     st.dictionaries(st.sampled_from([*SETTINGS.parameters, "x"]), st.floats() | st.text() | st.none() | st.just([1]))
 )

@@ -229,18 +229,18 @@ def test_postgresql_understands_every_statement() -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with 10,000 events and 100,000 points, analysed."""
+    """A database with 2,000 events and 20,000 points, analysed."""
     file = tmp_path_factory.mktemp("filled") / "pliant.db"
     store = SqlStore(f"sqlite:///{file}")
     jobs = tuple(a_job(f"job-{number}") for number in range(1, 21))
     kinds = tuple(EventKind)
     store.write(Writes(jobs=jobs))
     for job in jobs:
-        events = tuple(an_event("x", job_id=job.id, kind=kinds[n % len(kinds)]) for n in range(500))
-        points = tuple(a_metric(n // 2, ("loss", "accuracy")[n % 2], job_id=job.id) for n in range(5000))
+        events = tuple(an_event("x", job_id=job.id, kind=kinds[n % len(kinds)]) for n in range(100))
+        points = tuple(a_metric(n // 2, ("loss", "accuracy")[n % 2], job_id=job.id) for n in range(1000))
         store.write(Writes(events=events, metrics=points))
-    assert store.last_seq() == 10_000
-    assert len(store.metrics(JobId("job-7"), after_step=2400)) == 198
+    assert store.last_seq() == 2000
+    assert len(store.metrics(JobId("job-7"), after_step=400)) == 198
     store.close()
     _execute(file, "ANALYZE")
     return file

@@ -208,6 +208,8 @@ def another_configuration(world: Attacked) -> dict[str, str]:
     return {"evil-1.0.data/data/pyvenv.cfg": cfg, **pth(world)}
 
 
+AS_THE_SERVER = pytest.mark.parametrize("attacked", ["as the server's user"], indirect=True)
+"""For what the builder refuses or ignores, whoever it runs as."""
 Wheel = Callable[[Attacked], dict[str, str]]
 WHEELS: list[Wheel] = [
     pth,
@@ -225,6 +227,7 @@ def test_a_wheel_of_the_code_reaches_nothing_of_the_servers(attacked: Attacked, 
     assert reached(found) == []
 
 
+@AS_THE_SERVER
 def test_a_script_called_python_is_refused(attacked: Attacked) -> None:
     for name, more in {
         "third": {"third-1.0.data/data/bin/python": f"#!/usr/bin/env python3\n{attacked.planted}"},
@@ -248,6 +251,7 @@ def test_a_package_of_the_index_cannot_change_what_others_use(attacked: Attacked
         assert (folder / "venv").stat().st_uid == 60_901
 
 
+@AS_THE_SERVER
 def test_settings_in_the_code_folder_do_not_say_where_packages_come_from(attacked: Attacked, place: Path) -> None:
     tiny_wheel(place / "evil", version="9.0", more=pth(attacked))
     settings = f'no-index = true\nfind-links = ["{place / "evil"}"]\n'

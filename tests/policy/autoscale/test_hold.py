@@ -92,7 +92,7 @@ def num_returns(numbers: list[int]) -> int:
     return sum(one < 0 < other for one, other in pairwise(changes))
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(
     period_s=st.floats(3, 2000),
     low=st.sampled_from([0.0, 2.0]),
@@ -119,7 +119,7 @@ def test_whatever_the_period_of_a_load_slots_move_no_more_often_than_holds_allow
     assert moves <= (2 * bound + 1) * max(numbers)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(
     loads=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 200)), max_size=12),
     minimum=st.integers(0, 3),

@@ -285,7 +285,7 @@ STATES = st.sampled_from(
 RESULTS = st.floats(allow_nan=True, allow_infinity=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(
     name=st.sampled_from(
         ["tpe", "tpe-conditions", "tpe-objectives", "random", "cmaes", "nsga2", "nsga2-conditions", "qmc"]

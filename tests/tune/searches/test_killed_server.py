@@ -10,8 +10,8 @@ from pliant.core.search import Halving, Pruner, Sampler, SearchSettings
 
 _TPE = Sampler(name="tpe", seed=5, options={"n_startup_trials": 3})
 SEARCHES = {
-    "tpe": settings_of(sampler=_TPE, parallel=3, max_trials=10),
-    "cmaes": settings_of(sampler=Sampler(name="cmaes", seed=5), parallel=2, max_trials=9),
+    "tpe": settings_of(sampler=_TPE, parallel=3, max_trials=7),
+    "cmaes": settings_of(sampler=Sampler(name="cmaes", seed=5), parallel=2, max_trials=6),
     "halving": settings_of(sampler=_TPE, halving=Halving(min=1, max=9, factor=3, size=4), max_trials=8),
     "arrival": settings_of(halving=Halving(min=1, max=9, factor=3, order="arrival"), parallel=3),
     "population": settings_of(population=Population(size=4, every=2, max=9, fraction=0.5), parallel=2, max_trials=None),
