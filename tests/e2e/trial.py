@@ -148,7 +148,7 @@ class Trial:
         return list(self.until(lambda: len(found := self.training()) == size and found, f"{size} tasks train"))
 
     def until_calm(self, size: int) -> list[Task]:
-        """Wait until so many tasks train, and have for as many steps as it takes to know how long an ordinary one is."""
+        """Wait until so many tasks train, and have for a few steps: by these an ordinary one is known."""
         tasks = self.until_size(size)
         self._calm_at = time.time()
 
