@@ -32,6 +32,7 @@ import pytest
 MAX_FLAKY: Final = 2
 _MAX_AGAIN: Final = 5
 """The second run ends when so many have failed again: then the layer is broken, not flaky."""
+_SLOW: Final = "slow"
 _WIDTH: Final = 80
 _OUTCOMES: Final = ("failed", "error", "passed", "skipped", "xfailed", "xpassed", "flaky")
 """In the order of pytest's closing line."""
@@ -67,10 +68,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass over the files of tests that cannot have one of the slow layer; the first layer has imported them."""
-    if config.getoption("markexpr") != "slow" or not collection_path.is_file():
+    """Leave out the files without a slow test when only those run: each worker would import all of them."""
+    if config.option.markexpr != _SLOW or not collection_path.is_file():
         return None
-    return b"slow" not in collection_path.read_bytes() or None
+    return True if f"mark.{_SLOW}" not in collection_path.read_text() else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -119,10 +120,10 @@ def main(args: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, lambda *_: None)  # pytest ends at Ctrl-C and says so by its exit code
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pliant-layers-") as place:
-        unit = run(Path(place), "-m", "not slow", *args)
+        unit = run(Path(place), "-m", f"not {_SLOW}", *args)
         if unit.code in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR):
             return unit.code
-        slow = run(Path(place), "-m", "slow", *args, workers=3)
+        slow = run(Path(place), "-m", _SLOW, *args, workers=3)
         flaky = find_flaky(Path(place), slow, args)
     code = combine(unit.code, pytest.ExitCode.OK if flaky and set(flaky) == set(slow.failures) else slow.code)
     print("\n".join(describe(flaky)), end="", flush=True)
@@ -154,7 +155,7 @@ def find_flaky(place: Path, slow: Record, args: Sequence[str]) -> Mapping[str, s
     print(f"\nfailed in the slow layer, and now run again alone: {len(slow.failures)}", flush=True)
     only = place / "only.json"
     only.write_text(json.dumps(list(slow.failures)))
-    again = run(place, "-m", "slow", *args, "-n", "0", f"--maxfail={_MAX_AGAIN}", f"--only={only}")
+    again = run(place, "-m", _SLOW, *args, "-n", "0", f"--maxfail={_MAX_AGAIN}", f"--only={only}")
     return {test: failure for test, failure in slow.failures.items() if again.outcomes.get(test) == "passed"}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.e2e.pool import run_command
+from tests.process_state import has_ended
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -32,7 +33,14 @@ def home(tmp_path: Path) -> Iterator[Path]:
         os.kill(json.loads((home / "server.json").read_text())["pid"], signal.SIGKILL)
 
 
-def test_the_server_comes_up_in_the_background_and_goes_down_again(home: Path) -> None:
+def leads(home: Path, pid: int) -> bool:
+    try:
+        return bool(json.loads((home / "server.json").read_text())["pid"] == pid)
+    except FileNotFoundError:
+        return False
+
+
+def test_the_server_comes_up_in_the_background_a_standby_follows_it_and_goes_down_again(home: Path) -> None:
     up = pliant(home, "up", "-d", "--port", "0", "--slots", "3", "--json")
     assert up.returncode == 0, up.stderr
     record = json.loads(up.stdout)
@@ -51,8 +59,21 @@ def test_the_server_comes_up_in_the_background_and_goes_down_again(home: Path) -
     assert code == 5
     assert f"a server runs for {home} already, at {record['url']}" in said
 
-    assert run_command(home, "down") == (0, f"The server at {record['url']} has ended; its jobs are saved.\n", "")
-    assert not Path(f"/proc/{record['pid']}/cmdline").exists() or not Path(f"/proc/{record['pid']}/exe").exists()
+    standby = pliant(home, "up", "-d", "--standby", "--port", "0", "--slots", "1")
+    assert standby.returncode == 0, standby.stderr
+    assert "The server stands by at http://127.0.0.1:" in standby.stdout
+    waiting = json.loads((home / "standby.json").read_text())
+    assert f"`kill {waiting['pid']}` ends it" in standby.stdout
+    assert "end it with `pliant" not in standby.stdout
+    os.kill(record["pid"], signal.SIGKILL)
+    deadline = time.monotonic() + _DEADLINE_S
+    while not leads(home, waiting["pid"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # between two looks
+    url = json.loads((home / "server.json").read_text())["url"]
+    assert run_command(home, "ps")[0] == 0
+    assert run_command(home, "down") == (0, f"The server at {url} has ended; its jobs are saved.\n", "")
+    assert has_ended(waiting["pid"])
     assert run_command(home, "ps")[0] == 4
     assert run_command(home, "down")[0] == 4
 
@@ -94,27 +115,3 @@ def test_a_database_s_password_on_the_command_line_is_refused_and_nothing_starts
     assert "a password on a command line is seen by everybody who lists processes" in said
     assert "sesame" not in said
     assert not (home / "server.log").exists()
-
-
-def leads(home: Path, pid: int) -> bool:
-    try:
-        return bool(json.loads((home / "server.json").read_text())["pid"] == pid)
-    except FileNotFoundError:
-        return False
-
-
-def test_a_standby_in_the_background_says_that_it_stands_by_and_leads_later(home: Path) -> None:
-    leader = json.loads(pliant(home, "up", "-d", "--port", "0", "--slots", "1", "--json").stdout)
-    standby = pliant(home, "up", "-d", "--standby", "--port", "0", "--slots", "1")
-    assert standby.returncode == 0, standby.stderr
-    assert "The server stands by at http://127.0.0.1:" in standby.stdout
-    waiting = json.loads((home / "standby.json").read_text())
-    assert f"`kill {waiting['pid']}` ends it" in standby.stdout
-    assert "end it with `pliant" not in standby.stdout
-    os.kill(leader["pid"], signal.SIGKILL)
-    deadline = time.monotonic() + _DEADLINE_S
-    while not leads(home, waiting["pid"]):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # between two looks
-    assert run_command(home, "ps")[0] == 0
-    assert run_command(home, "down")[0] == 0

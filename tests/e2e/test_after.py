@@ -57,6 +57,7 @@ def test_an_array_after_a_job_survives_a_killed_server_and_ends_what_needs_all_o
     assert (last.state, ended.state, ended.started_at) == ("completed", "stopped", None)
     words = f"{found.jobs[1].id} of {found.id} failed, and {needs_all} was to run after {found.id} had completed"
     assert ended.reason == words
+    assert (before.state, before.num_restarts) == ("completed", 0), "a killed server is missed by nobody"
     in_order = [before, *found.jobs, last]
     spans = [(job.started_at or 0.0, job.ended_at or 0.0) for job in in_order]
     assert all(one[1] <= two[0] for one, two in pairwise(spans)), "two ran at once"

@@ -1,6 +1,8 @@
 """Scripts that cannot be trained: what a person sees, and that nothing else suffers."""
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from tests.e2e.pool import Pool
 
 from pliant.api.jobs import JobRequest
 from pliant.client import Client
-from pliant.core.job import Job
+from pliant.core.job import JobId
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -32,12 +34,60 @@ def training(*, samples: int = 64, epochs: int = 2, inside: str = "pass", after:
     return TRAINING.format(samples=samples, epochs=epochs, inside=inside, after=after)
 
 
-def submitted(client: Client, folder: Path, text: str, **options: object) -> Job:
-    """Submit a script with this text and wait for its end."""
-    script = folder / "train.py"
-    script.write_text(text)
-    job = client.submit(script, JobRequest.model_validate({"script": "train.py", **options}))
-    return client.wait(job.id, timeout_s=60, poll_s=0.1)
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A script, how it is submitted, and what becomes of it."""
+
+    text: str
+    state: str
+    said: tuple[str, ...]
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+CASES = {
+    "raises on import": Case(
+        text="import torch\nimport no_such_module_anywhere\n",
+        state="failed",
+        said=("No module named 'no_such_module_anywhere'", 'train.py", line 2'),
+    ),
+    "raises in the loss": Case(
+        text=training(inside="raise ZeroDivisionError('in the loss')"),
+        options={"max_tasks": 2},
+        state="failed",
+        said=("ZeroDivisionError: in the loss",),
+    ),
+    "is plain": Case(text="print('hello')\n", state="completed", said=("never trained elastically", "Run")),
+    "never starts to train": Case(
+        text="import threading\nthreading.Event().wait()\n",
+        options={"start_timeout_s": 2},
+        state="failed",
+        said=("2 s",),
+    ),
+    "exits with a code": Case(
+        text="import sys\nsys.exit('the data is not there')\n",
+        state="failed",
+        said=("code 1", "the data is not there"),
+    ),
+    "has too few samples": Case(text=training(samples=10), state="failed", said=("10 samples", "batch_size")),
+    "has an interpreter without pliant": Case(
+        text=training(), options={"python": "/bin/false"}, state="failed", said=("/bin/false",)
+    ),
+    "has its own interpreter": Case(
+        text=training(), options={"python": sys.executable, "max_tasks": 2}, state="completed", said=()
+    ),
+    "has fewer virtual workers than tasks": Case(
+        text=training().replace("batch_size=16)", "batch_size=16, virtual_workers=1)"),
+        options={"max_tasks": 2},
+        state="completed",
+        said=(),
+    ),
+}
+
+
+def submit(client: Client, folder: Path, text: str, **options: object) -> JobId:
+    folder.mkdir()
+    (folder / "train.py").write_text(text)
+    return client.submit(folder / "train.py", JobRequest.model_validate({"script": "train.py", **options})).id
 
 
 def test_a_script_that_does_not_exist_is_refused_before_anything_is_sent(pool: Pool, tmp_path: Path) -> None:
@@ -53,56 +103,16 @@ def test_a_script_that_does_not_parse_is_refused_with_its_line(pool: Pool, tmp_p
     assert "line 2" in said
 
 
-def test_a_script_that_raises_on_import_fails_with_its_own_traceback(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, "import torch\nimport no_such_module_anywhere\n")
-    assert job.state == "failed"
-    assert "No module named 'no_such_module_anywhere'" in job.reason
-    assert 'train.py", line 2' in job.reason
+def test_what_is_wrong_is_said_and_the_slots_are_free_again(client: Client, tmp_path: Path) -> None:
+    ids = {name: submit(client, tmp_path / name, one.text, **one.options) for name, one in CASES.items()}
+    jobs = {name: client.wait(job_id, timeout_s=90, poll_s=0.1) for name, job_id in ids.items()}
 
-
-def test_a_script_that_raises_in_the_loss_fails_with_its_own_traceback(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, training(inside="raise ZeroDivisionError('in the loss')"), max_tasks=2)
-    assert job.state == "failed"
-    assert "ZeroDivisionError: in the loss" in job.reason
-
-
-def test_a_plain_script_is_told_what_was_expected_and_completes(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, "print('hello')\n")
-    assert job.state == "completed"
-    assert "never trained elastically" in job.reason
-    assert "Run" in job.reason
-
-
-def test_a_script_that_never_starts_to_train_is_ended(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, "import threading\nthreading.Event().wait()\n", start_timeout_s=2)
-    assert job.state == "failed"
-    assert "2 s" in job.reason
-    Pool.until(lambda: all(task.ended for task in client.job(job.id).tasks), "its process is ended")
-
-
-def test_a_script_that_exits_with_a_code_fails_with_its_last_words(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, "import sys\nsys.exit('the data is not there')\n")
-    assert job.state == "failed"
-    assert "code 1" in job.reason
-    assert "the data is not there" in job.reason
-
-
-def test_a_data_set_smaller_than_a_global_batch_fails_with_what_to_do(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, training(samples=10))
-    assert job.state == "failed"
-    assert "10 samples" in job.reason
-    assert "batch_size" in job.reason
-
-
-def test_an_interpreter_without_pliant_fails_with_what_to_do(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, training(), python="/bin/false")
-    assert job.state == "failed"
-    assert "/bin/false" in job.reason
-
-
-def test_the_slots_of_failed_jobs_are_free_again(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, training(), max_tasks=2)
-    assert job.state == "completed"
+    for name, one in CASES.items():
+        assert jobs[name].state == one.state, f"{name}: {jobs[name].reason}"
+        assert [words for words in one.said if words not in jobs[name].reason] == [], f"{name}: {jobs[name].reason}"
+    assert jobs["has fewer virtual workers than tasks"].max_tasks == 1, "a maximum above them is lowered visibly"
+    for job_id in ids.values():
+        Pool.until(lambda one=job_id: all(task.ended for task in client.job(one).tasks), "its processes are ended")  # type: ignore[misc]
     Pool.until(lambda: not any(slot.job_id for slot in client.cluster().slots), "all slots are free")
 
 
@@ -123,7 +133,7 @@ def test_a_full_disk_while_checkpointing_keeps_the_last_good_checkpoint(
     # A file-size limit between the size of the model and that of a checkpoint stands in for the full disk: the kernel
     # refuses the same write. It is set as soon as an epoch's checkpoint is in its place, however long the disk takes;
     # that of the next epoch may be on its way by then.
-    job = submitted(client, tmp_path, training(epochs=12, after=LIMIT))
+    job = client.wait(submit(client, tmp_path / "code", training(epochs=12, after=LIMIT)), timeout_s=60, poll_s=0.1)
     events = client.events(job_id=job.id, limit=1000).events
     failed = [event.message for event in events if event.kind == "checkpoint.failed"]
     saved = [str(event.data["path"]) for event in events if event.kind == "checkpoint.saved"]
@@ -133,15 +143,3 @@ def test_a_full_disk_while_checkpointing_keeps_the_last_good_checkpoint(
     assert "File too large" in failed[0]
     result = pool.home / "jobs" / job.id / "result"
     assert sorted(str(path.relative_to(result)) for path in (result / "checkpoint").iterdir()) == saved
-
-
-def test_a_job_may_bring_its_own_interpreter(client: Client, tmp_path: Path) -> None:
-    job = submitted(client, tmp_path, training(), python=sys.executable, max_tasks=2)
-    assert (job.state, job.reason) == ("completed", job.reason)
-
-
-def test_a_maximum_above_the_scripts_own_virtual_workers_is_lowered_visibly(client: Client, tmp_path: Path) -> None:
-    text = training().replace("batch_size=16)", "batch_size=16, virtual_workers=1)")
-    job = submitted(client, tmp_path, text, max_tasks=2)
-    assert job.state == "completed"
-    assert job.max_tasks == 1

@@ -18,10 +18,10 @@ threading.Event().wait()
 WAITS = "import threading\nthreading.Event().wait()\n"
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """A server on which a job may have 50 MiB of the disk, for both tests of this file, which end their jobs."""
-    server = Pool(tmp_path_factory.mktemp("small") / "home", slots=3, options=("--max-disk", "50MiB"))
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Pool]:
+    """A server on which a job may have 50 MiB of the disk."""
+    server = Pool(tmp_path / "home", slots=5, options=("--max-disk", "50MiB"))
     server.up()
     yield server
     server.close()
@@ -33,23 +33,24 @@ def script(tmp_path: Path, name: str, text: str) -> Path:
     return tmp_path / name / "script.py"
 
 
-@pytest.mark.parametrize("kind", [("--fixed", "2"), ("--max", "2")], ids=["fixed", "elastic"])
-def test_a_job_that_fills_the_disk_fails_with_the_reason_and_no_other_does(
-    small: Pool, tmp_path: Path, kind: tuple[str, ...]
-) -> None:
+def test_jobs_that_fill_the_disk_fail_with_the_reason_and_no_other_does(small: Pool, tmp_path: Path) -> None:
     neighbour = small.submit(script(tmp_path, "waits", WAITS), "--fixed", "1")
-    fills = small.submit(script(tmp_path, "fills", FILLS), *kind)
+    fills = script(tmp_path, "fills", FILLS)
+    full = {small.submit(fills, kind, "2"): num_tasks for kind, num_tasks in (("--fixed", 2), ("--max", 1))}
 
-    with small.client() as client:
-        job = client.wait(fills, timeout_s=90, poll_s=0.1)
-        tasks = client.job(fills).tasks
+    for job_id, num_tasks in full.items():
+        with small.client() as client:
+            job = client.wait(job_id, timeout_s=90, poll_s=0.1)
+            tasks = client.job(job_id).tasks
 
-    assert job.state == "failed"
-    assert "was ended because its job's files hold " in job.reason
-    assert "MiB, more than the 50.0 MiB that a job may have on this machine's disk (pliant up --max-disk)" in job.reason
-    assert job.num_restarts == 0
-    assert len(tasks) == (2 if "--fixed" in kind else 1)
-    assert "more than the 50.0 MiB" in " ".join(small.cli("show", fills).split())
-    assert len(list((small.home / "jobs" / fills / "result").glob("part-*"))) > 50, "its files stay"
+        assert job.state == "failed"
+        assert "was ended because its job's files hold " in job.reason
+        assert (
+            "MiB, more than the 50.0 MiB that a job may have on this machine's disk (pliant up --max-disk)"
+            in job.reason
+        )
+        assert job.num_restarts == 0
+        assert len(tasks) == num_tasks
+        assert "more than the 50.0 MiB" in " ".join(small.cli("show", job_id).split())
+        assert len(list((small.home / "jobs" / job_id / "result").glob("part-*"))) > 50, "its files stay"
     assert small.json("show", neighbour)["job"]["state"] == "running"
-    small.cli("stop", neighbour, "--wait")

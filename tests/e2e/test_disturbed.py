@@ -76,7 +76,7 @@ def test_resizes_and_kills_change_neither_samples_nor_steps_nor_one_bit_of_the_r
     dice = random.Random(20)
     with pool.client() as client:
         for model in MODELS:
-            pace.set(0.3)
+            pace.set(0.1)
             script = ("--script", "shuffled.py", "--max", "2", "--audit")
             args = (model, "--epochs", str(EPOCHS), "--pace", str(pace))
             job_id = pool.submit(code, *script, args=args)

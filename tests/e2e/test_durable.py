@@ -26,7 +26,7 @@ from pliant.store.sql import SqlStore
 READOPT_S = 5.0
 SECRET = "sesame-7f3a"
 """Stands in the URL as a password; the tests' PostgreSQL trusts whoever comes."""
-NUM_KILLS = 3
+NUM_KILLS = 2
 NUM_POINTS = 20
 NUM_JOBS = 10
 """The least number of points of a metric that are compared with the steps, however fast the machine is."""

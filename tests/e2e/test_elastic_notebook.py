@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 from tests.e2e.pool import HERE, Pool
 
 from pliant.core.lifecycle import JobState
@@ -50,6 +48,9 @@ make().train(1_000_000, 32, 2)
 def test_a_notebook_takes_slots_and_comes_to_what_it_would_have_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import nbformat  # takes seconds, and only here
+    from nbclient import NotebookClient
+
     pool = Pool(tmp_path / "home", slots=4)
     pool.up()
     monkeypatch.setenv("PLIANT_HOME", str(pool.home))

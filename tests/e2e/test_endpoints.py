@@ -12,13 +12,11 @@ import pytest
 from tests.e2e.pace import Pace
 from tests.e2e.pool import Pool
 from tests.e2e.serving import (
-    call_model,
     crowd,
     versions_of_answers,
     write_model,
     write_model_of_parts,
     write_pingpong,
-    write_tensor_model,
 )
 from tests.plain_http import NO_TLS
 
@@ -71,13 +69,6 @@ def test_a_folder_is_deployed_by_one_command_and_asked_by_another(pool: Pool, tm
     assert json.loads(answer) == {"pong": {"seq": 1}, "by": "pingpong"}
     assert (shown["state"], shown["versions"][0]["runner"]) == ("serving", "redhare")
     assert "started pingpong" in pool.cli("endpoints", "logs", "pingpong")
-
-
-def test_a_model_of_tensors_is_asked_over_grpc(pool: Pool, client: Client, tmp_path: Path) -> None:
-    client.endpoints.deploy("tensors", write_tensor_model(tmp_path / "tensors"))
-    view = serving(client, "tensors")
-
-    assert call_model(view.grpc_address, token(pool), "tensors", [1.5, -2.0]) == [3.0, -4.0]
 
 
 def test_a_model_that_answers_in_parts_is_followed_by_a_command_and_stopped_by_its_client(
@@ -205,28 +196,6 @@ def test_whatever_is_killed_under_load_no_request_is_lost_but_those_of_a_broken_
     kept = {one.task_id for one in kernels[1:]}
     assert asked.wrong == []
     assert kept <= {one.task_id for one in client.endpoints.get("double").versions[0].kernels}
-
-
-def test_what_a_job_has_trained_is_deployed_as_it_is(pool: Pool, client: Client, pace: Pace) -> None:
-    pace.set(0.0)
-    job_id = pool.submit(PACED, args=("--epochs", "1", "--pace", str(pace)))
-    pool.until(lambda: client.job(job_id).job.state == "completed", "the training has completed")
-
-    pool.cli("deploy", job_id, "--name", "trained")
-    outputs = client.endpoints.predict("trained", {"input": [[0.5] * 12, [-0.5] * 12]})
-
-    (scores,) = outputs.values()
-    assert (scores.shape, scores.dtype.name) == ((2, 2), "float32")
-
-
-def test_a_stopped_endpoint_and_one_without_slots_say_so(pool: Pool, client: Client, tmp_path: Path) -> None:
-    client.endpoints.deploy("double", write_model(tmp_path / "model"), kernel_min=1)
-    serving(client, "double")
-
-    client.endpoints.stop("double")
-    refused = pool.cli("predict", "double", "--raw", "--data", '{"value": 1}', code=4)
-
-    assert "double is stopped" in refused
 
 
 def test_two_endpoints_share_a_slot_beside_a_training(pool: Pool, client: Client, tmp_path: Path, pace: Pace) -> None:

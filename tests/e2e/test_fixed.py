@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,21 +59,6 @@ DistributedSampler.set_epoch = held
 """Put before a script: it begins its fourth epoch when there is a file, so that it is not over before."""
 
 
-@pytest.fixture(scope="module")
-def small_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """One server for all tests of this file, which end their jobs; the last one kills it."""
-    server = Pool(tmp_path_factory.mktemp("fixed") / "home", slots=3)
-    server.up()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def client(small_pool: Pool) -> Iterator[Client]:
-    with small_pool.client() as client:
-        yield client
-
-
 def script(folder: Path, text: str) -> Path:
     path = folder / "script.py"
     path.write_text(text)
@@ -85,24 +69,22 @@ def live(client: Client, job_id: str) -> list[Task]:
     return [task for task in client.job(job_id).tasks if not task.ended]
 
 
-def test_a_plain_script_finds_its_group(small_pool: Pool, client: Client, tmp_path: Path) -> None:
+def test_a_plain_script_finds_its_group(pool: Pool, client: Client, tmp_path: Path) -> None:
     names = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")
-    job_id = small_pool.submit(script(tmp_path, CHECKS_ITS_ENVIRONMENT), "--fixed", "2", args=names)
+    job_id = pool.submit(script(tmp_path, CHECKS_ITS_ENVIRONMENT), "--fixed", "2", args=names)
     job = client.wait(job_id, timeout_s=WAIT_S)
     assert (job.state, job.reason) == ("completed", "all 2 processes ended with exit code 0")
     seen = [dict(zip(names, (rank, "2", "0", job_id, "0"), strict=True)) for rank in "01"]
-    assert small_pool.cli("logs", job_id, "--task", "1", "--stream", "stdout").strip() == str(seen)
+    assert pool.cli("logs", job_id, "--task", "1", "--stream", "stdout").strip() == str(seen)
 
 
-def test_a_killed_worker_starts_all_again_and_the_script_goes_on(
-    small_pool: Pool, client: Client, tmp_path: Path
-) -> None:
+def test_a_killed_worker_starts_all_again_and_the_script_goes_on(pool: Pool, client: Client, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     path = script(tmp_path, HELD.format(gate=str(gate)) + DDP.read_text())
-    job_id = small_pool.submit(path, "--fixed", "2", args=("--epochs", "30"))
-    saved = small_pool.home / "jobs" / job_id / "result" / "ddp.pt"
-    small_pool.until(saved.exists, "the script has saved a checkpoint of its own", WAIT_S)
-    small_pool.until(lambda: all(task.pid for task in live(client, job_id)), "the processes are seen")
+    job_id = pool.submit(path, "--fixed", "2", args=("--epochs", "30"))
+    saved = pool.home / "jobs" / job_id / "result" / "ddp.pt"
+    pool.until(saved.exists, "the script has saved a checkpoint of its own", WAIT_S)
+    pool.until(lambda: all(task.pid for task in live(client, job_id)), "the processes are seen")
     before = live(client, job_id)
     victim = before[-1]
     assert victim.pid is not None
@@ -119,54 +101,40 @@ def test_a_killed_worker_starts_all_again_and_the_script_goes_on(
         f"{job_id}.4": ("exited", 0),
     }
     assert torch.load(saved, weights_only=True)["epoch"] == 29
-    assert "epoch 0 " not in small_pool.cli("logs", job_id, "--task", "3", "--stream", "stdout")
+    assert "epoch 0 " not in pool.cli("logs", job_id, "--task", "3", "--stream", "stdout")
     assert not [task for task in before if task.pid and Path(f"/proc/{task.pid}").exists()]
 
 
 def test_a_script_that_raises_is_tried_again_and_then_fails_with_its_last_line(
-    small_pool: Pool, client: Client, tmp_path: Path
+    pool: Pool, client: Client, tmp_path: Path
 ) -> None:
     path = script(tmp_path, FAILS_ON_RANK_1)
-    job_id = small_pool.submit(path, "--fixed", "2", "--max-restarts", "1")
+    job_id = pool.submit(path, "--fixed", "2", "--max-restarts", "1")
     job = client.wait(job_id, timeout_s=WAIT_S)
     assert (job.state, job.num_restarts) == ("failed", 1)
     assert job.reason.endswith("LookupError: no such sample: 17")
     assert "exit code 1 after 1 restart" in job.reason
-    assert small_pool.cli("logs", job_id, "--task", "3", "--stream", "stdout") == "attempt 1\n"
-    small_pool.until(lambda: not live(client, job_id), "nothing of it is left")
+    assert pool.cli("logs", job_id, "--task", "3", "--stream", "stdout") == "attempt 1\n"
+    pool.until(lambda: not live(client, job_id), "nothing of it is left")
 
 
 def test_it_waits_for_all_its_slots_beside_an_elastic_job_and_cannot_be_resized(
-    small_pool: Pool, client: Client, pace: Pace
+    pool: Pool, client: Client, pace: Pace
 ) -> None:
     args = ("--pace", str(pace), "--epochs", "200")
-    elastic = small_pool.submit(HERE / "paced.py", "--max", "3", args=args)
-    small_pool.until(lambda: len(small_pool.training(client, elastic)) == 3, "the elastic job has all slots", WAIT_S)
+    elastic = pool.submit(HERE / "paced.py", "--max", "3", args=args)
+    pool.until(lambda: len(pool.training(client, elastic)) == 3, "the elastic job has its slots", WAIT_S)
 
-    fixed = small_pool.submit(DDP, "--fixed", "2", args=("--epochs", "2000"))
-    small_pool.until(lambda: client.job(fixed).job.state == "running", "the elastic job makes room", WAIT_S)
-    assert len(live(client, fixed)) == 2
-    assert len(small_pool.training(client, elastic)) == 1
-    assert "is fixed at 2" in small_pool.cli("set", fixed, "--max", "3", code=5)
+    fixed = pool.submit(HERE / "waits.py", "--fixed", "7")
+    pool.until(lambda: client.job(fixed).job.state == "running", "the elastic job makes room", WAIT_S)
+    assert len(live(client, fixed)) == 7
+    assert len(pool.training(client, elastic)) == 1
+    assert "is fixed at 7" in pool.cli("set", fixed, "--max", "8", code=5)
 
-    waiting = small_pool.submit(DDP, "--fixed", "3")
-    small_pool.until(lambda: client.why(waiting).sentence.startswith("waits:"), "the third says why it waits")
+    waiting = pool.submit(HERE / "waits.py", "--fixed", "8")
+    pool.until(lambda: client.why(waiting).sentence.startswith("waits:"), "the third says why it waits")
     assert client.job(waiting).tasks == ()
     client.stop(waiting)
-    client.stop(fixed)
+    client.stop(fixed, now=True)
     assert client.wait(fixed, timeout_s=WAIT_S).state == "stopped"
-    small_pool.until(lambda: len(small_pool.training(client, elastic)) == 3, "the elastic job grows again", WAIT_S)
-    client.stop(elastic)
-    assert client.wait(elastic, timeout_s=WAIT_S).state == "stopped"
-
-
-def test_a_killed_server_is_missed_by_nobody(small_pool: Pool) -> None:
-    job_id = small_pool.submit(DDP, "--fixed", "2", args=("--epochs", "40"))
-    saved = small_pool.home / "jobs" / job_id / "result" / "ddp.pt"
-    small_pool.until(saved.exists, "it trains", WAIT_S)
-    small_pool.signal(signal.SIGKILL)
-    small_pool.up()
-    with small_pool.client() as client:
-        job = client.wait(job_id, timeout_s=WAIT_S)
-        assert (job.state, job.num_restarts) == ("completed", 0)
-        assert len(client.job(job_id).tasks) == 2
+    pool.until(lambda: len(pool.training(client, elastic)) == 3, "the elastic job grows again", WAIT_S)

@@ -176,7 +176,7 @@ def pool_user(pool: Pool, job_id: str) -> int:
 def test_a_notebook_that_only_an_open_page_looks_at_ends_and_one_that_runs_a_cell_does_not(
     pool: Pool, client: Client, tmp_path: Path
 ) -> None:
-    idle_s = 4.0
+    idle_s = 2.0
     with notebook(pool, tmp_path / "said", "--idle", f"{idle_s:g}s", "--no-browser") as running:
         jupyter = running.jupyter()
         (job,) = client.jobs(states=["running"], tags=["notebook"]).jobs
@@ -190,7 +190,7 @@ def test_a_notebook_that_only_an_open_page_looks_at_ends_and_one_that_runs_a_cel
 
         cell = threading.Thread(target=lambda: said.append(jupyter.run(kernel, waits)))
         cell.start()
-        while time.monotonic() < begun_at + 3 * idle_s:
+        while time.monotonic() < begun_at + 2 * idle_s:
             assert is_running(), "it was ended while a cell ran"
             time.sleep(0.2)
         (tmp_path / "go").touch()
@@ -219,7 +219,7 @@ def test_a_notebook_that_only_an_open_page_looks_at_ends_and_one_that_runs_a_cel
         pool.until(look_on, "it ends, whatever page is open", 60.0)
         assert running.process.wait(60) == 0, running.stderr
     logged = "\n".join(client.read_log(job.id, f"{job.id}.1", "stderr"))
-    assert "nothing was run, saved or opened in it for 4 s; the notebook ends" in logged
+    assert "nothing was run, saved or opened in it for 2 s; the notebook ends" in logged
 
 
 def test_what_is_not_a_notebook_and_what_cannot_be_meant_is_said(pool: Pool, client: Client, tmp_path: Path) -> None:

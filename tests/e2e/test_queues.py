@@ -3,15 +3,10 @@
 import json
 import os
 import pwd
-import shutil
 import signal
-import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e import pool as pools
 from tests.e2e.pace import Pace
 from tests.e2e.pool import HERE, Pool
 
@@ -75,47 +70,21 @@ def test_two_queues_over_disjoint_groups_outlive_the_server(tmp_path: Path, pace
         pool.close()
 
 
-@pytest.fixture
-def open_python() -> Iterator[Path]:
-    """A Python that every user of this machine can run, in a folder for everybody."""
-    folder = Path(tempfile.mkdtemp(prefix="pliant-queues-", dir="/tmp"))
-    folder.chmod(0o755)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    base = Path(sys.base_prefix)
-    (folder / "bin").mkdir()
-    shutil.copy2(base / "bin" / version, folder / "bin" / version)
-    unwanted = shutil.ignore_patterns("test", "site-packages", "config-*", "idlelib")
-    shutil.copytree(base / "lib" / version, folder / "lib" / version, ignore=unwanted)
-    (folder / "lib" / version / "site-packages").mkdir()
-    yield folder / "bin" / version
-    shutil.rmtree(folder)
-
-
-def test_jobs_of_a_queue_run_as_its_user(open_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = open_python.parents[1] / "home"
-    libraries = [str(HERE.parents[1] / "src"), *(path for path in sys.path if path.endswith("site-packages"))]
-    monkeypatch.setattr(pools, "PYTHON", str(open_python))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(libraries))
-    pool = Pool(home, slots=2)
-    pool.up()
-    try:
-        if os.geteuid() != 0:
-            refused = pool.cli("queues", "add", "theirs", "--run-as", "nobody", code=2)
-            assert "only root can start processes as somebody else" in refused
-            return
-        pool.cli("queues", "add", "theirs", "--run-as", "nobody")
-        job_id = pool.submit(PACED, "--queue", "theirs", "--max", "2", args=("--epochs", "2"))
-        with pool.client() as client:
-            ended = client.wait(job_id, timeout_s=120)
-            assert ended.state is JobState.COMPLETED, ended.reason
-            Pool.until(lambda: all(task.ended for task in client.job(job_id).tasks), "nobody writes any more")
-        nobody = pwd.getpwnam("nobody").pw_uid
-        folder = home / "jobs" / job_id
-        for path in (folder / "code", folder / "state", *(folder / "result").rglob("*")):
-            assert path.stat().st_uid == nobody, path
-        assert folder.stat().st_uid == 0
-        assert json.loads(pool.cli("show", job_id, "--json"))["job"]["queue"] == "theirs"
-        pool.cli("result", job_id, "--to", str(home.parent / "fetched"))
-        assert any((home.parent / "fetched").rglob("model.pt"))
-    finally:
-        pool.close()
+def test_jobs_of_a_queue_run_as_its_user(pool: Pool, client: Client, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        refused = pool.cli("queues", "add", "theirs", "--run-as", "nobody", code=2)
+        assert "only root can start processes as somebody else" in refused
+        return
+    pool.cli("queues", "add", "theirs", "--run-as", "nobody")
+    job_id = pool.submit(PACED, "--queue", "theirs", "--max", "2", args=("--epochs", "2"))
+    ended = client.wait(job_id, timeout_s=120)
+    assert ended.state is JobState.COMPLETED, ended.reason
+    Pool.until(lambda: all(task.ended for task in client.job(job_id).tasks), "nobody writes any more")
+    nobody = pwd.getpwnam("nobody").pw_uid
+    folder = pool.home / "jobs" / job_id
+    for path in (folder / "code", folder / "state", *(folder / "result").rglob("*")):
+        assert path.stat().st_uid == nobody, path
+    assert folder.stat().st_uid == 0
+    assert json.loads(pool.cli("show", job_id, "--json"))["job"]["queue"] == "theirs"
+    pool.cli("result", job_id, "--to", str(tmp_path / "fetched"))
+    assert any((tmp_path / "fetched").rglob("model.pt"))

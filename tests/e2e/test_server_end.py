@@ -19,9 +19,8 @@ def test_a_signal_saves_at_a_step_boundary_and_the_next_server_goes_on(tmp_path:
     pool.up()
     args = ("--epochs", str(EPOCHS), "--pace", str(pace))
     job_id = pool.submit(HERE / "paced.py", "--max", "3", "--audit", "--checkpoint-freq", "0", args=args)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        end_by(pool, number, job_id)
-        pool.up()
+    end_by(pool, signal.SIGTERM, job_id)
+    pool.up()
     pace.set(0)
     with pool.client() as client:
         job = client.wait(job_id, timeout_s=90)
@@ -32,10 +31,10 @@ def test_a_signal_saves_at_a_step_boundary_and_the_next_server_goes_on(tmp_path:
     pool.close()
     assert not memory.exists()
     assert (job.state, job.reason) == ("completed", job.reason)
-    assert [event.data["to"] for event in events if event.kind == "job.state"].count("paused") == 2
+    assert [event.data["to"] for event in events if event.kind == "job.state"].count("paused") == 1
     saved = [event.data["step"] for event in events if event.kind == "checkpoint.saved"]
     resumed = [e.data["step"] for e in events if e.kind == "generation.switched" and e.data["from_size"] == 0]
-    assert len(saved) == 2
+    assert len(saved) == 1
     assert resumed == [0, *saved]
     epochs, steps = samples_by_epoch(tmp_path / "fetched")
     assert steps == set(range(EPOCHS * STEPS_PER_EPOCH))

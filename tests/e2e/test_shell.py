@@ -236,18 +236,6 @@ def test_it_ends_with_its_task_and_says_so(pool: Pool, client: Client, job_id: s
     client.wait(job_id, timeout_s=30.0)
 
 
-def test_it_ends_when_the_server_is_gone_and_the_task_goes_on(pool: Pool, client: Client, job_id: str) -> None:
-    with on_terminal(command(pool, job_id)) as terminal:
-        terminal.until(f"{job_id}.1:")
-        pool.signal(signal.SIGKILL)
-        assert terminal.process.wait(30) == 4
-        terminal.until("the connection to the server was lost")
-        assert not terminal.is_raw()
-    pool.up()
-    pool.until(lambda: len(_processes_of(client, job_id)) == 1, "only the task is left")
-    assert piped(pool, job_id, "--", "echo", "again").stdout == b"again\n", "beside a task that was adopted"
-
-
 def test_endless_output_that_nobody_reads_fills_nothing_and_ends_with_its_reader(pool: Pool, client: Client) -> None:
     job_id = _submit(pool, client, 1)
     with reading(command(pool, job_id, "--", "yes")) as (process, out):

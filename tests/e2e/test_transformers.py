@@ -1,4 +1,4 @@
-"""A Trainer of Hugging Face on a real server: 1 task, 4, 2, one killed, all gone and back; the bits of one alone."""
+"""A Trainer of Hugging Face on a real server: 1 task, 2, one killed, all gone and one back; the bits of one alone."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 SCRIPT = HERE / "tokens.py"
 PATIENCE_S = 120.0
-"""Each task imports transformers first, which takes long where four do at once."""
+"""Each task imports transformers first, which takes long where two do at once."""
 
 
 def digest_alone(folder: Path) -> str:
@@ -40,13 +40,13 @@ def test_a_trainer_is_resized_killed_and_resumed_and_comes_to_the_bits_of_a_run_
 
     pool.until(lambda: num_training() == 1, "it trains", PATIENCE_S)
     pool.until(lambda: is_at(1), "a first step", PATIENCE_S)
-    pool.cli("set", job, "--max", "4")
-    pool.until(lambda: num_training() == 4, "four train", PATIENCE_S)
+    pool.cli("set", job, "--max", "2")
+    pool.until(lambda: num_training() == 2, "two train", PATIENCE_S)
     victim = next(task for task in pool.json("show", job)["tasks"] if task["state"] == "training")
     os.kill(victim["pid"], signal.SIGKILL)
     pool.until(lambda: f'"{victim["id"]}"' in pool.cli("events", job, "--json"), "it is missed", PATIENCE_S)
-    pool.cli("set", job, "--max", "2")
-    pool.until(lambda: num_training() == 2, "two train", PATIENCE_S)
+    pool.cli("set", job, "--max", "1")
+    pool.until(lambda: num_training() == 1, "one trains", PATIENCE_S)
     assert not is_at(50)
     pool.cli("down")
     pool.until(pool.process_ended, "all have left", PATIENCE_S)

@@ -34,6 +34,8 @@ BACK_AFTER_KILL_S = 1.0
 LEASE_S = 2.0
 BACK_AFTER_HANG_S = LEASE_S + 1.0
 _STEPS_AFTER = 5
+_STEPS_CALM = 10
+"""So many steps the ordinary ones are measured by after something was hurt, before the next thing is."""
 _STEPS_ALLOWED = 6
 """What this machine's other work may cost, in the longest steps of an ordinary second."""
 
@@ -63,6 +65,8 @@ class Trial:
     job_id: str = ""
     _server_starved_s: float = 0.0
     """So long the server had waited for a processor when something was hurt last."""
+    _calm_at: float = 0.0
+    """When it had recovered from what was hurt before."""
 
     @property
     def num_steps(self) -> int:
@@ -143,6 +147,17 @@ class Trial:
     def until_size(self, size: int) -> list[Task]:
         return list(self.until(lambda: len(found := self.training()) == size and found, f"{size} tasks train"))
 
+    def until_calm(self, size: int) -> list[Task]:
+        """Wait until so many tasks train, and have for a few steps: by these an ordinary one is known."""
+        tasks = self.until_size(size)
+        self._calm_at = time.time()
+
+        def is_known() -> bool:
+            return sum(beat.rank == 0 and beat.at > self._calm_at for beat in self.beats()) > _STEPS_CALM
+
+        self.until(is_known, "ordinary steps")
+        return tasks
+
     def until_claimed(self, *ids: str) -> list[Claim]:
         """Wait until these faults have happened; return them in order."""
         self.until(lambda: set(ids) <= {claim.id for claim in self.claims()}, f"faults {', '.join(ids)} happen")
@@ -221,6 +236,19 @@ class Trial:
         active = [generation for generation in detail.generations if generation.state == "active"]
         return next(task for task in detail.tasks if task.id == active[-1].members[0])
 
+    def task(self, number: int) -> Task:
+        """Return the task whose id ends with this number."""
+        return next(task for task in self.client.job(self.job_id).tasks if task.id == f"{self.job_id}.{number}")
+
+    def next_task(self) -> int:
+        """Return the number of the task that is started next."""
+        return max(int(task.id.rpartition(".")[2]) for task in self.client.job(self.job_id).tasks) + 1
+
+    def num_redone_since(self, at: float) -> int:
+        """Return how many steps were done again by the generations that began after an instant."""
+        switched = (event for event in self.events("generation.switched") if event.at > at)
+        return sum(event.data["redone_steps"] for event in switched)
+
     def claims(self) -> tuple[Claim, ...]:
         return claims(self.plan)
 
@@ -245,7 +273,7 @@ class Trial:
 
     def usual_gap_s(self, before: float) -> float:
         """Return the longest time between two steps of an ordinary second before an instant: how busy it is."""
-        times = [beat.at for beat in self.beats() if beat.rank == 0 and beat.at < before][-20:]
+        times = [beat.at for beat in self.beats() if beat.rank == 0 and self._calm_at < beat.at < before][-20:]
         return max((b - a for a, b in pairwise(times)), default=PACE_S)
 
     def pause_s(self, at: float) -> float:

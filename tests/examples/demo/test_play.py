@@ -1,4 +1,4 @@
-"""The demo as a process: it fails clearly, cleans up behind itself, and can be stopped at any moment."""
+"""The demo as a process: it can be stopped at any moment, and cleans up behind itself."""
 
 import os
 import signal
@@ -21,16 +21,6 @@ def start(folder: Path, *args: str) -> subprocess.Popen[str]:
 
 def homes(folder: Path) -> list[Path]:
     return list(folder.glob("*/home"))
-
-
-def test_a_scenario_that_cannot_be_played_fails_with_a_reason_and_leaves_no_process(tmp_path: Path) -> None:
-    demo = start(tmp_path, "--epochs", "1")
-
-    said, _ = demo.communicate(timeout=120)
-
-    assert demo.returncode == 1, said
-    assert "training A ended before the scenario was over; give more with --epochs" in said
-    assert [leftovers(home) for home in homes(tmp_path)] == [[]]
 
 
 def test_an_interrupt_ends_the_demo_and_all_its_processes(tmp_path: Path) -> None:

@@ -132,3 +132,13 @@ def test_the_fifth_stage_begins_when_the_first_training_has_ended(monkeypatch: p
     assert (outcome.killed, [stage.number for stage in stages]) == ("job-2.1", [1, 2, 3, 4, 5])
     assert played.a_ended_at is not None
     assert stages[3].began_at < played.a_ended_at <= stages[4].began_at
+
+
+def test_a_training_that_ends_too_early_fails_the_demo_with_what_to_give() -> None:
+    recording = Recording(began_at=time.time(), num_slots=8)
+    played = Played(recording, leader=0, a_ended_at=time.time())
+    settings = Settings(code=Path("nowhere"), num_epochs=1, deadline_s=5.0, end_deadline_s=5.0)
+    director = Director(recording, played.tick)
+
+    with pytest.raises(DemoFailed, match="training A ended before the scenario was over; give more with --epochs"):
+        play(cast(Client, played), director, recording, settings)

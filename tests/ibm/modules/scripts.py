@@ -217,3 +217,31 @@ edt_m = FabricModel(model, getDatasets, F.cross_entropy, optim.Adam(model.parame
 edt_m.train(1, 16, 4)
 """
 )
+KERAS = """
+import os, sys
+sys.path.append(os.path.join(os.getenv("FABRIC_HOME"), "libs", ""))
+import tensorflow as tf
+from tensorflow.keras import layers
+from tensorflow.keras.preprocessing.image import ImageDataGenerator
+from sklearn.datasets import load_digits
+from pyedt.fabric_model import FabricModel
+
+print("TensorFlow", tf.__version__.split(".")[0])
+tf.random.set_seed(1)
+
+def getDatasets():
+    digits = load_digits()
+    x, y = digits.images[..., None] / 16, tf.keras.utils.to_categorical(digits.target)
+    train = ImageDataGenerator(rotation_range=0).flow(x[:1500], y[:1500], batch_size=32)
+    return train, ImageDataGenerator().flow(x[1500:], y[1500:], batch_size=32)
+
+model = tf.keras.Sequential([
+    layers.Conv2D(8, 3, activation=tf.nn.relu, input_shape=(8, 8, 1)),
+    layers.Flatten(),
+    layers.Dropout(0.1),
+    layers.Dense(10, activation="softmax"),
+])
+adam = tf.keras.optimizers.Adam(0.01)
+edt = FabricModel(model, getDatasets, loss_function="categorical_crossentropy", optimizer=adam)
+edt.train(epoch_number=3, batch_size=16, engines_number=4, worker_memory="16G", driver_memory="1G")
+"""

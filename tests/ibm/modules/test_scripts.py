@@ -18,10 +18,10 @@ LIMIT_S = 110
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(LIMIT_S + 10)]
 
 
-def run(folder: Path, script: str, *, cold: bool = False, **environment: str) -> str:
+def run(folder: Path, script: str, *, command: tuple[str, ...] = (), **environment: str) -> str:
     """Run a script in a folder of its own with the environment of a task; return what it printed.
 
-    A cold one is run by an interpreter, as where a job names one, the others by a process that has imported torch.
+    With a command it is run by an interpreter, as where a job names one, else by a process that has imported torch.
     """
     for name in ("code", "result", "log"):
         (folder / name).mkdir(exist_ok=True)
@@ -37,9 +37,9 @@ def run(folder: Path, script: str, *, cold: bool = False, **environment: str) ->
         "OMP_NUM_THREADS": "1",
     }
     code, env = folder / "code", {**os.environ, **of_a_task, **environment}
-    if cold:
-        command = [sys.executable, "-W", "error", "main.py"]
-        done = subprocess.run(command, cwd=code, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if command:
+        program = [sys.executable, *command, "main.py"]
+        done = subprocess.run(program, cwd=code, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     else:
         done = run_script(code / "main.py", folder=code, env=env, warnings_fail=True)
     assert done.returncode == 0, done.stderr
@@ -47,7 +47,7 @@ def run(folder: Path, script: str, *, cold: bool = False, **environment: str) ->
 
 
 def test_a_batch_script_with_callbacks_of_its_own_runs(tmp_path: Path) -> None:
-    told = run(tmp_path, scripts.BATCH, cold=True)
+    told = run(tmp_path, scripts.BATCH, command=("-W", "error"))
 
     assert "> fabric loaded from " in told
     assert told.endswith("Job job-3 finishes with state FINISHED.\n")
@@ -59,6 +59,16 @@ def test_a_batch_script_with_callbacks_of_its_own_runs(tmp_path: Path) -> None:
     assert f"epoch 2 of 3 in {tmp_path / 'result' / 'model'}" in text
     assert text.count("Test,\tTimestamp: ") == 3
     assert (tmp_path / "result" / "model" / "train" / "model_epoch_final.pth").exists()
+
+
+def test_a_keras_script_runs_where_there_is_no_tensorflow(tmp_path: Path) -> None:
+    told = run(tmp_path, scripts.KERAS, command=("-P", "-m", "pliant.entry.alone"))
+
+    assert told.endswith("Job job-3 finishes with state FINISHED.\n")
+    accuracies = [float(line.split()[-1]) for line in told.splitlines() if "tag test_accuracy" in line]
+    assert len(accuracies) == 3
+    assert accuracies[-1] > 0.8
+    assert (tmp_path / "result" / "model" / "model.keras").is_file()
 
 
 def test_a_script_with_steps_of_its_own_runs(tmp_path: Path) -> None:

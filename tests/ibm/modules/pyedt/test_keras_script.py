@@ -1,7 +1,6 @@
 """`FabricModel` with a Keras model: as scripts for IBM's product have it, alone and as several tasks."""
 
 import io
-import os
 import subprocess
 import sys
 import threading
@@ -16,7 +15,6 @@ import torch
 from tests.integrations.keras.models import compiled, data, digest, network
 from tests.train.world import World
 
-import pliant.ibm.modules
 from pliant.core.errors import InvalidInput
 from pliant.core.job import TaskId
 from pliant.ibm.modules.callbacks import Callback, LoggerCallback
@@ -212,60 +210,6 @@ def test_no_history_of_sizes_and_losses_changes_a_bit(tmp_path: Path) -> None:
     alone = network(drops=False)
     FabricModel(alone, data, LOSS, keras.optimizers.SGD(0.5, momentum=0.5), **parts(lambda: None)).train(25, 5, 4)
     assert list(found.values()) == [digest(alone)] * 2
-
-
-SCRIPT = """
-import os, sys
-sys.path.append(os.path.join(os.getenv("FABRIC_HOME"), "libs", ""))
-import tensorflow as tf
-from tensorflow.keras import layers
-from tensorflow.keras.preprocessing.image import ImageDataGenerator
-from sklearn.datasets import load_digits
-from pyedt.fabric_model import FabricModel
-
-print("TensorFlow", tf.__version__.split(".")[0])
-tf.random.set_seed(1)
-
-def getDatasets():
-    digits = load_digits()
-    x, y = digits.images[..., None] / 16, tf.keras.utils.to_categorical(digits.target)
-    train = ImageDataGenerator(rotation_range=0).flow(x[:1500], y[:1500], batch_size=32)
-    return train, ImageDataGenerator().flow(x[1500:], y[1500:], batch_size=32)
-
-model = tf.keras.Sequential([
-    layers.Conv2D(8, 3, activation=tf.nn.relu, input_shape=(8, 8, 1)),
-    layers.Flatten(),
-    layers.Dropout(0.1),
-    layers.Dense(10, activation="softmax"),
-])
-adam = tf.keras.optimizers.Adam(0.01)
-edt = FabricModel(model, getDatasets, loss_function="categorical_crossentropy", optimizer=adam)
-edt.train(epoch_number=3, batch_size=16, engines_number=4, worker_memory="16G", driver_memory="1G")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")
-def test_a_script_for_ibms_product_runs_unchanged_where_there_is_no_tensorflow(tmp_path: Path) -> None:
-    (tmp_path / "main.py").write_text(SCRIPT)
-    home = Path(pliant.ibm.modules.__file__).parent
-    environment = {**os.environ, "PYTHONPATH": str(home), "FABRIC_HOME": str(home), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "pliant.entry.alone", "main.py"],
-        cwd=tmp_path,
-        env={**environment, "TRAINING_ID": "job-3", "RESULT_DIR": str(tmp_path / "result")},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("Job job-3 finishes with state FINISHED.\n")
-    accuracies = [float(line.split()[-1]) for line in done.stdout.splitlines() if "tag test_accuracy" in line]
-    assert len(accuracies) == 3
-    assert accuracies[-1] > 0.8
-    assert (tmp_path / "result" / "model" / "model.keras").is_file()
 
 
 def test_another_backend_is_refused(tmp_path: Path) -> None:
