@@ -245,7 +245,7 @@ class Control:
         counts = self._ledger.counts
         with self._ledger.lock, counts.timed(counts.ticks_s):
             now = self._clock.now()
-            is_behind = self._leases.is_behind(now)  # before the items are counted: what is read later is not among them
+            is_behind = self._leases.is_behind(now)  # before items are counted: what is read later is none of them
             num_items = len(self._inbox)  # of what comes in meanwhile there may be no end
             while num_items > 0:
                 if news := self._inbox.take_news(min(num_items, MAX_NEWS)):
