@@ -314,17 +314,17 @@ class Served:
         return {"Authorization": proof.authorization(job_token(SECRET, JobId(job_id)))}
 
     def close(self) -> None:
+        self._server.should_exit = True  # it looks every 0.1 s
         self.http.close()
         self.event_signal.close()
         self.tunnels.close_all()
         self.gateways.close_all()
         self.links.close_all()
-        self._server.should_exit = True
+        self.notices.sender.close(30.0)
         self._thread.join(30)
         assert not self._thread.is_alive()
         self._listener.close()
         self.datasets.close()
-        self.notices.sender.close(30.0)
         self._rooms.close()
         self.store.close()
 
