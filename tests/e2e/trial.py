@@ -247,7 +247,16 @@ class Trial:
     def num_redone_since(self, at: float) -> int:
         """Return how many steps were done again by the generations that began after an instant."""
         switched = (event for event in self.events("generation.switched") if event.at > at)
-        return sum(event.data["redone_steps"] for event in switched)
+        return sum(int(event.data["redone_steps"] or 0) for event in switched)
+
+    def until_lost(self, at: float) -> list[Event]:
+        """Wait until a task was lost after an instant; return what was said of those that were."""
+
+        def lost() -> list[Event]:
+            return [one for one in self.events("task.lost") if one.at > at]
+
+        found: list[Event] = self.until(lost, "a task is lost")
+        return found
 
     def claims(self) -> tuple[Claim, ...]:
         return claims(self.plan)
