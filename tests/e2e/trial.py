@@ -247,7 +247,7 @@ class Trial:
     def num_redone_since(self, at: float) -> int:
         """Return how many steps were done again by the generations that began after an instant."""
         switched = (event for event in self.events("generation.switched") if event.at > at)
-        return sum(event.data["redone_steps"] for event in switched)
+        return sum(int(event.data["redone_steps"] or 0) for event in switched)
 
     def claims(self) -> tuple[Claim, ...]:
         return claims(self.plan)
@@ -255,6 +255,11 @@ class Trial:
     def events(self, *kinds: str) -> list[Event]:
         found = self.client.events(job_id=self.job_id, limit=10_000).events
         return [event for event in found if not kinds or event.kind in kinds]
+
+    def lost_since(self, at: float) -> list[Event]:
+        """Wait until a task was lost after an instant; return all such events."""
+        found = self.until(lambda: [one for one in self.events("task.lost") if one.at > at], "it is lost")
+        return list(found)
 
     def starts(self) -> list[Event]:
         """Return when it began to train without anybody who trained before."""
