@@ -26,7 +26,7 @@ def test_leaders_that_hang_and_two_workers_at_once(pool: Pool, client: Client, t
         (stopped,) = job.until_claimed(place)
         job.assert_back_within(BACK_AFTER_HANG_S, stopped.at)
         assert job.num_redone_since(stopped.at) <= 1, place
-        lost = job.until_lost(stopped.at)[0]
+        lost = job.lost_since(stopped.at)[0]
         assert "gave no sign of life for 2.0 s and was killed by Pliant" in lost.message
         assert lost.at - stopped.at > LEASE_S / 2, "its last sign of life is a quarter of it older, or a bit more"
         assert has_ended(stopped.pid)

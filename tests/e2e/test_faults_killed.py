@@ -80,7 +80,7 @@ def test_several_killed_at_once_cost_one_step_at_most_and_the_last_one_saves_the
 
     job.hurt(Fault(id="oom", place=Place.STEP, act=Act.OOM, value=50, rank=1))
     (killed,) = job.until_claimed("oom")
-    lost = job.until(lambda: [one for one in job.events("task.lost") if one.at > killed.at], "it is lost")[0]
+    lost = job.lost_since(killed.at)[0]
     assert "out of memory" in lost.message
     job.assert_back_within(BACK_AFTER_KILL_S, lost.at)
     job.until_calm(4)

@@ -25,7 +25,7 @@ def test_workers_that_end_by_their_own_fault_cost_a_step_and_a_newcomer_none(
             job.hurt(Fault(id=name, place=Place.STEP, act=act, value=50 if act is Act.MEMORY else 3, rank=rank))
             (hurt,) = job.until_claimed(name)
             job.assert_back_within(BACK_AFTER_KILL_S, hurt.at)
-            lost = job.until_lost(hurt.at)
+            lost = job.lost_since(hurt.at)
             assert [told in one.message for one in lost] == [True], lost
             assert job.num_redone_since(hurt.at) <= 1, name
 

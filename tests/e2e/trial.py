@@ -249,21 +249,17 @@ class Trial:
         switched = (event for event in self.events("generation.switched") if event.at > at)
         return sum(int(event.data["redone_steps"] or 0) for event in switched)
 
-    def until_lost(self, at: float) -> list[Event]:
-        """Wait until a task was lost after an instant; return what was said of those that were."""
-
-        def lost() -> list[Event]:
-            return [one for one in self.events("task.lost") if one.at > at]
-
-        found: list[Event] = self.until(lost, "a task is lost")
-        return found
-
     def claims(self) -> tuple[Claim, ...]:
         return claims(self.plan)
 
     def events(self, *kinds: str) -> list[Event]:
         found = self.client.events(job_id=self.job_id, limit=10_000).events
         return [event for event in found if not kinds or event.kind in kinds]
+
+    def lost_since(self, at: float) -> list[Event]:
+        """Wait until a task was lost after an instant; return all such events."""
+        found = self.until(lambda: [one for one in self.events("task.lost") if one.at > at], "it is lost")
+        return list(found)
 
     def starts(self) -> list[Event]:
         """Return when it began to train without anybody who trained before."""
