@@ -59,7 +59,7 @@ def require_best(view: SearchView) -> Trial:
     """
     if len(view.settings.objectives) > 1:
         message = f"{view.name} has {len(view.settings.objectives)} objectives, and no trial of it is simply the best"
-        listed = f"`pliant searches best {view.name}` lists them by the first one, each with its job"
+        listed = f"`pliant searches best {view.name}` lists those that no other one beats, each with its job"
         raise Conflict(f"{message}; {listed}, which `pliant result` fetches and `pliant deploy` serves")
     if view.best is None and (said := no_best(view)):
         raise Conflict(f"{view.name} has no best trial: {said}; `pliant searches trials {view.name}` lists them all")

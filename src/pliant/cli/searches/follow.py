@@ -70,6 +70,6 @@ def report_end(view: SearchView) -> None:
     if view.best is not None:
         say(f"`pliant best {view.name}` fetches it, `pliant deploy {view.name}` serves it", stderr=True)
     elif view.state is SearchState.COMPLETED and len(view.settings.objectives) > 1 and view.nearest is None:
-        say(f"`pliant searches best {view.name}` lists the trials by the first objective", stderr=True)
+        say(f"`pliant searches best {view.name}` lists the trials that no other one beats", stderr=True)
     if view.state is not SearchState.COMPLETED:
         raise typer.Exit(1)

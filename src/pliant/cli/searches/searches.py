@@ -143,8 +143,9 @@ def list_best(
 ) -> None:
     """List the best trials that have completed, the best first.
 
-    Those that violate a constraint are none of them. Of several objectives the
-    first one counts. `pliant best` fetches the best one.
+    Those that violate a constraint are none of them. Of several objectives it
+    lists those that no other trial beats (the Pareto front), by the first one.
+    `pliant best` fetches the best one.
     """
     with open_client(context) as client:
         view = client.searches.get(name)

@@ -152,7 +152,10 @@ class SearchClient(NounClient[SearchView]):
         return self._connection.get(_TRIAL, f"{self._path(name)}/trials/{number}")
 
     def best(self, name: str, *, limit: int = 10) -> tuple[Trial, ...]:
-        """Return the best trials that have completed and keep all constraints; of several objectives by the first."""
+        """Return the best trials that have completed and keep all constraints, the best first.
+
+        Of several objectives those that no other trial beats in all of them, by the first one.
+        """
         return self._connection.get(_TRIAL_PAGE, f"{self._path(name)}/best", {"limit": limit}).trials
 
     def algorithm_log(self, name: str) -> str:
@@ -275,7 +278,7 @@ class SearchHandle:
             return self._searches.wait(self.name, timeout_s=timeout_s, on_poll=show)
 
     def best(self, *, limit: int = 10) -> tuple[Trial, ...]:
-        """Return its best trials that have completed, the best first."""
+        """Return its best trials that have completed, as `client.searches.best` does."""
         return self._searches.best(self.name, limit=limit)
 
     def trials(self, *, states: Sequence[TrialState | str] = ()) -> Iterator[Trial]:

@@ -154,7 +154,7 @@ def trial(requests: InSearches, caller: Caller, name: Name, number: Number) -> T
 
 @routes.get("/searches/{name}/best", Permission.JOBS_READ, "The best trials", 404, 503)
 def best(requests: InSearches, caller: Caller, name: Name, limit: Limit = 1) -> TrialPage:
-    """Return trials that have completed, the best first: by the first objective if there are several."""
+    """Return trials that have completed, the best first; of several objectives those that no other trial beats."""
     return TrialPage(trials=tuple(map(_bare, requests.best(caller, name, limit))), next=None)
 
 

@@ -19,6 +19,7 @@ from pliant.core.search import MAX_TRIALS, SAMPLERS, Decision, Search, SearchSet
 from pliant.core.space import Values
 from pliant.core.space_rules import problems_of_values
 from pliant.policy.tuning.advance import rest
+from pliant.policy.tuning.front import find_front
 from pliant.tune.algorithm_rules import problems_of_given
 from pliant.tune.sampler_rules import CONSTRAINED
 from pliant.tune.searches.archives import SearchArchives
@@ -183,12 +184,15 @@ class SearchRequests:
     def best(self, caller: Principal, name: str, limit: int) -> tuple[Trial, ...]:
         """Return completed trials that keep all constraints, the best first.
 
+        Of several objectives only those that no other one beats, by the first objective.
+
         Raises:
             NotFound: no search of that name that they see.
         """
-        search = self.get(caller, name)
-        maximize = search.settings.objectives[0].direction == "maximize"
-        return self._ports.searches.best_trials(name, maximize=maximize, limit=limit)
+        objectives = self.get(caller, name).settings.objectives
+        if len(objectives) > 1:
+            return tuple(find_front(objectives, self._all_trials(name))[:limit])
+        return self._ports.searches.best_trials(name, maximize=objectives[0].direction == "maximize", limit=limit)
 
     def importances(self, caller: Principal, name: str) -> Importances:
         """Return how important each parameter is, by the first objective.
@@ -197,11 +201,12 @@ class SearchRequests:
             NotFound: no search of that name that they see.
             Unavailable: others are computed now, or what computes them was lost.
         """
-        self.get(caller, name)
+        search = self.get(caller, name)
+        return self._importances.of(search, self._all_trials(name))
+
+    def _all_trials(self, name: str) -> tuple[Trial, ...]:
         with self._book.lock:
-            found = self._book.require(name)
-            search, trials = found.search, tuple(found.trials)
-        return self._importances.of(search, trials)
+            return tuple(self._book.require(name).trials)
 
     def algorithm_log(self, caller: Principal, name: str) -> str:
         """Return the newest of what the algorithm of a search has printed, which is no sampler that is built in.
