@@ -83,9 +83,9 @@ def measure(seeds: Sequence[int], contest: Contest) -> Part:
             holds=statistics.median(to_narrow) <= MAX_RATIO,
         ),
         Claim(
-            text="and no longer than the better rigid width, whichever that is, median",
+            text=f"and at most {MAX_RATIO:g} of the better rigid width, whichever that is, median",
             found=spread(to_best, 2),
-            holds=statistics.median(to_best) <= 1.0,
+            holds=statistics.median(to_best) <= MAX_RATIO,
         ),
     )
     how = (
