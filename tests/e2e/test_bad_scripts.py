@@ -111,8 +111,10 @@ def test_what_is_wrong_is_said_and_the_slots_are_free_again(client: Client, tmp_
         assert jobs[name].state == one.state, f"{name}: {jobs[name].reason}"
         assert [words for words in one.said if words not in jobs[name].reason] == [], f"{name}: {jobs[name].reason}"
     assert jobs["has fewer virtual workers than tasks"].max_tasks == 1, "a maximum above them is lowered visibly"
-    for job_id in ids.values():
-        Pool.until(lambda one=job_id: all(task.ended for task in client.job(one).tasks), "its processes are ended")  # type: ignore[misc]
+    Pool.until(
+        lambda: all(task.ended for job_id in ids.values() for task in client.job(job_id).tasks),
+        "all processes are ended",
+    )
     Pool.until(lambda: not any(slot.job_id for slot in client.cluster().slots), "all slots are free")
 
 

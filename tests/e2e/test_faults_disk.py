@@ -28,6 +28,11 @@ def saved(job: Trial) -> list[Event]:
     return job.events("checkpoint.saved")
 
 
+def until_saved(job: Trial, after: float, num: int = 1) -> None:
+    """Wait until so many checkpoints were saved after an instant."""
+    job.until(lambda: sum(one.at > after for one in saved(job)) >= num, f"{num} checkpoints")
+
+
 def test_a_checkpoint_that_is_torn_or_was_not_written_whole_is_skipped_for_the_one_before_it(
     pool: Pool, client: Client, tmp_path: Path
 ) -> None:
@@ -38,7 +43,7 @@ def test_a_checkpoint_that_is_torn_or_was_not_written_whole_is_skipped_for_the_o
         job.hurt(Fault(id=place, place=place, act=Act.KILL))
         (killed,) = job.until_claimed(place)
         job.assert_back_within(BACK_AFTER_KILL_S, killed.at)
-        job.until(lambda at=killed.at: saved(job)[-1].at > at, "another leader saves")  # type: ignore[misc]
+        until_saved(job, killed.at)  # by another leader
         assert job.num_redone_since(killed.at) <= 1, place
     assert len(job.starts()) == 1
     assert not drafts(job)
@@ -55,7 +60,7 @@ def test_a_checkpoint_that_is_torn_or_was_not_written_whole_is_skipped_for_the_o
     for num_starts, left in ((3, 0.5), (4, 0.0)):
         began_at = job.starts()[-1].at
         job.until_size(3)
-        job.until(lambda at=began_at: sum(one.at > at for one in saved(job)) >= 2, "two checkpoints")  # type: ignore[misc]
+        until_saved(job, began_at, 2)
         with job.all_hurt():
             *_, before, newest = job.checkpoints()  # a third one, if the leader had not tidied up
             for torn in (newest, *job.memory_checkpoints()):

@@ -21,6 +21,7 @@ from pliant.entry.server.tls import TlsSettings, prepare
 from pliant.files.folder import write_whole
 from pliant.train.link.link import Link, PulseSettings
 from pliant.train.link.send_queue import WINDOW
+from pliant.train.link.unsent_file import UnsentFile
 
 TASK = TaskId("job-1.1")
 
@@ -61,8 +62,16 @@ def told() -> Told:
     return Told()
 
 
-def link_to(url: str, told: Told) -> Link:
-    return Link(address=ServerAddress(url), task_id=TASK, token=TOKEN, hello=told.hello, deliver=told.messages.append)
+def link_to(url: str, told: Told, *, pulse: PulseSettings | None = None, unsent: UnsentFile | None = None) -> Link:
+    return Link(
+        address=ServerAddress(url),
+        task_id=TASK,
+        token=TOKEN,
+        hello=told.hello,
+        deliver=told.messages.append,
+        pulse=pulse,
+        unsent=unsent,
+    )
 
 
 @pytest.fixture
@@ -314,17 +323,6 @@ def pulsing(lease_s: float = 0.4) -> PulseSettings:
     return PulseSettings(make=Pulse, lease_s=lease_s)
 
 
-def pulsing_link(url: str, told: Told, pulse: PulseSettings) -> Link:
-    return Link(
-        address=ServerAddress(url),
-        task_id=TASK,
-        token=TOKEN,
-        hello=told.hello,
-        deliver=told.messages.append,
-        pulse=pulse,
-    )
-
-
 def test_a_link_with_nothing_to_say_shows_life_a_few_times_in_every_lease(server: LinkServer, told: Told) -> None:
     made_at: list[float] = []
 
@@ -332,7 +330,7 @@ def test_a_link_with_nothing_to_say_shows_life_a_few_times_in_every_lease(server
         made_at.append(time.monotonic())
         return Pulse(step=12)
 
-    link = pulsing_link(server.url, told, PulseSettings(make=make, lease_s=0.4))
+    link = link_to(server.url, told, pulse=PulseSettings(make=make, lease_s=0.4))
     link.start()
     server.wait(lambda: len(server.all_heard()) >= 7)
     link.close(10)
@@ -345,7 +343,7 @@ def test_a_link_with_nothing_to_say_shows_life_a_few_times_in_every_lease(server
 
 def test_life_is_shown_again_after_the_connection_was_cut(told: Told, port: int) -> None:
     with LinkServer(port=port) as first:
-        link = pulsing_link(first.url, told, pulsing())
+        link = link_to(first.url, told, pulse=pulsing())
         link.start()
         first.wait(lambda: Pulse() in first.all_heard())
     with LinkServer(port=port) as second:
@@ -356,7 +354,7 @@ def test_life_is_shown_again_after_the_connection_was_cut(told: Told, port: int)
 
 
 def test_a_link_that_has_much_to_say_sends_no_pulse(server: LinkServer, told: Told) -> None:
-    link = pulsing_link(server.url, told, pulsing(lease_s=20.0))
+    link = link_to(server.url, told, pulse=pulsing(lease_s=20.0))
     link.start()
     for number in range(50):
         link.send(note(str(number)))

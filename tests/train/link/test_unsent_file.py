@@ -6,10 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.train.link.link_server import TOKEN, LinkServer
-from tests.train.link.test_link import TASK, Told, note
+from tests.train.link.link_server import LinkServer
+from tests.train.link.test_link import TASK, Told, link_to, note
 
-from pliant.api.server_address import ServerAddress
 from pliant.api.unsent import NAME, unpack
 from pliant.core.link import Finished, FromTask
 from pliant.train.link.link import Link
@@ -25,18 +24,6 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a task wait a fraction of what it waits in life."""
     monkeypatch.setattr("pliant.train.link.link.LEFT_S", LEFT_S)
     monkeypatch.setattr("pliant.train.link.link._AT_ONCE_S", 0.2)
-
-
-def link_to(url: str, folder: Path) -> Link:
-    told = Told()
-    return Link(
-        address=ServerAddress(url),
-        task_id=TASK,
-        token=TOKEN,
-        hello=told.hello,
-        deliver=told.messages.append,
-        unsent=UnsentFile(folder, TASK),
-    )
 
 
 def left_in(folder: Path) -> Left | None:
@@ -72,7 +59,7 @@ def test_with_a_server_there_is_never_a_file(tmp_path: Path, monkeypatch: pytest
     written: list[object] = []
     monkeypatch.setattr(UnsentFile, "write", lambda _self, messages: written.append(messages))
     with LinkServer(slow_s=0.02) as server:
-        link = link_to(server.url, tmp_path)
+        link = link_to(server.url, Told(), unsent=UnsentFile(tmp_path, TASK))
         link.start()
         for number in range(10):
             link.send(note(f"{number}"))
@@ -85,7 +72,7 @@ def test_with_a_server_there_is_never_a_file(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.usefixtures("brief")
 def test_a_task_that_ends_without_a_server_leaves_at_once_what_is_not_stored_and_is_soon_gone(tmp_path: Path) -> None:
     with LinkServer() as server:
-        link = link_to(server.url, tmp_path)
+        link = link_to(server.url, Told(), unsent=UnsentFile(tmp_path, TASK))
         link.start()
         link.send(note("stored"))
         server.wait(lambda: len(server.all_heard()) == 2)
@@ -107,7 +94,7 @@ def test_a_task_that_ends_without_a_server_leaves_at_once_what_is_not_stored_and
 @pytest.mark.usefixtures("brief")
 def test_what_was_sent_to_a_server_that_did_not_say_it_is_stored_is_left_too(tmp_path: Path) -> None:
     with LinkServer(forgetful=True) as server:
-        link = link_to(server.url, tmp_path)
+        link = link_to(server.url, Told(), unsent=UnsentFile(tmp_path, TASK))
         link.start()
         link.send(Finished(step=9))
         server.wait(lambda: len(server.all_heard()) == 2)
@@ -123,7 +110,7 @@ def test_a_server_that_comes_back_in_time_stores_it_and_no_file_is_left(
 ) -> None:
     monkeypatch.setattr("pliant.train.link.link.LEFT_S", LONG_S)
     with LinkServer(port=port) as first:
-        link = link_to(first.url, tmp_path)
+        link = link_to(first.url, Told(), unsent=UnsentFile(tmp_path, TASK))
         link.start()
         first.wait(lambda: len(first.all_heard()) == 1)
     link.send(Finished(step=9))
@@ -139,7 +126,7 @@ def test_a_server_that_comes_back_in_time_stores_it_and_no_file_is_left(
 
 @pytest.mark.usefixtures("brief")
 def test_what_is_said_during_the_wait_is_left_too(tmp_path: Path) -> None:
-    link = link_to("http://127.0.0.1:1", tmp_path)
+    link = link_to("http://127.0.0.1:1", Told(), unsent=UnsentFile(tmp_path, TASK))
     link.start()
     link.send(Finished(step=9))
     closing = Closing(link)
@@ -155,7 +142,7 @@ def test_what_is_said_during_the_wait_is_left_too(tmp_path: Path) -> None:
 def test_a_task_that_can_leave_nothing_waits_as_long_as_it_may(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    link = link_to("http://127.0.0.1:1", tmp_path / "gone")
+    link = link_to("http://127.0.0.1:1", Told(), unsent=UnsentFile(tmp_path / "gone", TASK))
     link.start()
     link.send(Finished(step=9))
 

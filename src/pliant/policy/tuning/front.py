@@ -18,16 +18,15 @@ def find_front(objectives: Sequence[Objective], trials: Sequence[Trial]) -> Sequ
     signs = [1 if one.direction == "minimize" else -1 for one in objectives]
     ended = [one for one in trials if one.state is TrialState.COMPLETED and one.is_feasible and not one.is_known]
     ranked = sorted(
-        (tuple(sign * result for sign, result in zip(signs, trial.results, strict=True)), trial.number)
+        (tuple(sign * result for sign, result in zip(signs, trial.results, strict=True)), trial.number, trial)
         for trial in ended
         if trial.results is not None and not any(map(isnan, trial.results))
     )
-    front: list[tuple[tuple[float, ...], int]] = []
-    for results, number in ranked:  # who comes later beats nobody before it
+    front: list[tuple[tuple[float, ...], Trial]] = []
+    for results, _, trial in ranked:  # who comes later beats nobody before it
         if not any(_beats(other, results) for other, _ in front):
-            front.append((results, number))
-    of = {trial.number: trial for trial in trials}
-    return [of[number] for _, number in front]
+            front.append((results, trial))
+    return [trial for _, trial in front]
 
 
 def _beats(one: Sequence[float], other: Sequence[float]) -> bool:

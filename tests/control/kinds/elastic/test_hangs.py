@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pliant.api.jobs import JobPatch
+from pliant.control.jobs.inbox import ControlInbox
 from pliant.control.kinds.elastic.exits import RECOVERY_S
 from pliant.core.event import EventKind
 from pliant.core.job import JobId, TaskId
@@ -193,18 +194,16 @@ def test_a_start_deadline_does_not_pass_if_a_tick_and_the_links_wake_at_once(
     job_id = world.submit(start_timeout_s=20.0)
     live(world, 5.0)
     world.clock.advance(100.0)
-    inbox = world.control._inbox
+    count = ControlInbox.__len__
 
-    class ReadJustThen(type(inbox)):  # type: ignore[misc]
-        """The links are read right after the tick has counted what it will take."""
-
-        def __len__(self) -> int:
-            num_items = int(super().__len__())
-            world.control.note_listening()
-            return num_items
+    def read_just_then(inbox: ControlInbox) -> int:
+        """Count what the tick will take; right after that the links are read."""
+        num_items = count(inbox)
+        world.control.note_listening()
+        return num_items
 
     with monkeypatch.context() as during:
-        during.setattr(inbox, "__class__", ReadJustThen)
+        during.setattr(ControlInbox, "__len__", read_just_then)
         world.control.tick()
     live(world, 1.0)
 
