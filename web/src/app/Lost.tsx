@@ -1,0 +1,42 @@
+import { Button, Code } from "@mantine/core";
+import { Link, useRouteError } from "react-router";
+import { messageOf } from "../api/cache";
+import { Empty } from "../components/Notice";
+import { Page } from "../components/Page";
+import { text } from "../text";
+
+/** There is no such page, or no such thing. */
+export function NotFound() {
+  return (
+    <Page title={text.notFound.title} heading={<span className="unseen">{text.notFound.title}</span>}>
+      <Empty
+        title={text.notFound.title}
+        hint={text.notFound.hint}
+        action={
+          <Button component={Link} to="/" variant="default">
+            {text.notFound.home}
+          </Button>
+        }
+      />
+    </Page>
+  );
+}
+
+/** A page has thrown: the others still work. */
+export function Crashed() {
+  const error = useRouteError();
+  return (
+    <Page title={text.crashed.title} heading={<span className="unseen">{text.crashed.title}</span>}>
+      <Empty
+        title={text.crashed.title}
+        hint={text.crashed.hint}
+        action={
+          <>
+            <Code block>{messageOf(error)}</Code>
+            <Button onClick={() => window.location.reload()}>{text.reload}</Button>
+          </>
+        }
+      />
+    </Page>
+  );
+}

@@ -1,0 +1,134 @@
+import { useId, useMemo, useRef, useState } from "react";
+import type uPlot from "uplot";
+import { measure, NONE, time } from "../format/format";
+import { text } from "../text";
+import type { Tokens } from "../theme/tokens";
+import { hueOf } from "../theme/tokens";
+import classes from "./LineChart.module.css";
+import { axis, Plot, type PlotOptions } from "./Plot";
+
+export interface Line {
+  name: string;
+  /** The number of a workload's colour, or null for the first hues in order. */
+  colour: number | null;
+  values: readonly (number | null)[];
+  /** Drawn thin and pale behind the others, such as what was smoothed. */
+  faint?: boolean;
+  dashed?: boolean;
+}
+
+interface Props {
+  title: string;
+  /** Ascending; seconds since the epoch if `over` is "time". */
+  x: readonly number[];
+  lines: readonly Line[];
+  over?: "time" | "number";
+  /** What `x` counts, such as "step". */
+  xName?: string;
+  /** How a value is written. */
+  write?: (value: number | null) => string;
+  log?: boolean;
+  height?: number;
+  /** Charts of one name move their cursors together. */
+  sync?: string;
+  /** Called with what was dragged over; null: all of it. */
+  onZoom?: (range: readonly [number, number] | null) => void;
+}
+
+/** Lines over time or steps, with their values under the pointer, and as a table for who does not see them. */
+export function LineChart(props: Props) {
+  const { title, x, lines, over = "time", write = measure, log = false, height = 200, sync, onZoom } = props;
+  const [at, setAt] = useState<number | null>(null);
+  const id = useId();
+  const data = useMemo(() => [x, ...lines.map((line) => line.values)] as uPlot.AlignedData, [x, lines]);
+  const names = lines.map((line) => `${line.name}${line.colour}${line.faint}${line.dashed}`).join("|");
+  const calls = useRef({ write, onZoom });
+  calls.current = { write, onZoom };
+  const options = (tokens: Tokens): PlotOptions => ({
+    scales: { x: { time: over === "time" }, y: log ? { distr: 3 } : {} },
+    axes: [
+      axis(tokens, over === "time" ? {} : { values: (_, ticks) => ticks.map((tick) => measure(tick)) }),
+      axis(tokens, {
+        size: 64,
+        values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : calls.current.write(tick))),
+      }),
+    ],
+    series: [
+      {},
+      ...lines.map((line, index) => ({
+        label: line.name,
+        stroke: colourOf(tokens, line.colour ?? index) + (line.faint ? "55" : ""),
+        width: line.faint ? 1 : 1.75,
+        dash: line.dashed ? [6, 4] : [],
+        points: { show: x.length < 2 },
+        spanGaps: true,
+      })),
+    ],
+    cursor: {
+      ...(sync !== undefined && { sync: { key: sync } }),
+      drag: { x: onZoom !== undefined, y: false, setScale: false },
+      y: false,
+    },
+    hooks: {
+      setCursor: [(plot) => setAt(plot.cursor.idx ?? null)],
+      setSelect: [
+        (plot) => {
+          if (plot.select.width < 4) return;
+          const from = plot.posToVal(plot.select.left, "x");
+          const to = plot.posToVal(plot.select.left + plot.select.width, "x");
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          calls.current.onZoom?.([from, to]);
+        },
+      ],
+    },
+  });
+  const index = at ?? x.length - 1;
+  const where = x[index];
+  return (
+    <figure className={classes.chart} aria-labelledby={id}>
+      <figcaption className={classes.caption}>
+        <span id={id} className={classes.title}>
+          {title}
+        </span>
+        <ul className={classes.legend}>
+          {lines
+            .map((line, number) => ({ line, number }))
+            .filter(({ line }) => !line.faint)
+            .map(({ line, number }) => (
+              <li key={line.name}>
+                <span
+                  className={classes.key}
+                  style={{ background: `var(--work-${hueOf(line.colour ?? number)})` }}
+                  aria-hidden
+                />
+                <span className="cut">{line.name}</span>
+                <b className="num">{write(line.values[index] ?? null)}</b>
+              </li>
+            ))}
+          <li className="dim">
+            {where === undefined ? NONE : over === "time" ? time(where) : `${props.xName ?? ""} ${measure(where)}`}
+          </li>
+        </ul>
+      </figcaption>
+      {x.length === 0 ? (
+        <div className={classes.nothing} style={{ height }}>
+          {text.chart.nothing}
+        </div>
+      ) : (
+        // biome-ignore lint/a11y/noStaticElementInteractions: the keys are a second way to what buttons do
+        <div onDoubleClick={() => onZoom?.(null)}>
+          <Plot
+            data={data}
+            options={options}
+            shape={`${names}|${over}|${log}|${sync}|${x.length < 2}`}
+            height={height}
+          />
+        </div>
+      )}
+    </figure>
+  );
+}
+
+function colourOf(tokens: Tokens, colour: number): string {
+  return tokens.work[hueOf(colour)] ?? tokens.others;
+}

@@ -1,0 +1,70 @@
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { useComputedColorScheme } from "@mantine/core";
+import { useEffect, useLayoutEffect, useRef } from "react";
+import { type Scheme, TOKENS, type Tokens } from "../theme/tokens";
+import classes from "./Plot.module.css";
+
+export type PlotOptions = Omit<uPlot.Options, "width" | "height">;
+
+interface Props {
+  data: uPlot.AlignedData;
+  /** Makes the options anew when `shape` or the colours change; data alone never does. */
+  options: (tokens: Tokens, scheme: Scheme) => PlotOptions;
+  /** What the options depend on. */
+  shape: string;
+  height: number;
+  /** The plot itself, for who draws over it. */
+  onPlot?: (plot: uPlot | null) => void;
+}
+
+/** A uPlot that React owns: made once, given new data, as wide as its place, gone with it. */
+export function Plot({ data, options, shape, height, onPlot }: Props) {
+  const scheme = useComputedColorScheme("light");
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const current = useRef({ data, options, onPlot });
+  current.current = { data, options, onPlot };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for what the options depend on
+  useLayoutEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    const { data: first, options: make, onPlot: tell } = current.current;
+    const made = new uPlot(
+      { ...make(TOKENS[scheme], scheme), width: Math.max(100, element.clientWidth), height },
+      first,
+      element,
+    );
+    plot.current = made;
+    tell?.(made);
+    const observer = new ResizeObserver(() => {
+      const width = Math.max(100, element.clientWidth);
+      if (width !== made.width) made.setSize({ width, height });
+    });
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      tell?.(null);
+      plot.current = null;
+      made.destroy();
+    };
+  }, [shape, scheme, height]);
+  const shown = useRef(data);
+  useEffect(() => {
+    if (shown.current === data) return;
+    shown.current = data;
+    plot.current?.setData(data);
+  }, [data]);
+  return <div ref={place} className={classes.plot} style={{ minHeight: height }} />;
+}
+
+/** Axes as all charts of the console have them. */
+export function axis(tokens: Tokens, more: uPlot.Axis = {}): uPlot.Axis {
+  return {
+    stroke: tokens.dim,
+    font: '12px "Inter Variable", system-ui, sans-serif',
+    grid: { stroke: tokens.border, width: 1 },
+    ticks: { stroke: tokens.border, width: 1, size: 4 },
+    ...more,
+  };
+}
