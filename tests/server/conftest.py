@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ from pliant.server.gateways import GatewayHub, ServingListener
 from pliant.server.links import LinkHub
 from pliant.server.model_jobs import make_models
 from pliant.server.search_jobs import make_searches
+from pliant.server.site import Site
 from pliant.server.tunnels import TunnelHub
 from pliant.sim.clock import VirtualClock
 from pliant.sim.cluster import SimCluster
@@ -90,11 +92,15 @@ class Served:
     """A server, and what tests need to reach it and to move it on."""
 
     def __init__(
-        self, home: Path, links_of: Callable[[], Links] | None = None, serving: ServingListener | None = None
+        self,
+        home: Path,
+        links_of: Callable[[], Links] | None = None,
+        serving: ServingListener | None = None,
+        site: Site | None = None,
     ) -> None:
         """Serve from this folder; `links_of` makes other ends of the control links, for tasks that are played.
 
-        `serving` takes what gateways say.
+        `serving` takes what gateways say; `site` says where browsers find the server, but for its port.
         """
         self.home = home
         (home / "uploads").mkdir()
@@ -216,7 +222,8 @@ class Served:
             endpoints=self.shown_endpoints(),
             searches=self.searches.requests,
         )
-        self.app = make_app(context, IBM)
+        self.site = replace(site or Site(), port=self._listener.getsockname()[1])
+        self.app = make_app(context, IBM, site=self.site)
         config = Listener(sock=self._listener, tls=None).config(
             self.app,
             ws_max_size=MAX_FRAME_BYTES,

@@ -25,14 +25,16 @@ class LogonRequest(Request):
 
     name: Given
     password: Given
+    cookie: bool = False
+    """Give the session as a cookie, for a browser, and not in the answer; needs the header `X-Pliant-Console: 1`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logon:
     """A session that has begun."""
 
-    token: str
-    """Send it as `Authorization: Bearer TOKEN`; it is shown this once."""
+    token: str | None
+    """Send it as `Authorization: Bearer TOKEN`; it is shown this once. Null: it is in a cookie."""
     expires_at: float
     name: str
     role: Role

@@ -78,6 +78,7 @@ COMMANDS: Final[Mapping[str, CommandPlace]] = MappingProxyType(
         "files": CommandPlace("jobs.result:files", "List the results of a job: what `result` would fetch now."),
         "result": CommandPlace("jobs.result:result", "Fetch the results of a job."),
         "share": CommandPlace("catalog.share:share", "Let others see a job of yours, its logs and results."),
+        "console": CommandPlace("people.console:console", "Open the web console in a browser, logged on."),
         "login": CommandPlace("people.login:login", "Log in at a server; the password is asked for."),
         "logout": CommandPlace("people.login:logout", "End the login at a server, there and here."),
         "whoami": CommandPlace("people.login:whoami", "Tell who you are to the server, and what you may do."),

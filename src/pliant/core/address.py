@@ -2,10 +2,12 @@
 
 import ipaddress
 
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
 
 def network_of(address: str) -> str:
     """Return what an address counts as; one person can have all the IPv6 addresses of a /64, so they count as one."""
-    parsed = _parse(address)
+    parsed = parse_address(address)
     if parsed is None:
         return f"{address:.60}"
     if isinstance(parsed, ipaddress.IPv6Address):
@@ -15,11 +17,12 @@ def network_of(address: str) -> str:
 
 def is_loopback(address: str) -> bool:
     """Tell whether an address is this machine's own: everybody on it shares it."""
-    parsed = _parse(address)
+    parsed = parse_address(address)
     return parsed is not None and parsed.is_loopback
 
 
-def _parse(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def parse_address(address: str) -> IpAddress | None:
+    """Return an address, IPv4 also where it is written as IPv6; None if it is none."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -69,6 +69,17 @@ class Authenticator:
             )
         return found
 
+    def authenticate_session(self, token: str) -> Identity:
+        """Return whose session this is; no token of another kind does in its place.
+
+        Raises:
+            Unauthorized: it has ended, or is none, or its owner is disabled.
+        """
+        found = self._find_credential(token)
+        if found is None or found.by != "session":
+            raise Unauthorized("the session has ended; log on again")
+        return found
+
     def recall(self, name: str, password: str) -> Identity | None:
         """Return who gave their password a short while ago and gives it again; None for all others. Quick."""
         user = self._user(name)

@@ -10,10 +10,10 @@ import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final, Generic, Self, TypeVar
+from typing import ClassVar, Final, Generic, Literal, Self, TypeVar
 
 from pliant.core.access import Permission
-from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale
+from pliant.core.errors import Conflict, InvalidInput, NotFound, Stale, Unavailable
 from pliant.core.people import DEFAULT_TOKEN_S, MAX_TOKEN_S, TOKEN_PREFIX, TokenSettings, problems_of_token
 from pliant.core.ports import Clock
 from pliant.core.registry import Kept, Registry, iterate_nouns
@@ -22,15 +22,19 @@ from pliant.people.changes import RightsChanges
 TokenHex = Callable[[int], str]
 """Returns so many random bytes as hexadecimal digits, as `secrets.token_hex` does."""
 
+LogonWay = Literal["password", "link"]
+"""How a session was begun."""
+
 SESSION_S: Final = 8 * 3600.0
 MAX_SESSIONS: Final = 50
 """Of one user at once; the one that would end first makes room for another."""
 MAX_TOKENS: Final = 100
 """Of one user."""
 USED_EVERY_S: Final = 60.0
-"""When a token was last used is written no more often than this."""
+"""When a session or a token was last used is written no more often than this."""
 _SHOWN_S: Final = 30 * 86400.0
 """So long an expired token is still listed."""
+_MAX_ADDRESS: Final = 64
 _NUM_ID_BYTES: Final = 8
 _NUM_SECRET_BYTES: Final = 24
 
@@ -48,6 +52,7 @@ class Credential:
     owner: str
     digest: str = field(repr=False)
     expires_at: float
+    last_used_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,10 @@ class LogonSession(Credential):
 
     KIND: ClassVar[str] = "session"
     LETTER: ClassVar[str] = "s"
+
+    way: LogonWay = "password"
+    address: str = ""
+    """Where it was begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +77,6 @@ class PersonalToken(Credential):
     label: str
     scopes: tuple[Permission, ...] | None
     """None: all that the owner's role allows."""
-    last_used_at: float | None = None
     endpoints: tuple[str, ...] | None = None
     max_rate: float | None = None
     max_concurrent: int | None = None
@@ -129,14 +137,21 @@ class CredentialStore:
         self._token_hex = token_hex
         self._changes = changes
 
-    def open_session(self, owner: str) -> Issued[LogonSession]:
+    def open_session(self, owner: str, *, way: LogonWay = "password", address: str = "") -> Issued[LogonSession]:
         """Open a session of a user; theirs that have expired are forgotten."""
         now = self._clock.now()
         live = sorted(self._forget_expired(owner), key=lambda session: session.expires_at)
         for session in live[: max(0, len(live) + 1 - MAX_SESSIONS)]:
             self.end_session(session.name)
         opaque = OpaqueToken.mint(LogonSession, self._token_hex)
-        noun = LogonSession(name=opaque.id, owner=owner, digest=opaque.digest, expires_at=now + SESSION_S)
+        noun = LogonSession(
+            name=opaque.id,
+            owner=owner,
+            digest=opaque.digest,
+            expires_at=now + SESSION_S,
+            way=way,
+            address=f"{address:.{_MAX_ADDRESS}}",
+        )
         return Issued(kept=self._registry.add(noun, at=now), text=opaque.text)
 
     def make_token(self, owner: str, asked: TokenSettings) -> Issued[PersonalToken]:
@@ -170,7 +185,7 @@ class CredentialStore:
         return Issued(kept=self._registry.add(noun, at=now), text=opaque.text)
 
     def find(self, text: str) -> LogonSession | PersonalToken | None:
-        """Return the credential that a text is, and note that a token was used.
+        """Return the credential that a text is, and note that it was used.
 
         Returns None if the text is no credential, or one that has expired or was revoked.
         """
@@ -179,7 +194,7 @@ class CredentialStore:
             return None
         if opaque.id.startswith(LogonSession.LETTER):
             session = self._match(LogonSession, opaque)
-            return None if session is None else session.noun
+            return None if session is None else self._note_use(session)
         token = self._match(PersonalToken, opaque)
         return None if token is None else self._note_use(token)
 
@@ -189,14 +204,17 @@ class CredentialStore:
             return None
         return kept if self._clock.now() < kept.noun.expires_at else None
 
-    def _note_use(self, kept: Kept[PersonalToken]) -> PersonalToken | None:
-        """Write that a token was used, unless that was written a short while ago; None if it was revoked meanwhile."""
+    def _note_use(self, kept: Kept[C]) -> C | None:
+        """Write that it was used, unless that was written a short while ago; None if it was revoked meanwhile.
+
+        Where nothing can be written (a full disk), it opens what it opens all the same.
+        """
         now, last = self._clock.now(), kept.noun.last_used_at
         if last is not None and now - last < USED_EVERY_S:
             return kept.noun
         try:
             return self._registry.replace(replace(kept.noun, last_used_at=now), at=now, revision=kept.revision).noun
-        except Stale:  # another request wrote it
+        except (Stale, Unavailable):  # another request wrote it, or nobody can
             return kept.noun
         except NotFound:
             return None
@@ -229,6 +247,28 @@ class CredentialStore:
         for kept in iterate_nouns(self._registry, PersonalToken, owner=owner):
             self._remove(PersonalToken, kept.noun.name)
         self._changes.tell(owner)
+
+    def list_sessions(self, owner: str) -> list[Kept[LogonSession]]:
+        """Return a user's sessions that have not expired, newest first."""
+        now = self._clock.now()
+        kept = [one for one in iterate_nouns(self._registry, LogonSession, owner=owner) if now < one.noun.expires_at]
+        return sorted(kept, key=lambda one: (-one.created_at, one.noun.name))
+
+    def has_session(self, session_id: str) -> bool:
+        """Tell whether a session goes on."""
+        kept = self._registry.get(LogonSession, session_id)
+        return kept is not None and self._clock.now() < kept.noun.expires_at
+
+    def end_session_of(self, owner: str, session_id: str) -> None:
+        """End a session of a user.
+
+        Raises:
+            NotFound: they have none of this id.
+        """
+        kept = self._registry.get(LogonSession, session_id) if re.fullmatch(_ID, session_id) else None
+        if kept is None or kept.noun.owner != owner:
+            raise NotFound(f"{owner} has no session {session_id!r:.80}; list them to see which there are")
+        self.end_session(session_id)
 
     def end_session(self, session_id: str) -> None:
         """End a session; one that has ended already is left alone."""

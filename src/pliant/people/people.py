@@ -8,6 +8,7 @@ from pliant.people.accounts import Accounts
 from pliant.people.authenticator import Authenticator
 from pliant.people.changes import RightsChanges
 from pliant.people.credentials import CredentialStore, TokenHex
+from pliant.people.logon_links import LogonLinks
 from pliant.people.password_checker import PasswordChecker
 from pliant.people.passwords import DEFAULT_COST, Cost, Passwords
 
@@ -19,6 +20,8 @@ class People:
     accounts: Accounts
     credentials: CredentialStore
     authenticator: Authenticator
+    links: LogonLinks
+    """One-time links that log a browser on."""
     changes: RightsChanges
     """Who subscribes hears whenever what somebody's tokens open may have changed."""
 
@@ -51,4 +54,5 @@ def make_people(
     )
     checker = PasswordChecker(passwords=passwords, clock=clock, key=bytes.fromhex(token_hex(32)))
     authenticator = Authenticator(accounts=accounts, credentials=credentials, passwords=checker, file_token=file_token)
-    return People(accounts=accounts, credentials=credentials, authenticator=authenticator, changes=changes)
+    links = LogonLinks(accounts=accounts, credentials=credentials, clock=clock, token_hex=token_hex)
+    return People(accounts=accounts, credentials=credentials, authenticator=authenticator, links=links, changes=changes)

@@ -19,6 +19,7 @@ from pliant.api.serving_link import GATEWAY_PATH
 from pliant.api.tunnel import INSIDE_PATH, TUNNELS_PATH
 from pliant.core.errors import Unavailable
 from pliant.server.audit_upkeep import keep_audit
+from pliant.server.console import pages
 from pliant.server.context import Context
 from pliant.server.endpoint_switch import switch_endpoint
 from pliant.server.manual import manual
@@ -26,10 +27,11 @@ from pliant.server.middleware import problems
 from pliant.server.middleware.audit import LOG_ON, AuditTrail
 from pliant.server.middleware.authentication import SECURITY_SCHEMES, Authentication
 from pliant.server.middleware.authorisation import Audience, OpenTo, declared_access
+from pliant.server.middleware.forwarded import ForwardedRequests
 from pliant.server.middleware.limits import BodyLimit
 from pliant.server.middleware.places import HiddenPlaces
 from pliant.server.middleware.refusals import RefusalCounts
-from pliant.server.middleware.secure_headers import SecureHeaders
+from pliant.server.middleware.secure_headers import OF_DOCS, SecureHeaders
 from pliant.server.routes import (
     algorithms,
     arrays,
@@ -46,19 +48,22 @@ from pliant.server.routes import (
     pool,
     queues,
     searches,
+    sessions,
     shares,
     templates,
     tunnels,
     upkeep,
 )
 from pliant.server.routing import Routes, declare
+from pliant.server.site import Site
 
 _DESCRIPTION = """Trainings that share one pool of slots, and grow and shrink while they run.
 
 Every route but those to log on and to see how the server is needs credentials, one of: name and password as
 `Authorization: Basic`; a token as `Authorization: Bearer TOKEN` or `X-Auth-Token: TOKEN`, which is that of a session
 (`POST /v1/logon`), a personal token (`POST /v1/tokens`), or the one in the file `token` of the server's state folder.
-What a caller may do, their role decides (`GET /v1/me` lists it).
+The console has its session in a cookie, and sends `X-Pliant-Console: 1` with every change. What a caller may do, their
+role decides (`GET /v1/me` lists it).
 
 Errors are problems of RFC 9457 (`application/problem+json`) that name every wrong field at once. Times are seconds
 since the epoch (UTC).
@@ -83,10 +88,13 @@ _TAGS = [
 
 
 class _Application(FastAPI):
-    """One whose answers all have the secure headers, also those of an error that no route foresaw."""
+    """One whose answers all have the secure headers, also those of an error that no route foresaw.
+
+    What comes by a trusted proxy, or below a path, is to all of it a request as it was sent.
+    """
 
     def build_middleware_stack(self) -> ASGIApp:
-        return SecureHeaders(super().build_middleware_stack())
+        return SecureHeaders(ForwardedRequests(super().build_middleware_stack(), self.state.site))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +107,17 @@ class OtherApi:
     """Puts problems into the form of this API."""
 
 
-def make_app(context: Context, *others: OtherApi) -> FastAPI:
+def make_app(context: Context, *others: OtherApi, site: Site | None = None) -> FastAPI:
     """Return the application over the use cases, with the routes of other APIs beside its own.
+
+    `site` says where browsers find it; None: at the root of its own address.
 
     Raises:
         RuntimeError: a route does not say who may use it.
     """
     app = make_routes(*others)
     app.state.context = context
+    app.state.site = site or Site()
     app.state.authentication = Authentication(people=context.people)
     app.add_middleware(BodyLimit)
     for other in others:
@@ -151,6 +162,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         endpoints,
         environments,
         upkeep,
+        sessions,
         people,
         audit,
     )
@@ -165,8 +177,10 @@ def make_routes(*others: OtherApi) -> FastAPI:
     app.add_api_websocket_route(GATEWAY_PATH, _gateway, dependencies=declare(Audience.GATEWAY))
     app.add_api_websocket_route(TUNNELS_PATH, _tunnel, dependencies=declare(Audience.TICKET))
     app.add_api_websocket_route(INSIDE_PATH, _tunnel_inside, dependencies=declare(Audience.SIDECAR))
-    _describe(app)
     _add_manual(app)
+    for routes in pages.routes:  # the last: they take what is nobody else's
+        app.router.routes.extend(routes.router.routes)
+    _describe(app)
     return app
 
 
@@ -239,7 +253,7 @@ def _add_manual(app: FastAPI) -> None:
 
     @routes.get("/docs", Audience.EVERYBODY, response_class=HTMLResponse)
     def docs() -> HTMLResponse:
-        return HTMLResponse(page())
+        return HTMLResponse(page(), headers=dict(OF_DOCS))
 
     app.router.routes.extend(routes.router.routes)
 

@@ -74,7 +74,7 @@ def manual(document: Mapping[str, Any]) -> str:
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
         f'<nav><a href="#top"><b>{escape(info["title"])}</b></a>{menu}<h2><a href="#shapes">Shapes</a></h2></nav>'
         f'<main id="top"><h1>{escape(info["title"])} <small>{escape(info["version"])}</small></h1>'
-        f'{_prose(info["description"])}<p class="dim">The same for programs: <a href="/openapi.json">openapi.json</a> '
+        f'{_prose(info["description"])}<p class="dim">The same for programs: <a href="openapi.json">openapi.json</a> '
         f'(OpenAPI {escape(document["openapi"])}).</p>{body}<h2 class="tag" id="shapes">Shapes</h2>{named}'
         f"</main></body></html>\n"
     )

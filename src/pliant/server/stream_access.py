@@ -24,6 +24,7 @@ from pliant.server.middleware.authentication import (
     credentials_of,
 )
 from pliant.server.middleware.authorisation import authorise
+from pliant.server.middleware.session_cookie import cookie_of
 
 RECHECK_S: Final = 2.0
 """So often the caller is authenticated anew; what they see is looked up every time."""
@@ -70,7 +71,8 @@ class StreamAccess:
 
 async def stream_access_of(request: Request, context: InContext, identity: InIdentity) -> StreamAccess:
     """Return the caller's access, to be checked again."""
-    given = credentials_of(request.headers)
+    cookie = cookie_of(request)
+    given = credentials_of(request.headers) if cookie is None else TokenCredentials(text=cookie)
     look_up = await run_in_threadpool(_look_up_again, context.people, identity, given)
 
     def recheck() -> Principal:

@@ -173,6 +173,7 @@ def _say_started(record: ServerRecord, folder: Path) -> None:
         return
     _say_walls(folder)
     before = "" if folder == _default_home() else f"--home {folder} "
+    say(f"Its console is at {record.console_url}; `pliant {before}console` opens it without a password.")
     say(f"Submit with `pliant {before}submit train.py`, watch with `pliant {before}top`,")
     say(f"end it with `pliant {before}down`.")
 
@@ -219,6 +220,7 @@ def _view(record: ServerRecord, home: Path) -> dict[str, object]:
         view["public_url"] = record.public_url
     if record.fingerprint is not None:
         view |= {"certificate": str(record.certificate), "fingerprint": record.fingerprint}
+    view["console_url"] = record.console_url
     return view
 
 

@@ -1,4 +1,4 @@
-"""Options of `up` that are passed on as they are: about endpoints, people's code, and messages at the end of jobs."""
+"""Options of `up` that are passed on as they are: endpoints, proxies, walls, messages at the end of jobs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +11,14 @@ _TABLE: Final[Table] = {
     "serve_port": ask("Where endpoints are asked; default: the next port; 0: any free one.", metavar="N", type=int),
     "serve_grpc_port": ask("The same over gRPC; default: the port after it; 0: any free one.", metavar="N", type=int),
     "serve_processes": ask("So many answer requests to endpoints side by side; default: 1.", metavar="N", type=int),
+    "root_path": ask(
+        "A proxy shows the server below this path, such as /pliant; or PLIANT_ROOT_PATH.", metavar="PATH", type=str
+    ),
+    "trusted_proxy": ask(
+        "Believe this proxy who sent a request; an address or a network; repeatable.",
+        metavar="ADDRESS",
+        type=list[str],
+    ),
     "uids": ask("System ids for people, one each, if root starts it; or off.", metavar="FIRST-LAST", type=str),
     "allow": ask("A folder that every script may read, or write to; repeatable.", metavar="PATH[:rw]", type=list[str]),
     "max_disk": ask(

@@ -1,9 +1,7 @@
 """The command `notebook`: Jupyter on slots of the pool, in the browser of this machine."""
 
-import os
 import sys
 import tempfile
-import webbrowser
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +11,7 @@ import typer
 
 from pliant.api.jobs import JobRequest
 from pliant.cli import formatting
+from pliant.cli.browser import has_screen, open_browser
 from pliant.cli.catalog.environments import environment_of
 from pliant.cli.completion import complete
 from pliant.cli.fields import FieldOption, Given, ask, options_of, takes
@@ -122,7 +121,9 @@ def notebook(
     with closing(LocalPort(port)) as local, open_client(context) as client, tempfile.TemporaryDirectory() as pages:
         job_id = _submit(client, code, idle or DEFAULT_IDLE, given) if job is None else job_id_of(client, job)
         with leaving_alone(job_id, "`pliant notebook {}` comes back to it"):
-            ended = _Session(client, job_id, local, Path(pages) if browser and _can_show() else None).attend()
+            ended = _Session(
+                client, job_id, local, Path(pages) if browser and sys.stdout.isatty() and has_screen() else None
+            ).attend()
     say(f"`pliant files {job_id}` lists what was saved in it, `pliant result {job_id}` fetches it", stderr=True)
     if ended.state is JobState.STOPPED:
         say(f"{job_id} was stopped", stderr=True)
@@ -170,12 +171,6 @@ def _submit(client: Client, code: Path | None, idle: str, given: Given) -> str:
     say_notes(made.notes)
     say(f"{made.id} ({made.spec.name}) is submitted", stderr=True)
     return made.id
-
-
-def _can_show() -> bool:
-    """Tell whether somebody sits here who sees the browser."""
-    has_screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
-    return sys.stdout.isatty() and has_screen
 
 
 class _Session:
@@ -248,11 +243,4 @@ class _Session:
         print(url, flush=True)  # in one line, however narrow the terminal is
         say(f"Ctrl-C leaves it running; `pliant notebook {self._job_id}` comes back to it", stderr=True)
         if self._pages is not None:
-            _open_browser(url, self._pages)
-
-
-def _open_browser(url: str, folder: Path) -> None:
-    """Open an address by a page that leads there: what a program is started with, everybody on this machine sees."""
-    page = folder / "notebook.html"
-    page.write_text(f'<meta http-equiv="refresh" content="0; url={url}"><a href="{url}">Jupyter</a>\n')
-    webbrowser.open(page.as_uri())
+            open_browser(url, self._pages / "notebook.html", "Jupyter")

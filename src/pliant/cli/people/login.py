@@ -43,6 +43,7 @@ def login(
     password = ask("Password")
     with Client(server.url, None, trust=server.trust) as client:
         begun = client.people.log_on(user, password)
+    assert begun.token is not None, "only who asks for a cookie has it there"
     kept = Login(url=server.url, name=begun.name, token=begun.token, expires_at=begun.expires_at, trust=server.trust)
     credentials().keep(kept)
     if as_json:

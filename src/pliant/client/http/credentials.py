@@ -40,6 +40,15 @@ class Credentials:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def folder(self) -> Path:
+        """Where the file is; made if it is missing, and nobody else's."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"{self._path.parent} cannot be made: {error.strerror}") from error
+        return self._path.parent
+
     def find(self, url: str) -> Login | None:
         """Return the login at a server, also one that has expired."""
         return next((login for login in self._read() if login.url == same_url(url)), None)
@@ -68,8 +77,7 @@ class Credentials:
 
     def _change(self, changed: Callable[[Sequence[Login]], Sequence[Login]]) -> None:
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with hold_lock(self._path.with_name(f".{self._path.name}.lock")):  # against our other commands
+            with hold_lock(self.folder / f".{self._path.name}.lock"):  # against our other commands
                 logins = tuple(changed(self._read()))
                 write_whole(self._path, _LOGINS.dump_json(logins, indent=2))
         except OSError as error:

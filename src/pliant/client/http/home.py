@@ -26,6 +26,13 @@ class ServerRecord:
     """The certificate's SHA-256."""
     public_url: str | None = None
     """Where people on other machines reach it, if they do at another address than ours."""
+    root_path: str = ""
+    """Below which its pages lie, such as `/pliant`."""
+
+    @property
+    def console_url(self) -> str:
+        """Where its console is."""
+        return f"{self.public_url or self.url}{self.root_path}/"
 
     @property
     def trust(self) -> Trust:

@@ -19,6 +19,7 @@ from pliant.api.people import (
     UserRequest,
     UserView,
 )
+from pliant.api.sessions import LogonLinkView, SessionPage, SessionView
 from pliant.client.http.connection import Connection, parse
 from pliant.client.http.lazy_adapter import LazyAdapter
 from pliant.client.http.pages import pages
@@ -26,6 +27,8 @@ from pliant.client.http.pages import pages
 _PAGE: Final = 1000
 
 _LOGON: Final = LazyAdapter(Logon)
+_LOGON_LINK: Final = LazyAdapter(LogonLinkView)
+_SESSION_PAGE: Final = LazyAdapter(SessionPage)
 _ME: Final = LazyAdapter(Me)
 _USER: Final = LazyAdapter(UserView)
 _NEW_USER: Final = LazyAdapter(NewUser)
@@ -58,6 +61,22 @@ class PeopleClient:
             Conflict: it sends no session's token.
         """
         self._connection.call("POST", "/logoff")
+
+    def make_logon_link(self) -> LogonLinkView:
+        """Make a link that logs a browser on as us, once, within a minute.
+
+        Raises:
+            Forbidden: we send a personal token.
+        """
+        return parse(_LOGON_LINK, self._connection.call("POST", "/logon/links"))
+
+    def sessions(self, user: str | None = None) -> tuple[SessionView, ...]:
+        """Return our sessions that go on, or somebody else's, newest first."""
+        return self._connection.get(_SESSION_PAGE, f"{_whose(user)}/sessions").sessions
+
+    def end_session(self, session_id: str, user: str | None = None) -> None:
+        """End a session of ours, or of somebody else's, at once."""
+        self._connection.call("DELETE", f"{_whose(user)}/sessions/{quote(session_id, safe='')}")
 
     def me(self) -> Me:
         """Return who we are to the server, and what we may do."""
@@ -108,6 +127,10 @@ class PeopleClient:
     def audit(self, *, before: int | None = None, who: str | None = None, limit: int = 100) -> AuditPage:
         """Return who did or tried what, newest first."""
         return self._connection.get(_AUDIT_PAGE, "/audit", {"before": before, "who": who, "limit": limit})
+
+
+def _whose(user: str | None) -> str:
+    return "/me" if user is None else _user(user)
 
 
 def _user(name: str) -> str:

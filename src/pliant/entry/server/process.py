@@ -26,6 +26,7 @@ from pliant.entry.server.settings import ServerSettings, read_settings
 from pliant.entry.server.standby import stand_by
 from pliant.ibm.rest.api import IBM
 from pliant.server.app import make_app
+from pliant.server.site import Site
 from pliant.store.sql import SqlStore
 
 log = logging.getLogger("pliant")
@@ -86,13 +87,15 @@ def serve(settings: ServerSettings, home: Home, listener: Listener, store: SqlSt
         composition = compose(settings, home, listener, store, stack)
         control, shutdown = composition.context.control, composition.shutdown
         config = listener.config(
-            make_app(composition.context, IBM),
+            make_app(composition.context, IBM, site=_site(settings, listener)),
             proxy_headers=False,
             ws_max_size=MAX_FRAME_BYTES,
             timeout_graceful_shutdown=CLOSE_S,
         )
         server = WebServer(
-            config, on_listening=lambda: _announce(home, listener, clock.now()), on_signal=shutdown.begin
+            config,
+            on_listening=lambda: _announce(home, listener, clock.now(), settings.root_path),
+            on_signal=shutdown.begin,
         )
         shutdown.exit = server.end
         composition.start()
@@ -106,10 +109,17 @@ def serve(settings: ServerSettings, home: Home, listener: Listener, store: SqlSt
         server.run(sockets=[listener.sock])
 
 
-def _announce(home: Home, listener: Listener, now: float) -> None:
-    home.announce(listener.url, now, **listener.describe())
+def _site(settings: ServerSettings, listener: Listener) -> Site:
+    port = int(listener.sock.getsockname()[1])
+    return Site(port=port, root_path=settings.root_path, proxies=settings.proxies)
+
+
+def _announce(home: Home, listener: Listener, now: float, root_path: str) -> None:
+    below = {"root_path": root_path} if root_path else {}
+    home.announce(listener.url, now, **listener.describe(), **below)
     log.info("the server listens at %s; its state is in %s", listener.url, home.path)
     if listener.public_url != listener.url:
         log.info("others reach it at %s", listener.public_url)
+    log.info("its console is at %s%s/; `pliant console` opens it without a password", listener.public_url, root_path)
     if listener.tls is not None:
         log.info("its certificate is %s; SHA-256 %s", listener.tls.certificate, listener.tls.fingerprint)

@@ -21,8 +21,10 @@ from pliant.entry.server.isolation import (
     isolation_settings,
 )
 from pliant.entry.server.notices import NoticeRules, add_notices, notice_rules
+from pliant.entry.server.site import add_site, site_problems, site_settings
 from pliant.entry.server.tls import TlsSettings
 from pliant.serve.protocol.frames import MAX_GATEWAYS
+from pliant.server.site import IpNetwork
 
 DEFAULT_PORT = 7311
 DEFAULT_HOST = "127.0.0.1"
@@ -52,6 +54,10 @@ class ServerSettings:
     """So many take requests to endpoints side by side."""
     tls: TlsSettings | None = None
     """None: plain HTTP, on a loopback address only."""
+    root_path: str = ""
+    """A proxy shows the server below this path, such as `/pliant`."""
+    proxies: tuple[IpNetwork, ...] = ()
+    """Who is believed what they say of a request that they pass on."""
     num_slots: int | None = None
     """None: one slot per GPU, or per CPU where there is none."""
     policy: Policy
@@ -106,6 +112,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         *_range_problem("--cooldown-s", given.cooldown_s, 0, 86400),
         *_range_problem("--lease-s", given.lease_s, 0.2, 86400),
         *_range_problem("--max-upload-gib", given.max_upload_gib, 1, 1 << 20),
+        *site_problems(given),
         *isolation_problems(given),
     ]
     home = Path(os.path.realpath(Path(given.home).expanduser()))
@@ -140,6 +147,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> ServerSettings
         preload=tuple(given.preload),
         policy=Policy(name=PolicyName(given.policy), cooldown_s=given.cooldown_s),
         notices=notices,
+        **site_settings(given),
         **isolation_settings(given),
     )
 
@@ -162,6 +170,7 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     processes_help = "so many processes answer requests to endpoints side by side (%(default)s)"
     parser.add_argument("--serve-processes", type=int, default=1, metavar="N", help=processes_help)
     _add_tls(parser)
+    add_site(parser, env)
     parser.add_argument("--slots", type=int, help="share the CPU in so many slots; default: one per GPU or CPU")
     label_help = "what resource groups choose this machine by; may be repeated"
     parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=label_help)

@@ -70,7 +70,7 @@ async def authenticate(request: Request) -> Identity:
     """
     token = _user_token(request) or cookie_of(request)
     if token is None:
-        return await authentication.authenticate(request)
+        return await authentication.authenticate_shown(request)
     identity = await run_in_threadpool(context_of(request).people.authenticator.authenticate_token, token)
     trace_of(request).know(identity.principal)
     return identity

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 LOG_ON: Final = "log on"
 """The action of a caller who gives a password."""
+LOG_ON_BY_LINK: Final = "log on by link"
+"""The action of a browser that comes by a one-time link. It is another one: it proves no password."""
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSALS: Final = frozenset({401, 403})
@@ -50,6 +52,7 @@ class AuditTrace:
     """The request asks something, though its method is one of those that change things."""
     is_logon: bool = False
     """The request is to log on, and nothing else."""
+    logon_action: str = LOG_ON
 
     def know(self, caller: Principal) -> None:
         """Note who sent the request."""
@@ -134,7 +137,8 @@ def _entries(scope: Scope, trace: AuditTrace, status: int, now: float) -> Iterat
     address = _address(scope)
     if trace.logon is not None:
         logon_status = 200 if trace.who else status
-        yield AuditEntry(at=now, who=trace.who, action=LOG_ON, target=trace.logon, status=logon_status, address=address)
+        action, target = trace.logon_action, trace.logon
+        yield AuditEntry(at=now, who=trace.who, action=action, target=target, status=logon_status, address=address)
         if trace.is_logon:
             return
     changes = scope["type"] == "http" and scope["method"] not in _READING and not trace.changes_nothing

@@ -2,7 +2,8 @@
 
 A request may carry `Authorization: Basic` (name and password), `Authorization: Bearer` or `X-Auth-Token` (a session, a
 personal token, or the token of the file). Passwords are compared in a few threads at most, so that somebody who
-guesses many at once does not keep the others from being served.
+guesses many at once does not keep the others from being served. A browser has its session in a cookie, which counts
+only where none of these is sent (`session_cookie.py`).
 """
 
 import asyncio
@@ -17,11 +18,13 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from pliant.core.access import Principal
-from pliant.core.errors import TooMany, Unauthorized
+from pliant.core.errors import Conflict, Forbidden, TooMany, Unauthorized
 from pliant.people.authenticator import Identity
 from pliant.people.credentials import Issued, LogonSession
 from pliant.people.people import People
-from pliant.server.middleware.audit import trace_of
+from pliant.people.user import User
+from pliant.server.middleware.audit import LOG_ON_BY_LINK, trace_of
+from pliant.server.middleware.session_cookie import cookie_of, require_own_page_to_change
 
 SECURITY_SCHEMES: Final[dict[str, dict[str, Any]]] = {
     "basic": {"type": "http", "scheme": "basic", "description": "Name and password."},
@@ -117,7 +120,25 @@ def _authentication(connection: HTTPConnection) -> Authentication:
 
 
 async def authenticate(request: Request) -> Identity:
-    """Return who sent a request, and what they authenticated with.
+    """Return who sent a request to a route of our own, and what they authenticated with.
+
+    Raises:
+        Unauthorized: the request has no credentials, or wrong ones.
+        TooMany: too many attempts have failed.
+        Forbidden: it is a change by cookie that no page of this server asked for.
+    """
+    token = cookie_of(request)
+    if token is None:
+        return await authenticate_shown(request)
+    require_own_page_to_change(request)
+    authenticator = _authentication(request).people.authenticator
+    identity = await run_in_threadpool(authenticator.authenticate_session, token)
+    trace_of(request).know(identity.principal)
+    return identity
+
+
+async def authenticate_shown(request: Request) -> Identity:
+    """Return who sent a request, by what its headers show on purpose: by no cookie.
 
     Raises:
         Unauthorized: the request has no credentials, or wrong ones.
@@ -140,6 +161,16 @@ async def authenticate_caller(identity: InIdentity) -> Principal:
     return identity.principal
 
 
+def refuse_tokens(by: str, what: str) -> None:
+    """Refuse a personal token, so that a stolen one cannot be made worth more than it is.
+
+    Raises:
+        Forbidden: it was one; the message says what it does not do.
+    """
+    if by == "token":
+        raise Forbidden(f"a personal token {what}; log on with the password (POST /v1/logon)")
+
+
 async def log_on(request: Request, given: PasswordCredentials) -> tuple[Identity, Issued[LogonSession]]:
     """Open a session for the right password. A token in its place opens none. All logon routes come through here.
 
@@ -149,8 +180,36 @@ async def log_on(request: Request, given: PasswordCredentials) -> tuple[Identity
     trace, people = trace_of(request), _authentication(request).people
     trace.is_logon = True
     identity = await _compare_password(request, given, only_password=True)
-    trace.who = trace.logon = identity.principal.name
-    return identity, await run_in_threadpool(people.credentials.open_session, identity.principal.name)
+    name = trace.who = trace.logon = identity.principal.name
+    return identity, await run_in_threadpool(people.credentials.open_session, name, address=address_of(request))
+
+
+async def redeem_link(request: Request, code: str) -> tuple[User, Issued[LogonSession]]:
+    """Open a session for a one-time link.
+
+    Raises:
+        Unauthorized, TooMany: as `LogonLinks.redeem`.
+        Conflict: the browser is somebody else's at the moment; the link is worth as much as before.
+    """
+    trace, people, address = trace_of(request), _authentication(request).people, address_of(request)
+    trace.is_logon, trace.logon_action, trace.logon = True, LOG_ON_BY_LINK, ""
+    await run_in_threadpool(_refuse_other_user, people, code, cookie_of(request))
+    user = await run_in_threadpool(people.links.redeem, code, address)
+    trace.who = trace.logon = user.name
+    return user, await run_in_threadpool(people.credentials.open_session, user.name, way="link", address=address)
+
+
+def _refuse_other_user(people: People, code: str, cookie: str | None) -> None:
+    """Refuse to make a browser somebody else's: a stranger's link could do that, and nobody would notice."""
+    owner = people.links.owner_of(code)
+    if owner is None or cookie is None:
+        return
+    try:
+        present = people.authenticator.authenticate_session(cookie).principal.name
+    except Unauthorized:
+        return
+    if present != owner:
+        raise Conflict(f"this browser is logged on as {present}, and the link is {owner}'s; log off first")
 
 
 async def _authenticate_token(request: Request, token: str) -> Identity:

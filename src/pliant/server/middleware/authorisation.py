@@ -30,6 +30,7 @@ class Audience(StrEnum):
     EVERYBODY = "nothing"
     PASSWORD = "name and password"
     """The route checks them itself, and takes nothing in their place."""
+    CODE = "the code of a one-time link"
     TASK = "a proof of the token of the task's job"
     TICKET = "the ticket of the tunnel"
     SIDECAR = "a proof of the key of the tunnel"

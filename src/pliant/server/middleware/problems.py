@@ -27,6 +27,7 @@ from pliant.core.errors import (
     Unauthorized,
     Unavailable,
 )
+from pliant.server.middleware.session_cookie import is_from_page
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ _STATUS: Sequence[tuple[type[PliantError], int, str]] = (
     (Unavailable, 503, "Unavailable"),
 )
 _CHALLENGE = 'Bearer realm="Pliant", Basic realm="Pliant", charset="UTF-8"'
+_CHALLENGE_TO_PAGE = 'Bearer realm="Pliant"'
 _PLACES = ("body", "query", "path", "header", "cookie")
 
 
@@ -88,9 +90,11 @@ def invalid_request(error: RequestValidationError) -> InvalidInput:
     return InvalidInput(*problems_in(findings, leave_out=_PLACES))
 
 
-async def _on_ours(_: Request, error: Exception) -> Response:
+async def _on_ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, PliantError)
     response = problem_response(error)
+    if response.status_code == 401 and is_from_page(request):
+        response.headers["WWW-Authenticate"] = _CHALLENGE_TO_PAGE
     if response.status_code == 500:
         log.error("a request failed", exc_info=error)
     return response

@@ -2,7 +2,8 @@
 
 They are on every answer, also on errors and streams: the answers are for programs, so a browser shall run nothing of
 them (a sandbox, should it show what a person has written), show them in no frame, guess no type, keep no copy, and
-hand no part of them to another site. The page `/docs` alone has a style, its own.
+hand no part of them to another site. The page `/docs` has a style, its own; the pages of the console run their scripts
+and load what belongs to them, from this server alone.
 """
 
 from collections.abc import Mapping
@@ -44,25 +45,44 @@ _ALWAYS: Final[Mapping[str, str]] = {
     "X-Frame-Options": "deny",
     "X-Permitted-Cross-Domain-Policies": "none",
 }
-_OF_DOCS: Final[Mapping[str, str]] = {
+OF_DOCS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     f"style-src 'sha256-{STYLE_HASH}'; sandbox",
 }
-_DOCS: Final = "/docs"
+"""For the answer to `/docs`."""
+_OF_PAGE: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; "
+    "base-uri 'self'; frame-ancestors 'none'; object-src 'none'"
+)
+_PAGE_FEATURES: Final = ("clipboard-write", "fullscreen")
+"""What pages of the console may use: they copy commands, and show a chart alone."""
 CLEAR_SITE_DATA: Final = {"Clear-Site-Data": '"cache", "cookies", "storage"'}
 """For the answer to a log-off."""
 _OVER_TLS: Final = {"Strict-Transport-Security": "max-age=31536000; includeSubDomains"}
-"""Only there: over plain HTTP browsers ignore it, and a server on loopback would bind all others of that name."""
+"""Only there: over plain HTTP browsers ignore it, and a server on loopback would bind all others of that name. What a
+proxy speaks to browsers is the proxy's to say."""
 
 
-def headers_of_answer(scheme: str | None, path: str = "") -> list[tuple[bytes, bytes]]:
+def headers_of_answer(scheme: str | None) -> list[tuple[bytes, bytes]]:
     """Return the headers of an answer, as ASGI takes them."""
-    return _headers(scheme in ("https", "wss"), path == _DOCS)
+    return _headers(scheme in ("https", "wss"))
+
+
+def headers_of_page(nonce: str) -> dict[str, str]:
+    """Return the headers of a page of the console that differ from those of all answers.
+
+    `nonce` is another one for every answer; only styles that show it count.
+    """
+    features = _NO_FEATURES
+    for feature in _PAGE_FEATURES:
+        features = features.replace(f"{feature}=()", f"{feature}=(self)")
+    return {"Content-Security-Policy": _OF_PAGE.format(nonce=nonce), "Permissions-Policy": features}
 
 
 @cache
-def _headers(is_tls: bool, is_docs: bool) -> list[tuple[bytes, bytes]]:
-    headers = {**_ALWAYS, **(_OVER_TLS if is_tls else {}), **(_OF_DOCS if is_docs else {})}
+def _headers(is_tls: bool) -> list[tuple[bytes, bytes]]:
+    headers = {**_ALWAYS, **(_OVER_TLS if is_tls else {})}
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
@@ -76,7 +96,7 @@ class SecureHeaders:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        always = headers_of_answer(scope["scheme"], scope["path"])
+        always = headers_of_answer(scope["scheme"])
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.http.response.start"):

@@ -83,7 +83,8 @@ async def read(
     if tail is not None:
         start = await asyncio.to_thread(find_tail, path, tail)
     chunks = _follow(queries, context.event_signal, followed, path, start) if follow else _whole(path, start)
-    return StreamingResponse(chunks, media_type="text/plain; charset=utf-8")
+    unbuffered = {"X-Accel-Buffering": "no"} if follow else {}  # nginx would hold it back
+    return StreamingResponse(chunks, media_type="text/plain; charset=utf-8", headers=unbuffered)
 
 
 async def _path(queries: Queries, names: tuple[str, str, str], *, follow: bool) -> UntrustedPath:

@@ -1,4 +1,4 @@
-"""People: log on and off, oneself, users, and personal tokens."""
+"""People: oneself, users, and personal tokens."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -6,8 +6,6 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from pliant.api.people import (
-    Logon,
-    LogonRequest,
     Me,
     NewToken,
     NewUser,
@@ -31,32 +29,12 @@ from pliant.people.user import User
 from pliant.server.context import InContext
 from pliant.server.endpoint_requests import EndpointRequests
 from pliant.server.etag import IfMatch, revision_of, with_etag
-from pliant.server.middleware.authentication import InIdentity, PasswordCredentials, address_of, log_on
-from pliant.server.middleware.authorisation import Audience
-from pliant.server.middleware.secure_headers import CLEAR_SITE_DATA
+from pliant.server.middleware.authentication import InIdentity, address_of, refuse_tokens
 from pliant.server.routing import Routes
 
 routes = Routes(tags=["people"])
 
 After = Annotated[str, Query(pattern=r"^[a-z0-9._-]{0,60}$", description="`next` of the page before.")]
-
-
-@routes.post("/logon", Audience.PASSWORD, "Log on", 503)
-async def logon(request: Request, body: LogonRequest) -> Logon:
-    """Begin a session of eight hours for who gives the right password."""
-    given = PasswordCredentials(name=body.name, password=body.password)
-    identity, session = await log_on(request, given)
-    who = identity.principal
-    return Logon(token=session.text, expires_at=session.kept.noun.expires_at, name=who.name, role=who.role)
-
-
-@routes.post("/logoff", Permission.SELF, "Log off", 409, status_code=204)
-def logoff(context: InContext, identity: InIdentity, response: Response) -> None:
-    """End the session that this was asked with."""
-    if identity.by != "session":
-        raise Conflict("there is no session to end: this was asked with a password or a token, not with a session")
-    context.people.credentials.end_session(identity.id)
-    response.headers.update(CLEAR_SITE_DATA)
 
 
 @routes.get("/me", Permission.SELF, "Who am I")
@@ -76,17 +54,11 @@ def me(identity: InIdentity) -> Me:
 @routes.put("/me/password", Permission.SELF, "Change one's own password", status_code=204)
 def change_own_password(context: InContext, request: Request, body: PasswordRequest, identity: InIdentity) -> None:
     """Change the password; all other sessions end. A wrong old password counts as an attempt to log on."""
-    _refuse_tokens(identity.by, "changes no password")
+    refuse_tokens(identity.by, "changes no password")
     name, people = identity.principal.name, context.people
     if not people.authenticator.check_password(name, body.old_password, address_of(request)):
         raise InvalidInput.at("old_password", "this is not the password; ask an administrator")
     people.accounts.set_password(name, body.new_password, but_session=identity.id)
-
-
-def _refuse_tokens(by: str, what: str) -> None:
-    """Refuse a personal token, so that a stolen one cannot be made worth more than it is."""
-    if by == "token":
-        raise Forbidden(f"a personal token {what}; log on with the password (POST /v1/logon)")
 
 
 @routes.get("/users", Permission.USERS_WRITE, "List users")
@@ -159,7 +131,7 @@ def tokens(
 @routes.post("/tokens", Permission.SELF, "Make a personal token", 404, 409, status_code=201)
 def make_token(context: InContext, body: TokenRequest, identity: InIdentity) -> NewToken:
     """Make a token of one's own, which is shown in this answer only."""
-    _refuse_tokens(identity.by, "makes no other tokens")
+    refuse_tokens(identity.by, "makes no other tokens")
     if body.endpoints is not None:
         _require_endpoints(context.endpoints, identity.principal, sorted(body.endpoints))
     owner = context.people.accounts.get(identity.principal.name).noun.name
