@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
@@ -9,17 +11,14 @@ function compressed(): Plugin {
   return {
     name: "compressed",
     apply: "build",
-    generateBundle(_options, bundle) {
-      for (const [name, part] of Object.entries(bundle)) {
-        const source = Buffer.from(part.type === "chunk" ? part.code : part.source);
+    writeBundle({ dir }, bundle) {
+      for (const name of Object.keys(bundle)) {
+        const path = join(dir ?? ".", name);
+        const source = readFileSync(path);
         if (source.length < 1024 || name.endsWith(".woff2") || name.endsWith(".html")) continue;
-        this.emitFile({ type: "asset", fileName: `${name}.gz`, source: gzipSync(source, { level: 9 }) });
-        const quality = { [constants.BROTLI_PARAM_QUALITY]: 11 };
-        this.emitFile({
-          type: "asset",
-          fileName: `${name}.br`,
-          source: brotliCompressSync(source, { params: quality }),
-        });
+        writeFileSync(`${path}.gz`, gzipSync(source, { level: 9 }));
+        const params = { [constants.BROTLI_PARAM_QUALITY]: 11 };
+        writeFileSync(`${path}.br`, brotliCompressSync(source, { params }));
       }
     },
   };
@@ -34,7 +33,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    chunkSizeWarningLimit: 400,
+    chunkSizeWarningLimit: 800,
   },
   server: {
     proxy: {
