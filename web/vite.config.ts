@@ -28,6 +28,7 @@ export default defineConfig({
   base: "./",
   plugins: [react(), compressed()],
   build: {
+    target: ["chrome125", "firefox128", "safari17.5"], // of May 2024: those that know light-dark()
     outDir: "../src/pliant/server/console/bundle",
     emptyOutDir: true,
     assetsInlineLimit: 0,
