@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from pliant.core.job import JobId, TaskId
 
@@ -65,6 +66,10 @@ class EventKind(StrEnum):
     QUEUE_CHANGED = "queue.changed"
     """A queue or a resource group was made, changed or removed by a person. data: name, who."""
     WARNING = "warning"
+
+
+FOR_PROGRAMS: Final = frozenset({EventKind.SLOTS_CHANGED})
+"""People are not shown these: other events say the same in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -370,9 +370,7 @@ class Store(Protocol):
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         ...
 
-    def slot_history(
-        self, begin: float, end: float, *, max_steps: int, by_hour: bool = False
-    ) -> SlotHistory | None:
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
         """Return who held how many slots from `begin` until before `end`, all of it as it is at one instant.
 
         Args:

@@ -145,7 +145,7 @@ def draw(
 
 
 _Change = tuple[float, float, JobId, int, float]
-"""Begin and end of what is summed up (the same instant for a single change), whose, by how much, slot-seconds by then."""
+"""Begin and end of what is summed up (equal for a single change), whose, by how much, and slot-seconds by the end."""
 _POOL: Final = JobId("")
 
 
@@ -190,9 +190,7 @@ class _Canvas:
         )
 
 
-def _means(
-    level: int, deltas: Sequence[int], areas: Sequence[float], lengths: Sequence[float]
-) -> Iterator[float]:
+def _means(level: int, deltas: Sequence[int], areas: Sequence[float], lengths: Sequence[float]) -> Iterator[float]:
     for delta, area, length in zip(deltas, areas, lengths, strict=True):
         yield round(level + area / length, _DIGITS) if area else float(level)
         level += delta

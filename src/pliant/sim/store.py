@@ -169,9 +169,7 @@ class MemoryStore:
         kept = sorted(earlier.values(), key=lambda u: u.at)
         return (*kept, *(point for point in points if point.at >= since))
 
-    def slot_history(
-        self, begin: float, end: float, *, max_steps: int, by_hour: bool = False
-    ) -> SlotHistory | None:
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
         with self._lock:
             points = sorted(self._usage, key=lambda u: u.at)
             spans = [span for _, span in sorted(self._capacity.items())]

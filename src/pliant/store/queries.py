@@ -76,6 +76,8 @@ def _fits(which: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.queue.in_(which.queues)
     if which.searches:
         yield JOBS.c.search.in_(which.searches)
+    if which.endpoints:
+        yield JOBS.c.endpoint.in_(which.endpoints)
     if which.without_trials:
         yield JOBS.c.search.is_(None)
     for name, values in which.tags.items():

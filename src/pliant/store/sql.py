@@ -160,9 +160,7 @@ class SqlStore:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         return self._read(queries.usage(since, job_id, visible), rows.usage_of)
 
-    def slot_history(
-        self, begin: float, end: float, *, max_steps: int, by_hour: bool = False
-    ) -> SlotHistory | None:
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
         """Return who held how many slots in a window, all of it as it is at one instant; None if there are more steps.
 
         With `by_hour` sums of hours are read instead.
