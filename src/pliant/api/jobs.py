@@ -184,10 +184,13 @@ class StacksAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
-    """Events in order; ask again with `after=last`."""
+    """Events in order; ask again with `after=last`. Or the newest first; then ask again with `before=next`."""
 
     events: tuple[Event, ...]
     last: int
+    """How far was looked: no event up to this one is to come in this order."""
+    next: int | None = None
+    """Of the newest first: where older ones begin; null if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -253,6 +253,8 @@ class Job:
     """A fixed job: how many times it was started again because a process of it failed or was lost."""
     params: Mapping[str, ParamValue] = field(default_factory=dict)
     """Hyperparameters: what the script's arguments say, and what it reports with `run.log_params`."""
+    colour: int = 0
+    """Of its layer in charts, 0 to 23: trials of a search share one, and versions of an endpoint."""
     rerun_of: JobId | None = None
     """The job that it runs again, which may have been deleted since; None if it runs none."""
     revision: int = 0

@@ -22,9 +22,9 @@ STATE_WORDS: Final[Mapping[str, tuple[JobState, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Jobs in one of some states, of one of some owners, in one of some queues, with all of some tags, of a search.
+    """Jobs in one of some states, of one of some owners, in one of some queues, with all of some tags.
 
-    What is empty asks for nothing.
+    Or of a search, or of an endpoint. What is empty asks for nothing.
     """
 
     states: tuple[JobState, ...] = ()
@@ -35,6 +35,8 @@ class JobFilter:
     """By name: the tag has one of these values, or any if there are none."""
     searches: tuple[str, ...] = ()
     """Trials of one of these."""
+    endpoints: tuple[str, ...] = ()
+    """Versions of one of these."""
     without_trials: bool = False
     """No trials of any search."""
 
@@ -45,6 +47,7 @@ class JobFilter:
             and (not self.owners or job.owner in self.owners)
             and (not self.queues or job.queue in self.queues)
             and (not self.searches or (job.spec.trial is not None and job.spec.trial.search in self.searches))
+            and (not self.endpoints or (job.spec.endpoint is not None and job.spec.endpoint.name in self.endpoints))
             and not (self.without_trials and job.spec.trial is not None)
             and all(name in job.tags and (not of or job.tags[name] in of) for name, of in self.tags.items())
         )

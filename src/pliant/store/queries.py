@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
 
 from pliant.core.access import VisibleJobs
+from pliant.core.event import EventKind
 from pliant.core.job import JobId
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.lifecycle import TASK_LIFECYCLE, TaskState, is_final
@@ -75,6 +76,8 @@ def _fits(which: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.queue.in_(which.queues)
     if which.searches:
         yield JOBS.c.search.in_(which.searches)
+    if which.endpoints:
+        yield JOBS.c.endpoint.in_(which.endpoints)
     if which.without_trials:
         yield JOBS.c.search.is_(None)
     for name, values in which.tags.items():
@@ -110,14 +113,35 @@ def generations(job_id: JobId) -> Query:
 
 def events(which: EventFilter) -> Query:
     """Ask for events in order."""
-    query = select(EVENTS).where(EVENTS.c.seq > which.after).order_by(EVENTS.c.seq).limit(which.limit)
+    order = EVENTS.c.seq.desc() if which.newest else EVENTS.c.seq
+    return select(EVENTS).where(*_happened(which)).order_by(order).limit(which.limit)
+
+
+def count_events(which: EventFilter) -> Query:
+    """Ask how many events there are, up to the limit."""
+    some = select(EVENTS.c.seq).where(*_happened(which)).limit(which.limit).subquery()
+    return select(func.count()).select_from(some)
+
+
+def _happened(which: EventFilter) -> Iterator[ColumnElement[bool]]:
+    """Yield what is asked of an event; all of it holds."""
+    if which.after or (which.since is None and which.before is None):
+        yield EVENTS.c.seq > which.after
+    if which.before is not None:
+        yield EVENTS.c.seq < which.before
+    if which.since is not None:
+        yield EVENTS.c.at >= which.since
+    if which.until is not None:
+        yield EVENTS.c.at < which.until
     if which.job_id is not None:
-        query = query.where(EVENTS.c.job_id == which.job_id)
+        yield EVENTS.c.job_id == which.job_id
     if which.kinds:
-        query = query.where(EVENTS.c.kind.in_([kind.value for kind in which.kinds]))
+        yield EVENTS.c.kind.in_([kind.value for kind in which.kinds])
+    if which.states:
+        of_state = EVENTS.c.data["to"].as_string().in_([state.value for state in which.states])
+        yield or_(EVENTS.c.kind != EventKind.JOB_STATE.value, of_state)
     if which.visible is not None:
-        query = query.where(or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.visible)))
-    return query
+        yield or_(EVENTS.c.job_id.is_(None), _is_visible(EVENTS.c.job_id, which.visible))
 
 
 def last_seq() -> Query:

@@ -6,7 +6,7 @@ the death of the process; with SQLite a power cut can take the newest ones, neve
 leader of that term writes (`pliant.store.leadership`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
@@ -20,14 +20,15 @@ from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
-from pliant.store import queries, rollups, rows
+from pliant.core.slot_history import JobLayer, SlotHistory
+from pliant.store import queries, rollups, rows, slot_history
 from pliant.store.deletion import delete_jobs
-from pliant.store.engine import advance_counter, open_engine, read_transaction, upsert
+from pliant.store.engine import advance_counter, open_engine, read_transaction, snapshot_transaction, upsert
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
 from pliant.store.searches import SqlSearches
-from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.tables import CAPACITY, COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
 from pliant.store.upkeep import SqlRecords
 
 T = TypeVar("T")
@@ -78,6 +79,7 @@ class SqlStore:
             upsert(connection, METRICS, [rows.metric_row(metric) for metric in writes.metrics])
             rollups.refresh(connection, writes.metrics)
             _append_usage(connection, writes.usage)
+            upsert(connection, CAPACITY, [rows.capacity_row(span) for span in writes.capacity])
             return _append_events(connection, writes.events)
 
     def job(self, job_id: JobId) -> Job | None:
@@ -158,6 +160,24 @@ class SqlStore:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         return self._read(queries.usage(since, job_id, visible), rows.usage_of)
 
+    def slot_history(self, begin: float, end: float, *, max_steps: int, by_hour: bool = False) -> SlotHistory | None:
+        """Return who held how many slots in a window, all of it as it is at one instant; None if there are more steps.
+
+        With `by_hour` sums of hours are read instead.
+        """
+        with snapshot_transaction(self._engine) as connection:
+            return slot_history.read(connection, begin, end, max_steps, by_hour)
+
+    def job_layers(self, job_ids: Collection[JobId]) -> Mapping[JobId, JobLayer]:
+        """Return what charts have to know of jobs, those that are there."""
+        with read_transaction(self._engine) as connection:
+            return slot_history.layers(connection, job_ids)
+
+    def count_events(self, which: EventFilter) -> int:
+        """Return how many events there are of those, `which.limit` at most."""
+        with read_transaction(self._engine) as connection:
+            return int(connection.execute(queries.count_events(which)).scalar_one())
+
     def next_id(self, name: str, how_many: int = 1) -> int:
         """Return 1, 2, 3, … for each name, or the first of so many; never the same number twice, also after a crash."""
         with self._write_transaction() as connection:
@@ -215,6 +235,7 @@ def _write_tags(connection: Connection, jobs: Sequence[Job]) -> None:
 
 
 def _append_usage(connection: Connection, usage: Sequence[Usage]) -> None:
+    slot_history.add_to_hours(connection, usage)
     numbers = _numbers(connection, "ordinal/usage", len(usage))
     _insert(connection, USAGE, [rows.usage_row(u) | {"ordinal": n} for n, u in zip(numbers, usage, strict=True)])
 

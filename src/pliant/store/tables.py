@@ -57,11 +57,14 @@ JOBS: Final = Table(
     Column("array_id", String(64)),
     Column("hold", Text, nullable=False, server_default=text("''")),
     Column("search", String(MAX_NAME)),
+    Column("endpoint", String(MAX_NAME)),
+    Column("colour", Integer, nullable=False, server_default="0"),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),
     Index(None, "queue", "ordinal"),
     Index(None, "array_id", "ordinal"),
     Index(None, "search", "ordinal"),
+    Index(None, "endpoint", "ordinal"),
 )
 
 TAGS: Final = Table(
@@ -133,6 +136,7 @@ EVENTS: Final = Table(
     Index(None, "job_id", "seq"),
     Index(None, "job_id", "kind", "seq"),
     Index(None, "kind", "seq"),
+    Index(None, "at", "seq"),
 )
 
 METRICS: Final = Table(
@@ -174,6 +178,26 @@ USAGE: Final = Table(
     Column("num_slots", Integer, nullable=False),
     Index(None, "at", "ordinal"),
     Index(None, "job_id", "at", "ordinal"),
+)
+
+SLOT_HOURS: Final = Table(
+    "slot_hours",
+    METADATA,
+    Column("hour", Integer, primary_key=True, autoincrement=False, doc="Since the epoch."),
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("delta", Integer, nullable=False),
+    Column("area", Float, nullable=False),
+    Index(None, "job_id"),
+)
+
+CAPACITY: Final = Table(
+    "capacity_spans",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("from_at", Float, nullable=False),
+    Column("until_at", Float, nullable=False),
+    Column("num_slots", Integer, nullable=False),
+    Index(None, "from_at"),
 )
 
 COUNTERS: Final = Table(

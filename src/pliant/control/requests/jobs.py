@@ -124,11 +124,16 @@ class JobRequests:
             return fill(NotedJob, self._queries.job(job_id), notes=said)
 
     def change(
-        self, job_id: str, patch: JobPatch, revision: int | None = None, visible: VisibleJobs | None = None
+        self,
+        job_id: str,
+        patch: JobPatch,
+        revision: int | None = None,
+        visible: VisibleJobs | None = None,
+        who: str = "",
     ) -> NotedJob:
         """Change priority, minimum, maximum or queue of a job that has not ended, or what it waits for; tags of any.
 
-        The answer says, as does an event, if it cannot run with that on what is here now.
+        The answer says, as does an event, if it cannot run with that on what is here now. `who` changes it.
 
         Raises:
             NotFound, InvalidInput, Conflict, Stale: see `changes.change`.
@@ -138,6 +143,7 @@ class JobRequests:
             if patch.queue is not None and patch.queue != live.job.queue:
                 self._queues.check_move(live, patch.queue)
             draft = self._ledger.draft()
+            draft.who = who
             notes = self._notes_of(live, patch)
             awaited = self._awaited_after(live.job, patch, visible)
             changes.change(draft, self._ledger.kinds, live, patch, revision, notes, awaited)

@@ -6,6 +6,7 @@ Reads only. File names from outside are matched against what is there, never joi
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
@@ -218,14 +219,23 @@ class Queries:
         )
         return ChartPage(series=series)
 
-    def events(self, after: int, job_id: str | None, limit: int, visible: VisibleJobs | None = None) -> EventPage:
-        """Return events after a number, of one job or of those that somebody sees; `last` is how far was looked."""
-        one = None if job_id is None else self.require_visible(job_id, visible).id
+    def events(self, which: EventFilter) -> EventPage:
+        """Return events, of one job or of those that somebody sees; `last` is how far was looked.
+
+        Raises:
+            NotFound: that job is none that they see.
+        """
+        if which.job_id is not None:
+            self.require_visible(which.job_id, which.visible)
+            which = replace(which, visible=None)
         newest = self._store.last_seq()
-        which = EventFilter(after=after, job_id=one, limit=limit, visible=visible if one is None else None)
+        if which.newest:
+            events = self._store.events(replace(which, limit=which.limit + 1))
+            more = events[which.limit - 1].seq if len(events) > which.limit else None
+            return EventPage(events=events[: which.limit], last=newest, next=more)
         events = self._store.events(which)
-        found = events[-1].seq if events else after
-        return EventPage(events=events, last=found if len(events) == limit else max(found, newest))
+        found = events[-1].seq if events else which.after
+        return EventPage(events=events, last=found if len(events) == which.limit else max(found, newest))
 
     def usage(self, since: float, job_id: str | None, visible: VisibleJobs | None = None) -> UsagePage:
         """Return who held how many slots, and when."""

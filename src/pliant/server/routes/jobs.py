@@ -92,6 +92,7 @@ def change(
     job: OwnJob,
     patch: JobPatch,
     response: Response,
+    caller: Caller,
     visible: Seen,
     if_match: IfMatch = None,
 ) -> NotedJob:
@@ -99,7 +100,7 @@ def change(
 
     `notes` say so if the job cannot run with that on what is here now.
     """
-    found = control.requests.change(job.id, patch, revision_of(if_match), visible)
+    found = control.requests.change(job.id, patch, revision_of(if_match), visible, caller.name)
     return with_etag(without_secrets(found), response)
 
 
