@@ -43,6 +43,7 @@ from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
+from pliant.control.requests.standing import JobStanding
 from pliant.control.requests.trials import TrialRequests
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
@@ -112,6 +113,7 @@ class Control:
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
+        self.standing = JobStanding(find=self._ledger.get, policy=settings.policy)
         self._planner = Planner(
             ledger=self._ledger,
             cluster=cluster,
@@ -119,6 +121,7 @@ class Control:
             policy=settings.policy,
             preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
             queues=self.queues,
+            standing=self.standing,
         )
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
