@@ -199,7 +199,6 @@ def test_a_file_that_is_no_database_is_told_with_the_url(tmp_path: Path) -> None
         queries.ordered_jobs(RUNNING, JobOrder(by="name"), 50, 10, None),
         queries.ordered_jobs(JobFilter(kinds=("trial",)), JobOrder(by="ended", descending=False), 0, 10, SIGHT),
         queries.ordered_jobs(JobFilter(), JobOrder(by="slots"), 0, 10, SIGHT),
-        queries.num_jobs(RUNNING, SIGHT),
         queries.num_jobs(JobFilter(), None),
         queries.jobs(visible=SIGHT),
         queries.jobs(RUNNING, JobId("job-1"), 100, SIGHT),

@@ -102,7 +102,7 @@ def job_row(job: Job, *, target_slots: int, waiting: WaitingView | None) -> JobR
         target_slots=target_slots,
         waiting=waiting,
         progress=None if job.progress is None else _progress(job.progress, runs=job.num_slots > 0),
-        sentence=shorten(((job.reason if is_over else job.why) or job.reason)),
+        sentence=shorten((job.reason if is_over else job.why) or job.reason),
         submitted_at=job.submitted_at,
         started_at=job.started_at,
         ended_at=job.ended_at,

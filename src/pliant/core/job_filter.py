@@ -74,7 +74,7 @@ class JobFilter:
     """No trials of any search."""
     kinds: tuple[JobKind, ...] = ()
     text: str = ""
-    """It stands somewhere in its id, its name, its owner, or a tag as people write it; capital letters do not matter."""
+    """It stands somewhere in its id, name, owner, or a tag as people write it; capital letters do not matter."""
 
     def fits(self, job: Job) -> bool:
         """Tell whether a job is one of them."""

@@ -34,6 +34,7 @@ from pliant.server.routes import (
     algorithms,
     arrays,
     audit,
+    bulk,
     datasets,
     endpoints,
     environments,
@@ -44,6 +45,7 @@ from pliant.server.routes import (
     monitoring,
     people,
     pool,
+    previews,
     queues,
     searches,
     shares,
@@ -135,6 +137,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         separate_input_output_schemas=False,
     )
     own = (
+        bulk,
         jobs,
         arrays,
         shares,
@@ -156,6 +159,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     every = (
         [room.routes for room in own]
+        + [previews.routes, previews.pool_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]
     )

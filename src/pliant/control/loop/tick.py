@@ -34,6 +34,7 @@ from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.measures import Measures
 from pliant.control.loop.planner import Planner
+from pliant.control.loop.previews import Previews
 from pliant.control.loop.restore import load, reconcile
 from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
@@ -67,7 +68,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `measures` and `ending` (of the server).
+    `queries`, `standing`, `previews`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -122,6 +123,14 @@ class Control:
             preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
             queues=self.queues,
             standing=self.standing,
+        )
+        self.previews = Previews(
+            ledger=self._ledger,
+            cluster=cluster,
+            requests=self.requests,
+            queues=self.queues,
+            acceptance=acceptance,
+            policy=settings.policy,
         )
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s

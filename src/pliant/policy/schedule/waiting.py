@@ -36,7 +36,7 @@ def places(snapshot: Snapshot, policy: Policy) -> Mapping[JobId, WaitingPlace]:
     found = {}
     for queue, workloads in waiting.items():
         name = policies.get(queue, policy.name)
-        workloads.sort(key=lambda workload: (precedence(name, workload, 0), age(workload)))  # noqa: B023 (used at once)
+        workloads.sort(key=lambda workload: (precedence(name, workload, 0), age(workload)))
         for number, workload in enumerate(workloads, start=1):
             needed = num_slots_of(workload, workload.min_tasks)
             found[workload.id] = WaitingPlace(place=number, num_waiting=len(workloads), num_needed=needed)
