@@ -73,7 +73,9 @@ def install() -> None:
     of = hashlib.sha256(lock.read_bytes()).hexdigest()
     if installed.is_file() and installed.read_text() == of:
         return
-    run("ci", "--ignore-scripts", "--no-audit", "--no-fund", what="the npm registry gave no packages; it is needed once")
+    run(
+        "ci", "--ignore-scripts", "--no-audit", "--no-fund", what="the npm registry gave no packages; it is needed once"
+    )
     installed.write_text(of)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NewType
+from typing import Annotated, Final, Literal, NewType, get_args
 
 from annotated_types import Ge, Gt, Le, Len, MaxLen, MinLen
 
@@ -37,6 +37,10 @@ Claim = Literal["exact", "statistical", "fast"]
 OnStall = Literal["warn", "replace", "end"]
 """What becomes of a training that is stuck: its owner is warned; or also what is stuck is replaced; or the job ends."""
 
+
+JobKind = Literal["training", "fixed", "trial", "endpoint"]
+"""What a job is to people: a training, one of a fixed size, a trial of a search, a version of an endpoint."""
+JOB_KINDS: Final[tuple[JobKind, ...]] = get_args(JobKind)
 
 NumTasks = Annotated[int, Input(Ge(1), Le(MAX_VIRTUAL_WORKERS))]
 SlotsPerTask = Annotated[int, Input(Ge(1), Le(64))]
@@ -163,6 +167,15 @@ class JobSpec(JobSettings):
     """Which trial of a search it is; None if it is of none."""
     own_numbers: bool = False
     """Its optimizers keep the numbers that its script gives them when it starts from `resume_from`."""
+
+    @property
+    def kind(self) -> JobKind:
+        """What it is to people."""
+        if self.endpoint is not None:
+            return "endpoint"
+        if self.trial is not None:
+            return "trial"
+        return "fixed" if self.fixed else "training"
 
     @property
     def slot_share(self) -> int:

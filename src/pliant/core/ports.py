@@ -12,7 +12,7 @@ from pliant.core.chart import Series
 from pliant.core.confinement import Confinement
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, NodeId, Task, TaskId
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
@@ -310,13 +310,19 @@ class Store(Protocol):
         which: JobFilter = EVERY_JOB,
         *,
         before: JobId | None = None,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
-        """Return jobs newest first, those that somebody may see or all.
+        """Return jobs in an order, those that somebody may see or all, without the first `offset`.
 
-        `before` is the last id of the page before, also if that job was deleted meanwhile.
+        `before`, only for the newest first, is the last id of the page before, also if that job was deleted meanwhile.
         """
+        ...
+
+    def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
+        """Return how many jobs fit, of those that somebody may see or of all."""
         ...
 
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:

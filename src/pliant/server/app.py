@@ -36,6 +36,7 @@ from pliant.server.routes import (
     algorithms,
     arrays,
     audit,
+    bulk,
     datasets,
     endpoints,
     environments,
@@ -46,6 +47,7 @@ from pliant.server.routes import (
     monitoring,
     people,
     pool,
+    previews,
     queues,
     searches,
     sessions,
@@ -147,6 +149,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         separate_input_output_schemas=False,
     )
     own = (
+        bulk,
         jobs,
         arrays,
         shares,
@@ -170,6 +173,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     every = (
         [room.routes for room in own]
+        + [previews.routes, previews.pool_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]
     )

@@ -12,7 +12,7 @@ from pliant.core.chart import Bucket, Series, merge
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_history import HOUR_S, CapacitySpan, HourSum, JobLayer, SlotHistory, layer_of
 from pliant.sim.registry import MemoryRegistry
@@ -92,14 +92,21 @@ class MemoryStore:
         which: JobFilter = EVERY_JOB,
         *,
         before: JobId | None = None,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
+        return tuple(islice(order.sort(self._fitting(which, before, visible)), offset, offset + limit))
+
+    def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
+        return len(self._fitting(which, None, visible))
+
+    def _fitting(self, which: JobFilter, before: JobId | None, visible: VisibleJobs | None) -> list[Job]:
         with self._lock:
             start = len(self._order) if before is None else self._order.index(before)
             older = [self._jobs[job_id] for job_id in reversed(self._order[:start]) if job_id in self._jobs]
-        found = (job for job in older if which.fits(job))
-        return tuple(islice((job for job in found if visible is None or visible.covers(job.id, job.owner)), limit))
+        return [job for job in older if which.fits(job) and (visible is None or visible.covers(job.id, job.owner))]
 
     def array_jobs(self, array_id: str) -> tuple[Job, ...]:
         with self._lock:

@@ -1,23 +1,34 @@
 """The statements behind the store's questions. Knows tables, no connection; every one is answered from an index."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, Select, String, func, or_, select, union_all
 
 from pliant.core.access import VisibleJobs
 from pliant.core.event import EventKind
 from pliant.core.job import JobId
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, JobFilter, JobOrder, SortField
 from pliant.core.lifecycle import TASK_LIFECYCLE, TaskState, is_final
 from pliant.core.ports import EventFilter
-from pliant.store.engine import in_json_array
-from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.engine import bytewise_text, in_json_array
+from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOB_TEXTS, JOBS, METRICS, TAGS, TASKS, USAGE
 
 LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
 
 Query = Select[Any]
+
+_SORT_COLUMNS: Final[Mapping[SortField, Column[Any]]] = {
+    "submitted": JOBS.c.ordinal,
+    "ended": JOBS.c.ended_at,
+    "name": JOBS.c.name,
+    "state": JOBS.c.state,
+    "owner": JOBS.c.owner,
+    "queue": JOBS.c.queue,
+    "priority": JOBS.c.priority,
+    "slots": JOBS.c.num_slots,
+}
 
 
 def job(job_id: JobId) -> Query:
@@ -39,6 +50,38 @@ def jobs(
     pages = [_newest(query, which, before, limit).subquery() for query in (own, shared)]
     both = union_all(*(select(page.c.ordinal) for page in pages))
     return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
+
+
+def ordered_jobs(which: JobFilter, order: JobOrder, offset: int, limit: int, visible: VisibleJobs | None) -> Query:
+    """Ask for jobs in an order; which they are is found out on indexes before any whole row is read."""
+    wanted = select(JOBS.c.ordinal).where(*_fits(which), *_seen_jobs(visible)).order_by(*_order(order))
+    page = wanted.limit(limit).offset(offset)
+    return select(JOBS).where(JOBS.c.ordinal.in_(page)).order_by(*_order(order))
+
+
+def num_jobs(which: JobFilter, visible: VisibleJobs | None) -> Query:
+    """Ask how many jobs fit."""
+    counted = select(func.count()).select_from(JOBS).where(*_fits(which))
+    if visible is None:
+        return counted
+    own = counted.where(JOBS.c.owner == visible.owner).scalar_subquery()
+    shared = counted.where(_is_shared(JOBS.c.id, visible), JOBS.c.owner != visible.owner).scalar_subquery()
+    return select(own + shared)
+
+
+def _seen_jobs(visible: VisibleJobs | None) -> Iterator[ColumnElement[bool]]:
+    if visible is not None:
+        own = JOBS.c.owner == visible.owner
+        yield or_(own, _is_shared(JOBS.c.id, visible)) if visible.shared else own
+
+
+def _order(order: JobOrder) -> Iterator[ColumnElement[Any]]:
+    column = _SORT_COLUMNS[order.by]
+    value: ColumnElement[Any] = bytewise_text(column) if isinstance(column.type, String) else column
+    value = value.desc() if order.descending else value.asc()
+    yield value.nulls_last() if column.nullable else value
+    if order.by != "submitted":
+        yield JOBS.c.ordinal.desc()
 
 
 def array_jobs(array_id: str) -> Query:
@@ -80,6 +123,11 @@ def _fits(which: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.endpoint.in_(which.endpoints)
     if which.without_trials:
         yield JOBS.c.search.is_(None)
+    if which.kinds:
+        yield JOBS.c.kind.in_(which.kinds)
+    if which.text:
+        found = JOB_TEXTS.c.text.contains(which.text.casefold(), autoescape=True)
+        yield JOBS.c.id.in_(select(JOB_TEXTS.c.job_id).where(found))
     for name, values in which.tags.items():
         tagged = select(TAGS.c.job_id).where(TAGS.c.name == name)
         yield JOBS.c.id.in_(tagged.where(TAGS.c.value.in_(values)) if values else tagged)

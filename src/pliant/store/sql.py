@@ -18,7 +18,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.chart import Series
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
-from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_history import JobLayer, SlotHistory
 from pliant.store import queries, rollups, rows, slot_history
@@ -28,7 +28,7 @@ from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
 from pliant.store.searches import SqlSearches
-from pliant.store.tables import CAPACITY, COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.tables import CAPACITY, COUNTERS, EVENTS, GENERATIONS, JOB_TEXTS, JOBS, METRICS, TAGS, TASKS, USAGE
 from pliant.store.upkeep import SqlRecords
 
 T = TypeVar("T")
@@ -73,6 +73,7 @@ class SqlStore:
         with self._write_transaction() as connection:
             delete_jobs(connection, writes.deleted)
             before = _upsert_in_order(connection, JOBS, [rows.job_row(job) for job in writes.jobs], JOBS.c.tags)
+            _write_texts(connection, [job for job in writes.jobs if job.id not in before or before[job.id] != job.tags])
             _write_tags(connection, [job for job in writes.jobs if (before.get(job.id) or {}) != job.tags])
             _upsert_in_order(connection, TASKS, [rows.task_row(task) for task in writes.tasks], TASKS.c.id)
             upsert(connection, GENERATIONS, [rows.generation_row(generation) for generation in writes.generations])
@@ -92,11 +93,20 @@ class SqlStore:
         which: JobFilter = EVERY_JOB,
         *,
         before: JobId | None = None,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
         limit: int = 1000,
         visible: VisibleJobs | None = None,
     ) -> tuple[Job, ...]:
-        """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
-        return self._read(queries.jobs(which, before, limit, visible), rows.job_of)
+        """Return jobs in an order, those that somebody may see or all; `before` is the last id of the page before."""
+        if order == NEWEST_FIRST and not offset:
+            return self._read(queries.jobs(which, before, limit, visible), rows.job_of)
+        return self._read(queries.ordered_jobs(which, order, offset, limit, visible), rows.job_of)
+
+    def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
+        """Return how many jobs fit, of those that somebody may see or of all."""
+        with read_transaction(self._engine) as connection:
+            return int(connection.execute(queries.num_jobs(which, visible)).scalar_one())
 
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""
@@ -232,6 +242,11 @@ def _write_tags(connection: Connection, jobs: Sequence[Job]) -> None:
         ids = [job.id for job in jobs[start : start + _MAX_KEYS]]
         connection.execute(delete(TAGS).where(TAGS.c.job_id.in_(ids)))
     _insert(connection, TAGS, [row for job in jobs for row in rows.tag_rows(job)])
+
+
+def _write_texts(connection: Connection, jobs: Sequence[Job]) -> None:
+    """Write the texts that jobs are searched in."""
+    upsert(connection, JOB_TEXTS, [rows.text_row(job) for job in {job.id: job for job in jobs}.values()])
 
 
 def _append_usage(connection: Connection, usage: Sequence[Usage]) -> None:

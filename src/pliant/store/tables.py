@@ -59,13 +59,27 @@ JOBS: Final = Table(
     Column("search", String(MAX_NAME)),
     Column("endpoint", String(MAX_NAME)),
     Column("colour", Integer, nullable=False, server_default="0"),
+    Column("kind", String(20), nullable=False, server_default="training"),
     Index(None, "state", "ordinal"),
     Index(None, "owner", "ordinal"),
     Index(None, "queue", "ordinal"),
     Index(None, "array_id", "ordinal"),
     Index(None, "search", "ordinal"),
     Index(None, "endpoint", "ordinal"),
+    Index(None, "kind", "ordinal"),
+    Index(None, "name", "ordinal"),
+    Index(None, "priority", "ordinal"),
+    Index(None, "num_slots", "ordinal"),
+    Index(None, "ended_at", "ordinal"),
 )
+
+JOB_TEXTS: Final = Table(
+    "job_texts",
+    METADATA,
+    Column("job_id", String(64), ForeignKey("jobs.id"), primary_key=True),
+    Column("text", Text, nullable=False),
+)
+"""To find jobs by a part of what they are called: a narrow table, since all of it is read."""
 
 TAGS: Final = Table(
     "job_tags",

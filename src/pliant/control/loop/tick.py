@@ -36,6 +36,7 @@ from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.measures import Measures
 from pliant.control.loop.planner import Planner
+from pliant.control.loop.previews import Previews
 from pliant.control.loop.restore import load, reconcile
 from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
@@ -46,6 +47,7 @@ from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.requests.slots import SlotQueries
+from pliant.control.requests.standing import JobStanding
 from pliant.control.requests.trials import TrialRequests
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
@@ -69,7 +71,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `slots`, `measures` and `ending` (of the server).
+    `queries`, `slots`, `standing`, `previews`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class Control:
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
+        self.standing = JobStanding(find=self._ledger.get, policy=settings.policy)
         self._planner = Planner(
             ledger=self._ledger,
             cluster=cluster,
@@ -127,6 +130,15 @@ class Control:
             policy=settings.policy,
             preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
             queues=self.queues,
+            standing=self.standing,
+        )
+        self.previews = Previews(
+            ledger=self._ledger,
+            cluster=cluster,
+            requests=self.requests,
+            queues=self.queues,
+            acceptance=acceptance,
+            policy=settings.policy,
         )
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s

@@ -36,7 +36,7 @@ from pliant.core.access import VisibleJobs
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, EventKind
 from pliant.core.job import Job, JobId, NodeId, Task, TaskId
-from pliant.core.job_filter import JobFilter
+from pliant.core.job_filter import NEWEST_FIRST, JobFilter, JobOrder
 from pliant.core.lifecycle import JobState
 from pliant.core.plan import NodeView, PolicyName
 from pliant.core.ports import Clock, Cluster, EventFilter, Store
@@ -145,8 +145,17 @@ class Queries:
             notes=tuple(notes),
         )
 
-    def page(self, which: JobFilter, before: str | None, limit: int, visible: VisibleJobs | None = None) -> JobPage:
-        """Return a page of the jobs that somebody asks for and sees, newest first.
+    def page(
+        self,
+        which: JobFilter,
+        before: str | None,
+        limit: int,
+        visible: VisibleJobs | None = None,
+        *,
+        order: JobOrder = NEWEST_FIRST,
+        offset: int = 0,
+    ) -> JobPage:
+        """Return a page of the jobs that somebody asks for and sees.
 
         Raises:
             NotFound: `before` is no job that they see, or saw before it was deleted.
@@ -154,9 +163,10 @@ class Queries:
         if before is not None and self._store.deleted_job(JobId(before)) is None:
             self.require_visible(before, visible)
         cursor = None if before is None else JobId(before)
-        jobs = self._store.jobs(which, before=cursor, limit=limit + 1, visible=visible)
-        more = len(jobs) > limit
-        return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
+        jobs = self._store.jobs(which, before=cursor, order=order, offset=offset, limit=limit + 1, visible=visible)
+        more = len(jobs) > limit and order == NEWEST_FIRST
+        total = self._store.num_jobs(which, visible=visible)
+        return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None, total=total)
 
     def detail(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
