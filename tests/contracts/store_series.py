@@ -87,6 +87,21 @@ class SeriesContract:
         assert (bucket.num_points, bucket.lowest, bucket.highest) == (200, 1.0, 3.0)
         assert bucket.total == pytest.approx(202.0)
 
+    def test_series_are_listed_with_their_ends(self, store: Store) -> None:
+        points = [a_metric(step, value=step / 8) for step in range(1, 100)]
+        more = (a_metric(7, "B", math.nan), a_metric(5, "B", 2.0), a_metric(3, "a"), a_metric(1, job_id="job-2"))
+        store.write(Writes(jobs=(a_job(), a_job("job-2")), metrics=(*points, *more)))
+        store.write(Writes(metrics=(a_metric(99, value=0.5),)))
+        found = store.series_ends(JobId("job-1"))
+        assert [(one.name, one.num_points, one.first_step, one.last_step, one.value) for one in found] == [
+            ("B", 2, 5, 7, None),
+            ("a", 1, 3, 3, more[2].value),
+            ("loss", 99, 1, 99, 0.5),
+        ]
+        assert found[2].at == max(point.at for point in points)
+        assert store.series_ends(JobId("job-1"), after="B", limit=1) == found[1:2]
+        assert store.series_ends(JobId("job-3")) == ()
+
     def test_usage_starts_with_each_jobs_last_earlier_point(self, store: Store) -> None:
         def point(at: float, job_id: str, num_slots: int) -> Usage:
             return Usage(at=at, job_id=JobId(job_id), num_slots=num_slots)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Series
+from pliant.core.chart import Series, SeriesEnd
 from pliant.core.confinement import Confinement
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, NodeId, Task, TaskId
@@ -336,6 +336,10 @@ class Store(Protocol):
 
         At the ends buckets may reach beyond the steps asked for, by less than one of those returned.
         """
+        ...
+
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        """Return which series a job has after a name, in the order of their names, and how each ends."""
         ...
 
     def usage(

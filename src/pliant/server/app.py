@@ -38,6 +38,7 @@ from pliant.server.routes import (
     endpoints,
     environments,
     events,
+    job_files,
     jobs,
     logs,
     models,
@@ -136,6 +137,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     own = (
         jobs,
+        job_files,
         arrays,
         shares,
         tunnels,

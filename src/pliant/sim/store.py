@@ -8,7 +8,7 @@ from itertools import islice
 from threading import Lock
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Bucket, Series, merge
+from pliant.core.chart import Bucket, Series, SeriesEnd, merge
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
@@ -154,6 +154,12 @@ class MemoryStore:
             if name in known
         )
 
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        with self._lock:
+            points = sorted((m for m in self._metrics.values() if m.job_id == job_id), key=lambda m: m.step)
+        names = sorted({m.name for m in points if m.name > after})
+        return tuple(_end([m for m in points if m.name == name]) for name in names[:limit])
+
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
@@ -191,4 +197,16 @@ def _bucket(point: Metric) -> Bucket:
         last_step=point.step,
         epoch=point.epoch,
         at=point.at,
+    )
+
+
+def _end(points: Sequence[Metric]) -> SeriesEnd:
+    newest = points[-1]
+    return SeriesEnd(
+        name=newest.name,
+        num_points=len(points),
+        first_step=points[0].step,
+        last_step=newest.step,
+        at=max(point.at for point in points),
+        value=None if math.isnan(newest.value) else newest.value,
     )

@@ -15,19 +15,19 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Column, Connection, RowMapping, Table, delete, insert, select
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Series
+from pliant.core.chart import Series, SeriesEnd
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
 from pliant.store import queries, rollups, rows
 from pliant.store.deletion import delete_jobs
-from pliant.store.engine import advance_counter, open_engine, read_transaction, upsert
+from pliant.store.engine import advance_counter, bytewise, open_engine, read_transaction, upsert
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
 from pliant.store.searches import SqlSearches
-from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, ROLLUPS, TAGS, TASKS, USAGE
 from pliant.store.upkeep import SqlRecords
 
 T = TypeVar("T")
@@ -151,6 +151,11 @@ class SqlStore:
                 buckets = rollups.read(connection, job_id, name, first, last, max_buckets) if first <= last else ()
                 found.append(Series(name=name, buckets=buckets))
         return tuple(found)
+
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        """Return which series a job has after a name, in the order of their names, and how each ends."""
+        with read_transaction(self._engine) as connection:
+            return rollups.ends(connection, job_id, bytewise(self._engine, ROLLUPS.c.name), after, limit)
 
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None

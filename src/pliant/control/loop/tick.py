@@ -39,6 +39,7 @@ from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
+from pliant.control.requests.job_files import JobFileQueries
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
@@ -66,7 +67,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `measures` and `ending` (of the server).
+    `queries`, `files`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Control:
             policy=self.queues.policy,
             kinds=kinds,
         )
+        self.files = JobFileQueries(store, settings)
         acceptance = Acceptance(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
