@@ -17,6 +17,7 @@ from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
 from pliant.core.slot import WHOLE_SLOT
+from pliant.core.slot_time import SlotTime
 
 MAX_STDERR_BYTES = 8192
 """So much of the end of a dead task's stderr comes with its exit."""
@@ -346,6 +347,13 @@ class Store(Protocol):
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
+        ...
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        """Return what each job used between two instants, of those that used anything and somebody may see.
+
+        Law: it is what `integrate` of `core.slot_time` makes of `usage(since=start)`.
+        """
         ...
 
     def next_id(self, name: str, how_many: int = 1) -> int:

@@ -51,6 +51,7 @@ from pliant.server.routes import (
     templates,
     tunnels,
     upkeep,
+    usage,
 )
 from pliant.server.routing import Routes, declare
 
@@ -138,6 +139,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     own = (
         jobs,
         job_files,
+        usage,
         arrays,
         shares,
         tunnels,

@@ -14,6 +14,7 @@ from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
+from pliant.core.slot_time import SlotTime, integrate
 from pliant.sim.registry import MemoryRegistry
 from pliant.sim.searches import MemorySearches
 
@@ -169,6 +170,14 @@ class MemoryStore:
         earlier = {point.job_id: point for point in points if point.at < since}
         kept = sorted(earlier.values(), key=lambda u: u.at)
         return (*kept, *(point for point in points if point.at >= since))
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        used = integrate(self.usage(since=start, visible=visible), start, until)
+        jobs = {job_id: self._jobs[job_id] for job_id in used}
+        return tuple(
+            SlotTime(job_id=job_id, name=job.spec.name, owner=job.owner, queue=job.queue, slot_seconds=used[job_id])
+            for job_id, job in jobs.items()
+        )
 
     def _sees(self, visible: VisibleJobs | None, job_id: JobId | None) -> bool:
         if visible is None or job_id is None:

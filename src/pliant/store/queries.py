@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, Select, case, func, or_, select, union_all
 
 from pliant.core.access import VisibleJobs
 from pliant.core.job import JobId
@@ -153,3 +153,17 @@ def usage(since: float, job_id: JobId | None, visible: VisibleJobs | None = None
         inside = inside.where(_is_visible(USAGE.c.job_id, visible))
     both = union_all(before, inside).subquery()
     return select(both).order_by(both.c.at, both.c.ordinal)
+
+
+def slot_time(start: float, until: float, visible: VisibleJobs | None = None) -> Query:
+    """Ask what each job used between two instants, those that used anything."""
+    points = usage(start, None, visible).subquery()
+    following = func.lead(points.c.at).over(partition_by=points.c.job_id, order_by=(points.c.at, points.c.ordinal))
+    steps = select(points, following.label("next_at")).where(points.c.at < until).subquery()
+    begins = case((steps.c.at < start, start), else_=steps.c.at)
+    ends = func.coalesce(steps.c.next_at, until)
+    held = func.sum(steps.c.num_slots * (ends - begins)).label("slot_seconds")
+    used = select(steps.c.job_id, held).where(steps.c.num_slots > 0, ends > begins).group_by(steps.c.job_id).subquery()
+    return select(used.c.job_id, JOBS.c.name, JOBS.c.owner, JOBS.c.queue, used.c.slot_seconds).join(
+        JOBS, JOBS.c.id == used.c.job_id
+    )

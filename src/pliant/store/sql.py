@@ -20,6 +20,7 @@ from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
+from pliant.core.slot_time import SlotTime
 from pliant.store import queries, rollups, rows
 from pliant.store.deletion import delete_jobs
 from pliant.store.engine import advance_counter, bytewise, open_engine, read_transaction, upsert
@@ -162,6 +163,10 @@ class SqlStore:
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         return self._read(queries.usage(since, job_id, visible), rows.usage_of)
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        """Return what each job used between two instants, of those that used anything and somebody may see."""
+        return self._read(queries.slot_time(start, until, visible), lambda row: SlotTime(**row))
 
     def next_id(self, name: str, how_many: int = 1) -> int:
         """Return 1, 2, 3, … for each name, or the first of so many; never the same number twice, also after a crash."""

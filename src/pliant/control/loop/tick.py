@@ -45,6 +45,7 @@ from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.requests.trials import TrialRequests
+from pliant.control.requests.usage import UsageQueries
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -67,7 +68,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `files`, `measures` and `ending` (of the server).
+    `queries`, `files`, `usage`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Control:
             kinds=kinds,
         )
         self.files = JobFileQueries(store, settings)
+        self.usage = UsageQueries(store, clock)
         acceptance = Acceptance(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
