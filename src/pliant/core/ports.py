@@ -294,6 +294,14 @@ class Store(Protocol):
         """
         ...
 
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that hold a text in id or name, whatever its capitals, trials of searches apart.
+
+        Those come first that are called so, then those that begin so; of equal ones the newest. Where very many hold
+        it, only the newest are compared.
+        """
+        ...
+
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""
         ...

@@ -13,6 +13,7 @@ from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
 from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.name_match import rank
 from pliant.core.ports import EventFilter, Writes
 from pliant.core.slot_time import SlotTime, integrate
 from pliant.sim.registry import MemoryRegistry
@@ -98,6 +99,11 @@ class MemoryStore:
             older = [self._jobs[job_id] for job_id in reversed(self._order[:start]) if job_id in self._jobs]
         found = (job for job in older if which.fits(job))
         return tuple(islice((job for job in found if visible is None or visible.covers(job.id, job.owner)), limit))
+
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        jobs = self.jobs(JobFilter(without_trials=True), limit=len(self._order), visible=visible)
+        found = [(fit, job) for job in jobs if (fit := rank(text, job.id, job.spec.name)) is not None]
+        return tuple(job for _, job in sorted(found, key=lambda one: one[0])[:limit])
 
     def array_jobs(self, array_id: str) -> tuple[Job, ...]:
         with self._lock:

@@ -97,6 +97,10 @@ class SqlStore:
         """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
         return self._read(queries.jobs(which, before, limit, visible), rows.job_of)
 
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that hold a text in id or name, the best first."""
+        return self._read(queries.find_jobs(text, limit, visible), rows.job_of)
+
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""
         found = self._read(queries.deleted_job(job_id), rows.deleted_of)
