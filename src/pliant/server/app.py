@@ -41,6 +41,8 @@ from pliant.server.routes import (
     endpoints,
     environments,
     events,
+    found,
+    job_files,
     jobs,
     logs,
     models,
@@ -56,6 +58,7 @@ from pliant.server.routes import (
     templates,
     tunnels,
     upkeep,
+    usage,
 )
 from pliant.server.routing import Routes, declare
 from pliant.server.site import Site
@@ -151,6 +154,9 @@ def make_routes(*others: OtherApi) -> FastAPI:
     own = (
         bulk,
         jobs,
+        job_files,
+        usage,
+        found,
         arrays,
         shares,
         tunnels,

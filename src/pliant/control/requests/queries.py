@@ -168,6 +168,10 @@ class Queries:
         total = self._store.num_jobs(which, visible=visible)
         return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None, total=total)
 
+    def find(self, text: str, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that somebody sees whose id or name holds a text, the best first."""
+        return self._store.find_jobs(text, limit=limit, visible=visible)
+
     def detail(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
         job = self.job(job_id)

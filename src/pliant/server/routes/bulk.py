@@ -31,7 +31,11 @@ def change(context: InContext, caller: Caller, visible: Seen, body: JobsPatch) -
     The scheduler decides once, when all are changed.
     """
     patch = body.patch()
-    return _each(context, (caller, visible), body.ids, lambda ids: context.control.requests.change_all(ids, patch))
+
+    def change_all(ids: Sequence[str]) -> Mapping[str, UserError]:
+        return context.control.requests.change_all(ids, patch, caller.name)
+
+    return _each(context, (caller, visible), body.ids, change_all)
 
 
 def _each(
