@@ -117,7 +117,9 @@ class GroupPreviewRequest(Changes, of=GroupSettings, but=("name", "description")
 
     def noun(self) -> ResourceGroup:
         """Return the noun."""
-        return ResourceGroup(name=DEFAULT_GROUP, slots_per_host=self.changes().get("slots_per_host"), hosts=self.hosts.noun())
+        return ResourceGroup(
+            name=DEFAULT_GROUP, slots_per_host=self.changes().get("slots_per_host"), hosts=self.hosts.noun()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from pliant.core.confinement import Confinement
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, NodeId, Task, TaskId
 from pliant.core.job_filter import EVERY_JOB, NEWEST_FIRST, JobFilter, JobOrder
+from pliant.core.lifecycle import JobState
 from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
@@ -297,6 +298,12 @@ class Store(Protocol):
 
     def num_jobs(self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None) -> int:
         """Return how many jobs fit, of those that somebody may see or of all."""
+        ...
+
+    def num_by_state(
+        self, which: JobFilter = EVERY_JOB, *, visible: VisibleJobs | None = None
+    ) -> Mapping[JobState, int]:
+        """Return how many of these jobs are in each state; states that none is in are left out."""
         ...
 
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:

@@ -135,7 +135,7 @@ class Control:
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
-        self._ticked_at = clock.now()
+        self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()
         self._leases = Leases(settings.timeouts.lease_s)
