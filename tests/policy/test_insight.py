@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pliant.core.chart import Bucket, Series
-from pliant.policy.insight import PATIENCE, EpochMeans, Hint, by_epoch, find_roles, hints
+from pliant.core.insight import EpochMeans, Hint
+from pliant.policy.insight import PATIENCE, by_epoch, find_roles, hints
 
 NAMES = {"train_loss": "loss", "test_loss": "val_loss"}
 

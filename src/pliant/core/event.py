@@ -59,6 +59,8 @@ class EventKind(StrEnum):
     """Things of ended jobs were removed by the rules of this server. data: num_removals, num_bytes, num_failed."""
     QUEUE_CHANGED = "queue.changed"
     """A queue or a resource group was made, changed or removed by a person. data: name, who."""
+    MACHINE_CHANGED = "machine.changed"
+    """A machine was drained or returned by a person. data: name, who."""
     WARNING = "warning"
 
 

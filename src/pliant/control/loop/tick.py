@@ -39,13 +39,12 @@ from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
-from pliant.control.requests.job_files import JobFileQueries
+from pliant.control.requests.inquiries import inquiries_of
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.requests.trials import TrialRequests
-from pliant.control.requests.usage import UsageQueries
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -68,7 +67,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `files`, `usage`, `measures` and `ending` (of the server).
+    `queries`, `inquiries`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -103,8 +102,7 @@ class Control:
             policy=self.queues.policy,
             kinds=kinds,
         )
-        self.files = JobFileQueries(store, settings)
-        self.usage = UsageQueries(store, clock)
+        self.inquiries = inquiries_of(store, clock, settings, self._ledger, self.queries)
         acceptance = Acceptance(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
@@ -119,10 +117,10 @@ class Control:
         self._planner = Planner(
             ledger=self._ledger,
             cluster=cluster,
-            kinds=kinds,
             policy=settings.policy,
             preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
             queues=self.queues,
+            machines=self.inquiries.machines,
         )
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
@@ -193,6 +191,7 @@ class Control:
         """Take up what the store remembers and the cluster shows; call once, before the first tick."""
         with self._ledger.lock:
             self.queues.load()
+            self.inquiries.machines.load()
             changes.clean(self.settings.home / "jobs")
             self._cluster.watch(self._inbox.put, self._inbox.put)
             loaded = load(self._store, self._kinds, now=self._clock.now(), timeouts=self.settings.timeouts)
