@@ -161,7 +161,7 @@ def _broken_since(epochs: Sequence[EpochMeans]) -> int | None:
 
 def _of_validation(epochs: Sequence[EpochMeans], name: str) -> Iterator[Hint]:
     course = [(one.epoch, one.test_loss, one.train_loss) for one in epochs if one.test_loss is not None]
-    losses = [loss for _, loss, _ in course if loss is not None]
+    losses = [loss for _, loss, _ in course]
     if not losses:
         return
     best = _best(losses)
@@ -169,7 +169,6 @@ def _of_validation(epochs: Sequence[EpochMeans], name: str) -> Iterator[Hint]:
     if since < PATIENCE:
         return
     epoch, lowest, trained = course[best]
-    assert lowest is not None, "they were chosen so"
     yield Hint(
         kind="early_stop",
         series=name,

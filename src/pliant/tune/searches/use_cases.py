@@ -118,7 +118,7 @@ class SearchRequests:
     def page(
         self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = (), part: str = ""
     ) -> tuple[tuple[Search, ...], str | None]:
-        """Return searches that somebody sees, in some states, that have `part` in their names; and the last if not all."""
+        """Return searches that somebody sees, in some states, with `part` in their names; and the last if not all."""
         found: list[Search] = []
         for search in self._book.all(after, states, part):
             if not _sees(caller, search):
