@@ -256,7 +256,7 @@ def _add_manual(app: FastAPI) -> None:
 
 def _describe(app: FastAPI) -> None:
     """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and which routes are open."""
-    access = declared_access(app)
+    access = {(method, path.replace(":path}", "}")): one for (method, path), one in declared_access(app).items()}
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
