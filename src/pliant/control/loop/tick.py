@@ -141,6 +141,7 @@ class Control:
             queues=self.queues,
             acceptance=acceptance,
             policy=settings.policy,
+            machines=self.inquiries.machines,
         )
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
