@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from pliant.control.jobs.colours import Colours
 from pliant.control.jobs.deferred import DeferredExits
 from pliant.control.jobs.draft import Draft
 from pliant.control.jobs.exits import fence, lose_vanished, receive, take_exit, take_note, take_unsent
@@ -31,7 +30,6 @@ from pliant.control.jobs.live import LiveJob, job_of
 from pliant.control.jobs.orders import job_token
 from pliant.control.kinds import KINDS
 from pliant.control.kinds.endpoint.kernels import KernelRequests
-from pliant.control.loop.capacity import CapacityRecord
 from pliant.control.loop.deadlines import next_deadline, pass_time, postpone
 from pliant.control.loop.gate import PreparationCheck
 from pliant.control.loop.measures import Measures
@@ -109,12 +107,7 @@ class Control:
         )
         self.inquiries = inquiries_of(store, clock, settings, self._ledger, self.queries)
         acceptance = Acceptance(
-            ledger=self._ledger,
-            settings=settings,
-            queries=self.queries,
-            queues=self.queues,
-            inputs=inputs,
-            colours=Colours(store),
+            ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )
         self.requests = JobRequests(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, acceptance=acceptance
@@ -146,8 +139,7 @@ class Control:
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
-        self._capacity = CapacityRecord(store)
-        self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._capacity.span)
+        self.slots = SlotQueries(store=store, clock=clock, span=lambda: self._ledger.capacity.span)
         self.started_at = self._ticked_at = clock.now()
         self._disconnected: set[TaskId] = set()
         self._deferred = DeferredExits()
@@ -222,7 +214,7 @@ class Control:
             missing = reconcile(draft := self._ledger.draft(), self._kinds, self._cluster.observe())
             self._deferred.expect(missing, self._clock.now() + self.settings.timeouts.messages_s)
             self._ledger.commit(draft)
-            self._capacity.note(self._clock.now(), self._cluster.observe().nodes)
+            self._ledger.capacity.note(self._clock.now(), self._cluster.observe().nodes)
 
     def run(self) -> None:
         """Tick until `close`, whenever something happened or is due, once a second at least."""
@@ -284,8 +276,8 @@ class Control:
                 self._take_due(now)
             if not self._ledger.draining:
                 self._planner.plan(now)
-            self._capacity.note(now, self._cluster.observe().nodes)
             self._ticked_at = now
+            self._ledger.capacity.note(now, self._cluster.observe().nodes)
 
     def _take_due(self, now: float) -> None:
         for ended in self._deferred.due(now):
