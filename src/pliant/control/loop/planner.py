@@ -1,6 +1,5 @@
 """When the scheduler is asked: if anything changed that it sees, or when it asked to be woken."""
 
-from pliant.control.jobs.kind import Kinds
 from pliant.control.jobs.ledger import Ledger
 from pliant.control.loop.arrays import held_back, note_held
 from pliant.control.loop.gate import PreparationCheck
@@ -17,10 +16,8 @@ class Planner:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         cluster: Cluster,
-        kinds: Kinds,
         policy: Policy,
         preparations: PreparationCheck,
         queues: Queues,
@@ -30,7 +27,7 @@ class Planner:
         """When the decision may change though nothing happens."""
         self._ledger = ledger
         self._cluster = cluster
-        self._kinds = kinds
+        self._kinds = ledger.kinds
         self._policy = policy
         self._preparations = preparations
         self._queues = queues

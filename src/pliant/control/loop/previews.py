@@ -68,7 +68,6 @@ class Previews:
 
     def __init__(
         self,
-        *,
         ledger: Ledger,
         cluster: Cluster,
         requests: JobRequests,

@@ -114,24 +114,10 @@ class Control:
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
-        self.standing = JobStanding(find=self._ledger.get, policy=settings.policy)
-        self._planner = Planner(
-            ledger=self._ledger,
-            cluster=cluster,
-            kinds=kinds,
-            policy=settings.policy,
-            preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
-            queues=self.queues,
-            standing=self.standing,
-        )
-        self.previews = Previews(
-            ledger=self._ledger,
-            cluster=cluster,
-            requests=self.requests,
-            queues=self.queues,
-            acceptance=acceptance,
-            policy=settings.policy,
-        )
+        self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
+        preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
+        self._planner = Planner(self._ledger, cluster, settings.policy, preparations, self.queues, self.standing)
+        self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, settings.policy)
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
