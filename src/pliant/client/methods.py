@@ -17,6 +17,7 @@ from pliant.client.nouns.environments import EnvironmentClient
 from pliant.client.nouns.jobs import JobHandle
 from pliant.client.nouns.models import ModelClient, TemplateClient
 from pliant.client.nouns.people import PeopleClient
+from pliant.client.nouns.previews import PreviewClient
 from pliant.client.nouns.queues import GroupClient, QueueClient
 from pliant.client.nouns.searches import SearchClient, SearchHandle
 
@@ -35,6 +36,7 @@ PARTS: Final[dict[str, type]] = {
     "client.queues": QueueClient,
     "client.groups": GroupClient,
     "client.searches": SearchClient,
+    "client.previews": PreviewClient,
     "client.people": PeopleClient,
 }
 
