@@ -117,24 +117,14 @@ class Control:
         self.sidecars = SidecarRequests(self._ledger, settings, self.queries, self.queues, cluster)
         self.kernels = KernelRequests(self._ledger, settings)
         self.ending = EndRequests(self._ledger, cluster)
-        self.standing = JobStanding(find=self._ledger.get, policy=settings.policy)
+        self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
+        policy, machines = settings.policy, self.inquiries.machines
+        preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
         self._planner = Planner(
-            ledger=self._ledger,
-            cluster=cluster,
-            policy=settings.policy,
-            preparations=PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings),
-            queues=self.queues,
-            standing=self.standing,
-            machines=self.inquiries.machines,
+            self._ledger, cluster, settings.policy, preparations, self.queues, self.standing, machines
         )
         self.previews = Previews(
-            ledger=self._ledger,
-            cluster=cluster,
-            requests=self.requests,
-            queues=self.queues,
-            acceptance=acceptance,
-            policy=settings.policy,
-            machines=self.inquiries.machines,
+            self._ledger, cluster, self.requests, self.queues, acceptance, settings.policy, machines
         )
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
