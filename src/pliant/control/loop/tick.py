@@ -120,12 +120,8 @@ class Control:
         self.standing = JobStanding(store=store, find=self._ledger.get, policy=settings.policy)
         policy, machines = settings.policy, self.inquiries.machines
         preparations = PreparationCheck(ledger=self._ledger, preparations=inputs.preparations, settings=settings)
-        self._planner = Planner(
-            self._ledger, cluster, settings.policy, preparations, self.queues, self.standing, machines
-        )
-        self.previews = Previews(
-            self._ledger, cluster, self.requests, self.queues, acceptance, settings.policy, machines
-        )
+        self._planner = Planner(self._ledger, cluster, policy, preparations, self.queues, self.standing, machines)
+        self.previews = Previews(self._ledger, cluster, self.requests, self.queues, acceptance, policy, machines)
         self.measures = Measures(
             ledger=self._ledger, cluster=cluster, kinds=kinds, queues=self.queues, tick_age_s=self.tick_age_s
         )
