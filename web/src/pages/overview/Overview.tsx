@@ -19,7 +19,7 @@ type Facts = Schemas["Overview"];
 export default function Overview() {
   const overview = useGet("/v1/overview", {});
   return (
-    <Page title={text.nav.overview} heading={<span className="unseen">{text.nav.overview}</span>}>
+    <Page title={text.nav.overview} bare>
       <Answer query={overview} rows={1} height={52}>
         {(facts) => <Headline facts={facts} />}
       </Answer>
@@ -154,19 +154,35 @@ function Newest({ facts }: { facts: Facts }) {
         <p className={classes.none}>{words.quiet}</p>
       ) : (
         <ol className={classes.events}>
-          {facts.events.slice(0, 12).map((event) => (
-            <li key={event.seq}>
-              <span className="dim num">
-                <Time at={event.at} />
-              </span>
-              <span className="wrap">
-                {event.job_id != null && <Link to={`/jobs/${event.job_id}`}>{event.job_id}</Link>} {event.message}
-              </span>
-            </li>
-          ))}
+          {facts.events
+            .slice(-12)
+            .reverse()
+            .map((event) => (
+              <li key={event.seq}>
+                <span className="dim num">
+                  <Time at={event.at} />
+                </span>
+                <span className="wrap">
+                  <Told message={event.message} job={event.job_id ?? null} />
+                </span>
+              </li>
+            ))}
         </ol>
       )}
     </Panel>
+  );
+}
+
+/** A sentence, whose job is a link: where the sentence names it, else before it. */
+function Told({ message, job }: { message: string; job: string | null }) {
+  if (job === null) return message;
+  const link = <Link to={`/jobs/${job}`}>{job}</Link>;
+  const rest = message.startsWith(`${job} `) ? message.slice(job.length) : ` ${message}`;
+  return (
+    <>
+      {link}
+      {rest}
+    </>
   );
 }
 
