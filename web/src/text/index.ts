@@ -1,5 +1,9 @@
 /** The one place that names the language. A page's words stand in a file of their own, called like the page. */
 import { common } from "./en/common";
+import { events } from "./en/events";
 import { logon } from "./en/logon";
+import { machines } from "./en/machines";
+import { queues } from "./en/queues";
+import { usage } from "./en/usage";
 
-export const text = { ...common, logon };
+export const text = { ...common, events, logon, machines, queues, usage };

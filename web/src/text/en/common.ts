@@ -6,6 +6,8 @@ export const common = {
   close: "Close",
   cancel: "Cancel",
   apply: "Apply",
+  edit: "Edit…",
+  remove: "Delete…",
   copy: "Copy",
   copied: "Copied",
   retry: "Try again",
@@ -67,7 +69,7 @@ export const common = {
     title: "This page has failed",
     hint: "That is a fault of the console, not of your jobs: they go on. Reloading usually helps.",
   },
-  table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown" },
+  table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown", columns: "Columns" },
   chart: { nothing: "No values yet" },
   palette: { nothing: "Nothing fits.", page: "page", command: "do", submit: "Submit a job" },
   keys: {
