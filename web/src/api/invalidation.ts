@@ -25,6 +25,8 @@ const POOL: readonly string[] = [
   "/v1/queues/{name}",
   "/v1/machines",
   "/v1/resource-groups",
+  "/v1/resource-groups/{name}",
+  "/v1/queues/{name}/preview",
 ];
 /** Kinds `noun.changed`, and the routes that show the noun. */
 const NOUNS: Readonly<Record<string, string>> = {
