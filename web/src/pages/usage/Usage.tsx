@@ -70,9 +70,14 @@ function Time() {
     <>
       <SegmentedControl
         aria-label={words.spanLabel}
-        data={[...PRESETS.map((one) => ({ value: one, label: words.presets[one] ?? one })), { value: day, label: words.days }]}
+        data={[
+          ...PRESETS.map((one) => ({ value: one, label: words.presets[one] ?? one })),
+          { value: day, label: words.days },
+        ]}
         value={preset ?? day}
-        onChange={(chosen) => address.set({ from: chosen === day ? today : chosen, until: chosen === day ? today : null })}
+        onChange={(chosen) =>
+          address.set({ from: chosen === day ? today : chosen, until: chosen === day ? today : null })
+        }
       />
       {preset === null && (
         <>

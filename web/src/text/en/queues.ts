@@ -44,7 +44,10 @@ export const queues = {
   shares: (group: string) => `Queues of ${group}`,
   jobs: "Jobs now",
   allJobs: "All its jobs",
-  noJobs: { title: "No job runs or waits here", hint: "Jobs come to a queue when they are submitted, or are moved to it:" },
+  noJobs: {
+    title: "No job runs or waits here",
+    hint: "Jobs come to a queue when they are submitted, or are moved to it:",
+  },
   submitCommand: (queue: string) => `pliant submit train.py --queue ${queue} --max 8`,
   jobColumns: {
     job: "Job",
@@ -89,7 +92,8 @@ export const queues = {
   removeQueue: (name: string) => `Delete queue ${name}?`,
   removeQueueHint: "Jobs that have ended stay. A queue with jobs that run or wait cannot be deleted.",
   removeGroup: (name: string) => `Delete resource group ${name}?`,
-  removeGroupHint: "No slot is lost: a group only says which slots its queues have. A group with queues cannot be deleted.",
+  removeGroupHint:
+    "No slot is lost: a group only says which slots its queues have. A group with queues cannot be deleted.",
   preview: {
     title: "If applied now",
     at: (at: string) => `as of ${at}; others may change it`,
@@ -104,6 +108,7 @@ export const queues = {
     nothing: "No queue competes for slots now, so nothing changes at once.",
   },
   members: "Member hosts",
+  counted: (hosts: number) => (hosts === 1 ? "1 host" : `${hosts} hosts`),
   memberColumns: {
     host: "Host",
     slots: "Slots",

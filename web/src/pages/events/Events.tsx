@@ -1,0 +1,6 @@
+import { Page } from "../../components/Page";
+import { text } from "../../text";
+
+export default function Events() {
+  return <Page title={text.nav.events}>…</Page>;
+}

@@ -1,0 +1,6 @@
+import { Page } from "../../components/Page";
+import { text } from "../../text";
+
+export default function Machines() {
+  return <Page title={text.nav.machines}>…</Page>;
+}
