@@ -199,3 +199,11 @@ class TrainingPage:
 
     trainings: tuple[TrainingView, ...]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestTrainings:
+    """Trainings of all models, the newest first; ask again with `before=next`."""
+
+    trainings: tuple[TrainingView, ...]
+    next: str | None

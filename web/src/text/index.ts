@@ -4,6 +4,7 @@ import { events } from "./en/events";
 import { logon } from "./en/logon";
 import { machines } from "./en/machines";
 import { queues } from "./en/queues";
+import { slots } from "./en/slots";
 import { usage } from "./en/usage";
 
-export const text = { ...common, events, logon, machines, queues, usage };
+export const text = { ...common, events, logon, machines, queues, slots, usage };
