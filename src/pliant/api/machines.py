@@ -24,6 +24,8 @@ class SlotHolder:
     queue: str
     colour: int
     """Of its layer in charts."""
+    queue_colour: int
+    """Of its queue's layer in charts of queues."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from pliant.core.machine import MachineDrain
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry, iterate_nouns
 from pliant.policy.schedule.order import natural
+from pliant.policy.slot_chart import colours_of
 
 
 class Machines:
@@ -124,6 +125,7 @@ class Machines:
         """Return slots with the jobs behind the tasks that they name."""
         jobs = self._ledger.jobs()
         jobs_of = {task.id: live.job for live in jobs.values() for task in live.running}
+        queue_colours = colours_of(sorted({job.queue for job in jobs_of.values()}))
         found = []
         for slot in slots:
             live = None if slot.job_id is None else jobs.get(JobId(slot.job_id))
@@ -134,14 +136,16 @@ class Machines:
                     MachineSlot,
                     slot,
                     job_name=None if live is None else live.job.spec.name,
-                    holders=tuple(_holder(job) for job in holders.values()),
+                    holders=tuple(_holder(job, queue_colours[job.queue]) for job in holders.values()),
                 )
             )
         return found
 
 
-def _holder(job: Job) -> SlotHolder:
-    return SlotHolder(job_id=job.id, job_name=job.spec.name, queue=job.queue, colour=job.colour)
+def _holder(job: Job, queue_colour: int) -> SlotHolder:
+    return SlotHolder(
+        job_id=job.id, job_name=job.spec.name, queue=job.queue, colour=job.colour, queue_colour=queue_colour
+    )
 
 
 def _view(node: NodeView, drain: MachineDrain | None, slots: tuple[MachineSlot, ...]) -> MachineView:
