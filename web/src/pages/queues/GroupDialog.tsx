@@ -1,4 +1,4 @@
-import { Modal, SegmentedControl, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { Input, Modal, SegmentedControl, Stack, TagsInput, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useId, useState } from "react";
 import { useNavigate } from "react-router";
@@ -237,9 +237,9 @@ function Choice({ label, data, value, onChange }: ChoiceProps) {
   const id = useId();
   return (
     <div>
-      <Text id={id} size="sm" fw={500} mb={4}>
+      <Input.Label id={id} size="xs" labelElement="div">
         {label}
-      </Text>
+      </Input.Label>
       <SegmentedControl
         aria-labelledby={id}
         data={Object.entries(data).map(([key, word]) => ({ value: key, label: word }))}

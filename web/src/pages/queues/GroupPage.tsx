@@ -4,7 +4,7 @@ import { useChange, useGet } from "../../api/queries";
 import { useMay } from "../../app/session";
 import { Confirm } from "../../components/Confirm";
 import { Facts, Figures } from "../../components/Facts";
-import { Answer } from "../../components/Notice";
+import { Answer, Loading } from "../../components/Notice";
 import { Page } from "../../components/Page";
 import { Panel } from "../../components/Panel";
 import { useAddress } from "../../components/useAddress";
@@ -75,7 +75,7 @@ export default function GroupPage() {
 function Shown({ group: view }: { group: GroupView }) {
   const { group } = view;
   const all = useGet("/v1/queues", {});
-  const queues = all.data?.queues.filter((one) => one.queue.resource_group === group.name) ?? [];
+  const queues = all.data?.queues.filter((one) => one.queue.resource_group === group.name);
   return (
     <>
       <Figures
@@ -92,8 +92,10 @@ function Shown({ group: view }: { group: GroupView }) {
       ))}
       <div className={classes.columns}>
         <div className={classes.stack}>
-          <Panel title={words.groupQueues} aside={queues.length > 0 && <Legend />}>
-            {queues.length > 0 ? (
+          <Panel title={words.groupQueues} aside={queues !== undefined && queues.length > 0 && <Legend />}>
+            {queues === undefined ? (
+              <Loading rows={1} />
+            ) : queues.length > 0 ? (
               <div className={classes.flush}>
                 <QueueRows queues={queues} />
               </div>
@@ -101,9 +103,7 @@ function Shown({ group: view }: { group: GroupView }) {
               <span className="dim">{words.noQueues}</span>
             )}
           </Panel>
-          <Panel title={words.members}>
-            <Members hosts={view.hosts} aside={words.counted(view.hosts.length)} notes={[]} bare />
-          </Panel>
+          <Members hosts={view.hosts} aside={words.counted(view.hosts.length)} />
         </div>
         <Panel title={words.settings}>
           <Facts

@@ -19,19 +19,17 @@ interface Props {
   /** What they come to. */
   aside: string;
   notes?: readonly string[];
-  /** The panel around it names it already. */
-  bare?: boolean;
 }
 
 /** The hosts that a group has slots of, with what one wants to see of them. */
-export function Members({ hosts, aside, notes = [], bare = false }: Props) {
+export function Members({ hosts, aside, notes = [] }: Props) {
   const address = useAddress();
   const shown = new Set((address.get("columns") ?? USUAL).split(","));
   return (
     <div>
       <Group justify="space-between" mb="xs" gap="xs">
-        <Text size="sm" fw={600}>
-          {!bare && words.members}{" "}
+        <Text component="h2" fz={14} fw={600} m={0}>
+          {words.members}{" "}
           <Text span c="dimmed" fw={400}>
             {aside}
           </Text>

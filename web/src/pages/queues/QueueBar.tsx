@@ -11,9 +11,9 @@ export function QueueBar({ queue }: { queue: QueueView }) {
   return (
     <div className={classes.standing}>
       <div className={classes.bar} aria-hidden>
-        <div className={classes.own} style={{ width: share(parts.own) }} />
-        <div className={classes.borrowed} style={{ width: share(parts.borrowed) }} />
-        <div className={classes.lent} style={{ width: share(parts.lent) }} />
+        {parts.own > 0 && <div className={classes.own} style={{ width: share(parts.own) }} />}
+        {parts.borrowed > 0 && <div className={classes.borrowed} style={{ width: share(parts.borrowed) }} />}
+        {parts.lent > 0 && <div className={classes.lent} style={{ width: share(parts.lent) }} />}
         {parts.deserved !== null && <div className={classes.mark} style={{ left: share(parts.deserved) }} />}
       </div>
       <div className={classes.words}>{sayStanding(queue)}</div>

@@ -1,5 +1,6 @@
 import {
   Autocomplete,
+  Input,
   NumberInput,
   SegmentedControl,
   Select,
@@ -63,20 +64,10 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
           min={1}
           max={10_000}
           allowDecimal={false}
+          data-autofocus={!isNew || undefined}
           value={fields.weight}
           error={problemOf("weight")}
           onChange={(value) => set({ weight: asNumber(value) })}
-        />
-        <NumberInput
-          label={words.fields.max_tasks_per_job}
-          description={words.hints.max_tasks_per_job}
-          inputWrapperOrder={ORDER}
-          min={1}
-          max={4096}
-          allowDecimal={false}
-          value={fields.max_tasks_per_job}
-          error={problemOf("max_tasks_per_job")}
-          onChange={(value) => set({ max_tasks_per_job: asNumber(value) })}
         />
       </SimpleGrid>
       <Policy fields={fields} set={set} />
@@ -92,6 +83,17 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
           description={words.hints.open}
           checked={fields.open}
           onChange={(event) => set({ open: event.currentTarget.checked })}
+        />
+        <NumberInput
+          label={words.fields.max_tasks_per_job}
+          description={words.hints.max_tasks_per_job}
+          inputWrapperOrder={ORDER}
+          min={1}
+          max={4096}
+          allowDecimal={false}
+          value={fields.max_tasks_per_job}
+          error={problemOf("max_tasks_per_job")}
+          onChange={(value) => set({ max_tasks_per_job: asNumber(value) })}
         />
         <Autocomplete
           size="xs"
@@ -112,14 +114,14 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
           error={problemOf("run_as")}
           onChange={(event) => set({ run_as: event.currentTarget.value })}
         />
+        <TextInput
+          label={words.fields.description}
+          maxLength={500}
+          value={fields.description}
+          error={problemOf("description")}
+          onChange={(event) => set({ description: event.currentTarget.value })}
+        />
       </SimpleGrid>
-      <TextInput
-        label={words.fields.description}
-        maxLength={500}
-        value={fields.description}
-        error={problemOf("description")}
-        onChange={(event) => set({ description: event.currentTarget.value })}
-      />
     </Stack>
   );
 }
@@ -134,9 +136,9 @@ function Policy({ fields, set }: { fields: QueueFields; set: (some: Partial<Queu
   const id = useId();
   return (
     <div>
-      <Text id={id} size="sm" fw={500} mb={4}>
+      <Input.Label id={id} size="xs" labelElement="div">
         {words.fields.policy}
-      </Text>
+      </Input.Label>
       <SegmentedControl
         aria-labelledby={id}
         data={POLICIES.map((policy) => ({ value: policy, label: words.policies[policy] ?? policy }))}

@@ -78,20 +78,21 @@ function GroupSection({ section: { group: view, queues }, mayWrite }: { section:
           {saySlots(group)} · {sayHosts(group.hosts ?? {})}
         </span>
       </header>
-      {view.notes.map((note) => (
-        <div key={note} className={`${classes.note} wrap`}>
-          {note}
-        </div>
-      ))}
-      {queues.length > 0 ? (
-        <QueueRows queues={queues} />
-      ) : (
-        <div className={classes.note}>
-          {words.noQueues}{" "}
-          {mayWrite && (
-            <Link className={classes.link} to={`/queues?new=queue&group=${encodeURIComponent(group.name)}`}>
-              {words.newQueue}
-            </Link>
+      {queues.length > 0 && <QueueRows queues={queues} />}
+      {(view.notes.length > 0 || queues.length === 0) && (
+        <div className={`${classes.note} wrap`}>
+          {view.notes.map((note) => (
+            <div key={note}>{note}</div>
+          ))}
+          {queues.length === 0 && (
+            <div>
+              {words.noQueues}{" "}
+              {mayWrite && (
+                <Link className={classes.link} to={`/queues?new=queue&group=${encodeURIComponent(group.name)}`}>
+                  {words.newQueue}
+                </Link>
+              )}
+            </div>
           )}
         </div>
       )}

@@ -123,6 +123,7 @@ function Shown({ found }: { found: Schemas["UsageSummary"] }) {
         columns={COLUMNS}
         rows={found.sums}
         rowId={(sum) => sum.key}
+        hidden={found.by === "job" ? ["jobs"] : []}
         href={(sum) => placeOf(found.by, sum)}
         card={(sum) => <Card sum={sum} />}
         maxHeight="none"
