@@ -237,7 +237,7 @@ function Choice({ label, data, value, onChange }: ChoiceProps) {
   const id = useId();
   return (
     <div>
-      <Input.Label id={id} size="xs" labelElement="div">
+      <Input.Label id={id} size="xs" labelElement="div" display="block" mb={4}>
         {label}
       </Input.Label>
       <SegmentedControl

@@ -32,33 +32,40 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
   const groups = useGet("/v1/resource-groups", {});
   const environments = useGet("/v1/environments", {});
   const set = (some: Partial<QueueFields>) => change({ ...fields, ...some });
+  const field = (name: keyof QueueFields) => ({ label: words.fields[name], error: problemOf(name) });
+  const description = (
+    <TextInput
+      {...field("description")}
+      maxLength={500}
+      value={fields.description}
+      onChange={(event) => set({ description: event.currentTarget.value })}
+    />
+  );
   return (
     <Stack gap="md">
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
         {isNew && (
           <TextInput
-            label={words.fields.name}
+            {...field("name")}
             description={words.hints.name}
             inputWrapperOrder={ORDER}
             required
             data-autofocus
             maxLength={60}
             value={fields.name}
-            error={problemOf("name")}
             onChange={(event) => set({ name: event.currentTarget.value })}
           />
         )}
         <Select
-          label={words.fields.resource_group}
+          {...field("resource_group")}
           data={groups.data?.groups.map((group) => group.group.name) ?? [fields.resource_group]}
           value={fields.resource_group}
-          error={problemOf("resource_group")}
           allowDeselect={false}
           searchable
           onChange={(value) => value !== null && set({ resource_group: value })}
         />
         <NumberInput
-          label={words.fields.weight}
+          {...field("weight")}
           description={words.hints.weight}
           inputWrapperOrder={ORDER}
           min={1}
@@ -66,11 +73,39 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
           allowDecimal={false}
           data-autofocus={!isNew || undefined}
           value={fields.weight}
-          error={problemOf("weight")}
           onChange={(value) => set({ weight: asNumber(value) })}
         />
+        <Policy fields={fields} set={set} />
+        <NumberInput
+          {...field("max_tasks_per_job")}
+          description={words.hints.max_tasks_per_job}
+          inputWrapperOrder={ORDER}
+          min={1}
+          max={4096}
+          allowDecimal={false}
+          value={fields.max_tasks_per_job}
+          onChange={(value) => set({ max_tasks_per_job: asNumber(value) })}
+        />
+        <Autocomplete
+          size="xs"
+          {...field("default_environment")}
+          description={words.hints.default_environment}
+          inputWrapperOrder={ORDER}
+          data={environments.data?.environments.map((one) => one.name) ?? []}
+          value={fields.default_environment}
+          onChange={(value) => set({ default_environment: value })}
+        />
+        <TextInput
+          {...field("run_as")}
+          description={words.hints.run_as}
+          inputWrapperOrder={ORDER}
+          maxLength={32}
+          value={fields.run_as}
+          onChange={(event) => set({ run_as: event.currentTarget.value })}
+        />
+        {isNew && description}
       </SimpleGrid>
-      <Policy fields={fields} set={set} />
+      {!isNew && description}
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
         <Switch
           label={words.fields.preemption}
@@ -83,43 +118,6 @@ export function QueueForm({ fields, change, problemOf, isNew = false }: Props) {
           description={words.hints.open}
           checked={fields.open}
           onChange={(event) => set({ open: event.currentTarget.checked })}
-        />
-        <NumberInput
-          label={words.fields.max_tasks_per_job}
-          description={words.hints.max_tasks_per_job}
-          inputWrapperOrder={ORDER}
-          min={1}
-          max={4096}
-          allowDecimal={false}
-          value={fields.max_tasks_per_job}
-          error={problemOf("max_tasks_per_job")}
-          onChange={(value) => set({ max_tasks_per_job: asNumber(value) })}
-        />
-        <Autocomplete
-          size="xs"
-          label={words.fields.default_environment}
-          description={words.hints.default_environment}
-          inputWrapperOrder={ORDER}
-          data={environments.data?.environments.map((one) => one.name) ?? []}
-          value={fields.default_environment}
-          error={problemOf("default_environment")}
-          onChange={(value) => set({ default_environment: value })}
-        />
-        <TextInput
-          label={words.fields.run_as}
-          description={words.hints.run_as}
-          inputWrapperOrder={ORDER}
-          maxLength={32}
-          value={fields.run_as}
-          error={problemOf("run_as")}
-          onChange={(event) => set({ run_as: event.currentTarget.value })}
-        />
-        <TextInput
-          label={words.fields.description}
-          maxLength={500}
-          value={fields.description}
-          error={problemOf("description")}
-          onChange={(event) => set({ description: event.currentTarget.value })}
         />
       </SimpleGrid>
     </Stack>
@@ -136,7 +134,7 @@ function Policy({ fields, set }: { fields: QueueFields; set: (some: Partial<Queu
   const id = useId();
   return (
     <div>
-      <Input.Label id={id} size="xs" labelElement="div">
+      <Input.Label id={id} size="xs" labelElement="div" display="block" mb={4}>
         {words.fields.policy}
       </Input.Label>
       <SegmentedControl
@@ -145,7 +143,7 @@ function Policy({ fields, set }: { fields: QueueFields; set: (some: Partial<Queu
         value={fields.policy}
         onChange={(policy) => set({ policy: policy as Queue["policy"] })}
       />
-      <Text size="xs" c="dimmed" mt={4}>
+      <Text fz={10} lh={1.2} c="dimmed" mt={5}>
         {words.policyHints[fields.policy]}
       </Text>
     </div>

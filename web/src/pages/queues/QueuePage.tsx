@@ -168,7 +168,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     id: "job",
     header: words.jobColumns.job,
-    size: 200,
+    size: 176,
     cell: ({ row }) => (
       <span className="cut" title={row.original.name}>
         {row.original.id} {row.original.name}
@@ -193,7 +193,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     id: "owner",
     header: words.jobColumns.owner,
-    size: 104,
+    size: 88,
     cell: ({ row }) => <span title={row.original.owner}>{row.original.owner}</span>,
   },
   {

@@ -22,7 +22,7 @@ export interface GroupFields {
 
 /** How many slots of every host. */
 export function saySlots(group: Schemas["ResourceGroup"]): string {
-  return group.slots_per_host == null ? `${words.allSlots} per host` : `${group.slots_per_host} per host`;
+  return group.slots_per_host == null ? words.allSlots : words.perHost(String(group.slots_per_host));
 }
 
 /** Which hosts. */

@@ -125,7 +125,7 @@ function Shown({ found }: { found: Schemas["UsageSummary"] }) {
         rowId={(sum) => sum.key}
         hidden={found.by === "job" ? ["jobs"] : []}
         href={(sum) => placeOf(found.by, sum)}
-        card={(sum) => <Card sum={sum} />}
+        card={(sum) => <Card sum={sum} by={found.by} />}
         maxHeight="none"
       />
       {found.num_more > 0 && <p className="dim">{words.more(count(found.num_more))}</p>}
@@ -182,7 +182,7 @@ const COLUMNS: readonly Column<Sum>[] = [
   },
 ];
 
-function Card({ sum }: { sum: Sum }) {
+function Card({ sum, by }: { sum: Sum; by: By }) {
   return (
     <div className={classes.card}>
       <div className={classes.line}>
@@ -192,9 +192,11 @@ function Card({ sum }: { sum: Sum }) {
       <Bar share={sum.share} />
       <div className={`${classes.line} dim`}>
         <span>{percent(sum.share, 1)}</span>
-        <span className="num">
-          {words.columns.jobs} {count(sum.num_jobs)}
-        </span>
+        {by !== "job" && (
+          <span className="num">
+            {words.columns.jobs} {count(sum.num_jobs)}
+          </span>
+        )}
       </div>
     </div>
   );

@@ -31,6 +31,7 @@ export const queues = {
     priority: "The higher priority first, each job up to its maximum.",
     fifo: "The older job first, each up to its maximum.",
   } as Record<string, string>,
+  perHost: (slots: string) => `${slots} per host`,
   figures: {
     used: "Slots used",
     deserved: "Deserved",
@@ -41,7 +42,7 @@ export const queues = {
   },
   ofSlots: (used: string, total: string) => `${used} of ${total}`,
   settings: "Settings",
-  shares: (group: string) => `Queues of ${group}`,
+  shares: (group: string) => `Queues over ${group}`,
   jobs: "Jobs now",
   allJobs: "All its jobs",
   noJobs: {
@@ -130,7 +131,7 @@ export const queues = {
   labelsHint: "Hosts that carry all of these, such as kind=gpu.",
   labelWrong: (label: string) => `"${label}" is no label; write it as name=value`,
   allHosts: "all hosts",
-  allSlots: "all",
+  allSlots: "all slots",
   groupQueues: "Queues over it",
   groupSlots: (slots: string) => `${slots} now`,
 };
