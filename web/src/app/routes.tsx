@@ -19,6 +19,15 @@ export const routes: RouteObject[] = [
       </LoggedOn>
     ),
     errorElement: <Crashed />,
-    children: [...page(() => import("../pages/overview/Overview"), "/"), { path: "*", element: <NotFound /> }],
+    children: [
+      ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(() => import("../pages/queues/Queues"), "/queues"),
+      ...page(() => import("../pages/queues/QueuePage"), "/queues/:name"),
+      ...page(() => import("../pages/queues/GroupPage"), "/queues/groups/:name"),
+      ...page(() => import("../pages/machines/Machines"), "/machines"),
+      ...page(() => import("../pages/usage/Usage"), "/usage"),
+      ...page(() => import("../pages/events/Events"), "/events"),
+      { path: "*", element: <NotFound /> },
+    ],
   },
 ];
