@@ -36,10 +36,13 @@ from pliant.server.routes import (
     algorithms,
     arrays,
     audit,
+    bulk,
     datasets,
     endpoints,
     environments,
     events,
+    found,
+    job_files,
     jobs,
     logs,
     models,
@@ -47,13 +50,16 @@ from pliant.server.routes import (
     people,
     pool,
     predictions,
+    previews,
     queues,
     searches,
     sessions,
     shares,
+    slots,
     templates,
     tunnels,
     upkeep,
+    usage,
 )
 from pliant.server.routing import Routes, declare
 from pliant.server.site import Site
@@ -147,7 +153,11 @@ def make_routes(*others: OtherApi) -> FastAPI:
         separate_input_output_schemas=False,
     )
     own = (
+        bulk,
         jobs,
+        job_files,
+        usage,
+        found,
         arrays,
         shares,
         tunnels,
@@ -155,6 +165,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         logs,
         events,
         pool,
+        slots,
         queues,
         searches,
         algorithms,
@@ -170,6 +181,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     every = (
         [room.routes for room in own]
+        + [previews.routes, previews.pool_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]
     )
