@@ -67,6 +67,12 @@ export const common = {
     title: "This page has failed",
     hint: "That is a fault of the console, not of your jobs: they go on. Reloading usually helps.",
   },
+  folder: {
+    choose: "Choose…",
+    other: "Another…",
+    leftOut: (names: string) => `without ${names}`,
+  },
+  changed412: "Somebody else has changed this meanwhile. What they set is beside your values; apply again to overwrite it.",
   table: { select: (name: string) => `Select ${name}`, selectAll: "Select all that are shown" },
   chart: { nothing: "No values yet" },
   palette: { nothing: "Nothing fits.", page: "page", command: "do", submit: "Submit a job" },
