@@ -85,3 +85,24 @@ class FilterContract:
         store.write(Writes(jobs=(replace(job, tags={}),)))
         assert store.jobs(JobFilter(tags={"lr": ()})) == ()
         assert store.jobs(EVERY_JOB) == (a_job("job-2"), replace(job, tags={}))
+
+    def test_jobs_are_found_by_a_part_of_id_or_name(self, store: Store) -> None:
+        names = ("digits", "Digits-large", "my digits", "100%", "a_b", "job-2", "other", "trial")
+        jobs = [replace(a_job(f"job-{n}"), owner=OWNERS[n % 2]) for n in range(1, len(names) + 1)]
+        jobs = [replace(job, spec=replace(job.spec, name=name)) for job, name in zip(jobs, names, strict=True)]
+        jobs[-1] = of_search(jobs[-1], "digits", 0)
+        store.write(Writes(jobs=tuple(jobs)))
+
+        def found(text: str, limit: int = 9, visible: VisibleJobs | None = None) -> list[str]:
+            return [job.id for job in store.find_jobs(text, limit=limit, visible=visible)]
+
+        assert found("DIGITS") == ["job-1", "job-2", "job-3"]
+        assert found("digits", limit=1) == ["job-1"]
+        assert found("job-2") == ["job-6", "job-2"], "both are called so; the newest first"
+        assert (found("%"), found("_"), found("/"), found("trial")) == (["job-4"], ["job-5"], [], [])
+        assert found("job", visible=VisibleJobs(owner="ann", shared=frozenset({JobId("job-3")}))) == [
+            "job-6",
+            "job-4",
+            "job-3",
+            "job-2",
+        ]

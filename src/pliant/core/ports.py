@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Series
+from pliant.core.chart import Series, SeriesEnd
 from pliant.core.confinement import Confinement
 from pliant.core.event import Event, EventKind, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, NodeId, Task, TaskId
@@ -17,6 +17,7 @@ from pliant.core.link import ToTask
 from pliant.core.plan import NodeView
 from pliant.core.registry import Registry
 from pliant.core.slot import WHOLE_SLOT
+from pliant.core.slot_time import SlotTime
 
 MAX_STDERR_BYTES = 8192
 """So much of the end of a dead task's stderr comes with its exit."""
@@ -293,6 +294,14 @@ class Store(Protocol):
         """
         ...
 
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that hold a text in id or name, whatever its capitals, trials of searches apart.
+
+        Those come first that are called so, then those that begin so; of equal ones the newest. Where very many hold
+        it, only the newest are compared.
+        """
+        ...
+
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""
         ...
@@ -338,10 +347,21 @@ class Store(Protocol):
         """
         ...
 
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        """Return which series a job has after a name, in the order of their names, and how each ends."""
+        ...
+
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
+        ...
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        """Return what each job used between two instants, of those that used anything and somebody may see.
+
+        Law: it is what `integrate` of `core.slot_time` makes of `usage(since=start)`.
+        """
         ...
 
     def next_id(self, name: str, how_many: int = 1) -> int:

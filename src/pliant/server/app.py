@@ -40,6 +40,8 @@ from pliant.server.routes import (
     endpoints,
     environments,
     events,
+    found,
+    job_files,
     jobs,
     logs,
     models,
@@ -53,6 +55,7 @@ from pliant.server.routes import (
     templates,
     tunnels,
     upkeep,
+    usage,
 )
 from pliant.server.routing import Routes, declare
 from pliant.server.site import Site
@@ -147,6 +150,9 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     own = (
         jobs,
+        job_files,
+        usage,
+        found,
         arrays,
         shares,
         tunnels,

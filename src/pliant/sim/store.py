@@ -8,12 +8,14 @@ from itertools import islice
 from threading import Lock
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Bucket, Series, merge
+from pliant.core.chart import Bucket, Series, SeriesEnd, merge
 from pliant.core.errors import NotFound
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task, TaskId
 from pliant.core.job_filter import EVERY_JOB, JobFilter
+from pliant.core.name_match import rank
 from pliant.core.ports import EventFilter, Writes
+from pliant.core.slot_time import SlotTime, integrate
 from pliant.sim.registry import MemoryRegistry
 from pliant.sim.searches import MemorySearches
 
@@ -98,6 +100,11 @@ class MemoryStore:
         found = (job for job in older if which.fits(job))
         return tuple(islice((job for job in found if visible is None or visible.covers(job.id, job.owner)), limit))
 
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        jobs = self.jobs(JobFilter(without_trials=True), limit=len(self._order), visible=visible)
+        found = [(fit, job) for job in jobs if (fit := rank(text, job.id, job.spec.name)) is not None]
+        return tuple(job for _, job in sorted(found, key=lambda one: one[0])[:limit])
+
     def array_jobs(self, array_id: str) -> tuple[Job, ...]:
         with self._lock:
             jobs = tuple(self._jobs.values())
@@ -154,6 +161,12 @@ class MemoryStore:
             if name in known
         )
 
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        with self._lock:
+            points = sorted((m for m in self._metrics.values() if m.job_id == job_id), key=lambda m: m.step)
+        names = sorted({m.name for m in points if m.name > after})
+        return tuple(_end([m for m in points if m.name == name]) for name in names[:limit])
+
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
@@ -163,6 +176,14 @@ class MemoryStore:
         earlier = {point.job_id: point for point in points if point.at < since}
         kept = sorted(earlier.values(), key=lambda u: u.at)
         return (*kept, *(point for point in points if point.at >= since))
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        used = integrate(self.usage(since=start, visible=visible), start, until)
+        jobs = {job_id: self._jobs[job_id] for job_id in used}
+        return tuple(
+            SlotTime(job_id=job_id, name=job.spec.name, owner=job.owner, queue=job.queue, slot_seconds=used[job_id])
+            for job_id, job in jobs.items()
+        )
 
     def _sees(self, visible: VisibleJobs | None, job_id: JobId | None) -> bool:
         if visible is None or job_id is None:
@@ -191,4 +212,16 @@ def _bucket(point: Metric) -> Bucket:
         last_step=point.step,
         epoch=point.epoch,
         at=point.at,
+    )
+
+
+def _end(points: Sequence[Metric]) -> SeriesEnd:
+    newest = points[-1]
+    return SeriesEnd(
+        name=newest.name,
+        num_points=len(points),
+        first_step=points[0].step,
+        last_step=newest.step,
+        at=max(point.at for point in points),
+        value=None if math.isnan(newest.value) else newest.value,
     )

@@ -4,17 +4,21 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Select, func, or_, select, union_all
+from sqlalchemy import Column, ColumnElement, Select, case, func, or_, select, union_all
 
 from pliant.core.access import VisibleJobs
 from pliant.core.job import JobId
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.lifecycle import TASK_LIFECYCLE, TaskState, is_final
+from pliant.core.name_match import BEGINS, HOLDS, SAME
 from pliant.core.ports import EventFilter
 from pliant.store.engine import in_json_array
 from pliant.store.tables import DELETED, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
 
 LIVE_TASKS: Final = tuple(state.value for state in TaskState if not is_final(TASK_LIFECYCLE, state))
+
+MAX_COMPARED: Final = 1000
+"""Of jobs that hold a text so many are compared, the newest."""
 
 Query = Select[Any]
 
@@ -38,6 +42,22 @@ def jobs(
     pages = [_newest(query, which, before, limit).subquery() for query in (own, shared)]
     both = union_all(*(select(page.c.ordinal) for page in pages))
     return select(JOBS).where(JOBS.c.ordinal.in_(both)).order_by(JOBS.c.ordinal.desc()).limit(limit)
+
+
+def find_jobs(text: str, limit: int, visible: VisibleJobs | None = None) -> Query:
+    """Ask for jobs that hold a text in id or name, trials apart; see `Store.find_jobs`."""
+    names = (JOBS.c.id, JOBS.c.name)
+    holds = or_(*(name.icontains(text, autoescape=True) for name in names))
+    begins = or_(*(name.istartswith(text, autoescape=True) for name in names))
+    is_it = or_(*(func.lower(name) == func.lower(text) for name in names))
+    rank = case((is_it, SAME), (begins, BEGINS), else_=HOLDS).label("rank")
+    newest = select(JOBS.c.ordinal, rank).where(holds, JOBS.c.search.is_(None))
+    if visible is not None:
+        newest = newest.where(or_(JOBS.c.owner == visible.owner, _is_shared(JOBS.c.id, visible)))
+    compared = newest.order_by(JOBS.c.ordinal.desc()).limit(MAX_COMPARED).subquery()
+    best = select(compared).order_by(compared.c.rank, compared.c.ordinal.desc()).limit(limit).subquery()
+    of_them = select(JOBS).join(best, JOBS.c.ordinal == best.c.ordinal)
+    return of_them.order_by(best.c.rank, JOBS.c.ordinal.desc())
 
 
 def array_jobs(array_id: str) -> Query:
@@ -153,3 +173,17 @@ def usage(since: float, job_id: JobId | None, visible: VisibleJobs | None = None
         inside = inside.where(_is_visible(USAGE.c.job_id, visible))
     both = union_all(before, inside).subquery()
     return select(both).order_by(both.c.at, both.c.ordinal)
+
+
+def slot_time(start: float, until: float, visible: VisibleJobs | None = None) -> Query:
+    """Ask what each job used between two instants, those that used anything."""
+    points = usage(start, None, visible).subquery()
+    following = func.lead(points.c.at).over(partition_by=points.c.job_id, order_by=(points.c.at, points.c.ordinal))
+    steps = select(points, following.label("next_at")).where(points.c.at < until).subquery()
+    begins = case((steps.c.at < start, start), else_=steps.c.at)
+    ends = func.coalesce(steps.c.next_at, until)
+    held = func.sum(steps.c.num_slots * (ends - begins)).label("slot_seconds")
+    used = select(steps.c.job_id, held).where(steps.c.num_slots > 0, ends > begins).group_by(steps.c.job_id).subquery()
+    return select(used.c.job_id, JOBS.c.name, JOBS.c.owner, JOBS.c.queue, used.c.slot_seconds).join(
+        JOBS, JOBS.c.id == used.c.job_id
+    )

@@ -15,19 +15,20 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Column, Connection, RowMapping, Table, delete, insert, select
 
 from pliant.core.access import VisibleJobs
-from pliant.core.chart import Series
+from pliant.core.chart import Series, SeriesEnd
 from pliant.core.event import Event, Usage
 from pliant.core.job import DeletedJob, Generation, Job, JobId, Metric, Task
 from pliant.core.job_filter import EVERY_JOB, JobFilter
 from pliant.core.ports import EventFilter, Writes
+from pliant.core.slot_time import SlotTime
 from pliant.store import queries, rollups, rows
 from pliant.store.deletion import delete_jobs
-from pliant.store.engine import advance_counter, open_engine, read_transaction, upsert
+from pliant.store.engine import advance_counter, bytewise, open_engine, read_transaction, upsert
 from pliant.store.fence import Fence
 from pliant.store.migrate import migrate
 from pliant.store.registry import SqlAudit, SqlRegistry
 from pliant.store.searches import SqlSearches
-from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, TAGS, TASKS, USAGE
+from pliant.store.tables import COUNTERS, EVENTS, GENERATIONS, JOBS, METRICS, ROLLUPS, TAGS, TASKS, USAGE
 from pliant.store.upkeep import SqlRecords
 
 T = TypeVar("T")
@@ -96,6 +97,10 @@ class SqlStore:
         """Return jobs newest first, those that somebody may see or all; `before` is the last id of the page before."""
         return self._read(queries.jobs(which, before, limit, visible), rows.job_of)
 
+    def find_jobs(self, text: str, *, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that hold a text in id or name, the best first."""
+        return self._read(queries.find_jobs(text, limit, visible), rows.job_of)
+
     def deleted_job(self, job_id: JobId) -> DeletedJob | None:
         """Return what is left of a job that was deleted."""
         found = self._read(queries.deleted_job(job_id), rows.deleted_of)
@@ -152,11 +157,20 @@ class SqlStore:
                 found.append(Series(name=name, buckets=buckets))
         return tuple(found)
 
+    def series_ends(self, job_id: JobId, *, after: str = "", limit: int = 1000) -> tuple[SeriesEnd, ...]:
+        """Return which series a job has after a name, in the order of their names, and how each ends."""
+        with read_transaction(self._engine) as connection:
+            return rollups.ends(connection, job_id, bytewise(self._engine, ROLLUPS.c.name), after, limit)
+
     def usage(
         self, *, since: float = 0.0, job_id: JobId | None = None, visible: VisibleJobs | None = None
     ) -> tuple[Usage, ...]:
         """Return the points at or after `since`, oldest first, and before them each job's last earlier one."""
         return self._read(queries.usage(since, job_id, visible), rows.usage_of)
+
+    def slot_time(self, start: float, until: float, visible: VisibleJobs | None = None) -> tuple[SlotTime, ...]:
+        """Return what each job used between two instants, of those that used anything and somebody may see."""
+        return self._read(queries.slot_time(start, until, visible), lambda row: SlotTime(**row))
 
     def next_id(self, name: str, how_many: int = 1) -> int:
         """Return 1, 2, 3, … for each name, or the first of so many; never the same number twice, also after a crash."""

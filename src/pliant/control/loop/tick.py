@@ -39,11 +39,13 @@ from pliant.control.requests import changes
 from pliant.control.requests.acceptance import Acceptance
 from pliant.control.requests.deletion import Deletions
 from pliant.control.requests.ending import EndRequests
+from pliant.control.requests.job_files import JobFileQueries
 from pliant.control.requests.jobs import JobRequests
 from pliant.control.requests.queries import Queries
 from pliant.control.requests.queues import queues_of
 from pliant.control.requests.sidecars import SidecarRequests
 from pliant.control.requests.trials import TrialRequests
+from pliant.control.requests.usage import UsageQueries
 from pliant.control.settings import ControlSettings
 from pliant.core.errors import Unavailable
 from pliant.core.job import JobId, TaskId
@@ -66,7 +68,7 @@ class Control:
     """Decides for all jobs and carries the decisions out.
 
     What others ask for goes through `requests` (jobs), `trials`, `deletions`, `sidecars`, `kernels`, `queues`,
-    `queries`, `measures` and `ending` (of the server).
+    `queries`, `files`, `usage`, `measures` and `ending` (of the server).
     """
 
     def __init__(
@@ -101,6 +103,8 @@ class Control:
             policy=self.queues.policy,
             kinds=kinds,
         )
+        self.files = JobFileQueries(store, settings)
+        self.usage = UsageQueries(store, clock)
         acceptance = Acceptance(
             ledger=self._ledger, settings=settings, queries=self.queries, queues=self.queues, inputs=inputs
         )

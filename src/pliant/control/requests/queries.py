@@ -157,6 +157,10 @@ class Queries:
         more = len(jobs) > limit
         return JobPage(jobs=jobs[:limit], next=jobs[limit - 1].id if more else None)
 
+    def find(self, text: str, limit: int, visible: VisibleJobs | None = None) -> tuple[Job, ...]:
+        """Return jobs that somebody sees whose id or name holds a text, the best first."""
+        return self._store.find_jobs(text, limit=limit, visible=visible)
+
     def detail(self, job_id: str) -> JobDetail:
         """Return a job with its tasks and generations."""
         job = self.job(job_id)

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from pliant.api.faults import problems_in
 from pliant.api.jobs import ProblemDetails, ProblemItem
 from pliant.core.errors import (
+    BeyondEnd,
     Conflict,
     Forbidden,
     InvalidInput,
@@ -40,6 +41,7 @@ _STATUS: Sequence[tuple[type[PliantError], int, str]] = (
     (Stale, 412, "Changed meanwhile"),
     (Conflict, 409, "Conflict"),
     (TooLarge, 413, "Too large"),
+    (BeyondEnd, 416, "Not that part"),
     (TooMany, 429, "Too many"),
     (NoSpace, 507, "Disk full"),
     (Unavailable, 503, "Unavailable"),
@@ -61,6 +63,8 @@ def _headers(error: PliantError) -> Mapping[str, str] | None:
         return {"WWW-Authenticate": _CHALLENGE}
     if isinstance(error, TooMany):
         return {"Retry-After": str(math.ceil(error.wait_s))}
+    if isinstance(error, BeyondEnd):
+        return {"Content-Range": f"bytes */{error.num_bytes}"}
     return None
 
 

@@ -116,11 +116,14 @@ class SearchRequests:
         return search, (*notes, *_notes_of_known(settings, first.known), *_notes_of_constraints(settings))
 
     def page(
-        self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = ()
+        self, caller: Principal, after: str, limit: int, states: Sequence[SearchState] = (), part: str = ""
     ) -> tuple[tuple[Search, ...], str | None]:
-        """Return searches that somebody sees, in one of some states, and the name of the last if there are more."""
+        """Return searches that somebody sees, in one of some states, and the name of the last if there are more.
+
+        With `part` only those whose names hold it, whatever its capitals.
+        """
         found: list[Search] = []
-        for search in self._book.all(after, states):
+        for search in self._book.all(after, states, part):
             if not _sees(caller, search):
                 continue
             if len(found) == limit:
