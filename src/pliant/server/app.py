@@ -1,6 +1,7 @@
 """The web application: routes, errors, limits, links and the OpenAPI page, put together. No decisions."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -272,9 +273,14 @@ def _add_manual(app: FastAPI) -> None:
     app.router.routes.extend(routes.router.routes)
 
 
+def _without_converters(path: str) -> str:
+    """Return a path as OpenAPI writes it: `/files/{path:path}` is `/files/{path}`."""
+    return re.sub(r":\w+}", "}", path)
+
+
 def _describe(app: FastAPI) -> None:
     """Say in the OpenAPI page what FastAPI has no word for: the media type of problems, and which routes are open."""
-    access = declared_access(app)
+    access = {(method, _without_converters(path)): needs for (method, path), needs in declared_access(app).items()}
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
