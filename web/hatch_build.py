@@ -29,7 +29,7 @@ class ConsoleBuild(BuildHookInterface[Any]):
         bundle = _bundle()
         return [] if bundle.is_current() else [bundle.NODE]
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 (what hatch calls it with)
         """Build the console.
 
         Raises:
