@@ -37,6 +37,7 @@ from pliant.server.routes import (
     algorithms,
     arrays,
     audit,
+    bulk,
     datasets,
     endpoints,
     environments,
@@ -49,10 +50,12 @@ from pliant.server.routes import (
     monitoring,
     people,
     pool,
+    previews,
     queues,
     searches,
     sessions,
     shares,
+    slots,
     templates,
     tunnels,
     upkeep,
@@ -150,6 +153,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         separate_input_output_schemas=False,
     )
     own = (
+        bulk,
         jobs,
         job_files,
         usage,
@@ -161,6 +165,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
         logs,
         events,
         pool,
+        slots,
         queues,
         searches,
         algorithms,
@@ -175,6 +180,7 @@ def make_routes(*others: OtherApi) -> FastAPI:
     )
     every = (
         [room.routes for room in own]
+        + [previews.routes, previews.pool_routes]
         + [pool.health_routes, monitoring.routes]
         + [routes for other in others for routes in other.routes]
     )

@@ -1,6 +1,7 @@
 """Keeps what data sets look like, a file for each beside them.
 
-What makes a preview has read strangers' files and may have been misled. The file that a process of an import leaves is opened as one of a stranger, and what it says is written anew.
+What makes a preview has read strangers' files and may have been misled. So the file that the process of an import
+leaves is opened as one of a stranger, and what it says is checked and written anew.
 """
 
 import base64

@@ -53,9 +53,18 @@ _PLACES = ("body", "query", "path", "header", "cookie")
 
 def problem_response(error: PliantError) -> Response:
     """Return the answer to a request that failed."""
-    status, title = next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
+    status, title = _status_and_title(error)
     problems = error.problems if isinstance(error, InvalidInput) else ()
     return _response(status, title, str(error), problems, _headers(error))
+
+
+def status_of(error: PliantError) -> int:
+    """Return the status that an error is answered with."""
+    return _status_and_title(error)[0]
+
+
+def _status_and_title(error: PliantError) -> tuple[int, str]:
+    return next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
 
 
 def _headers(error: PliantError) -> Mapping[str, str] | None:
