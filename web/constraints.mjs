@@ -35,6 +35,8 @@ const bodies = {
   JOB: resolve(submission).properties.job,
   DATASET: described.components.schemas.DatasetRequest,
   ENVIRONMENT: described.components.schemas.EnvironmentRequest,
+  ENDPOINT: described.components.schemas.EndpointPatch,
+  SEARCH: described.components.schemas.SearchPatch,
 };
 const text = Object.entries(bodies).map(
   ([name, schema]) =>

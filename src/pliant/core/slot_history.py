@@ -14,7 +14,7 @@ HOUR_S: Final = 3600
 MAX_TOP: Final = 50
 """Layers of a chart beside the sums of the rest."""
 
-ChartBy = Literal["job", "endpoint", "search", "queue", "user"]
+ChartBy = Literal["job", "trial", "endpoint", "search", "queue", "user"]
 """What the layers are: each workload, or only endpoints or searches, or all of a queue or a user as one."""
 LayerKind = ChartBy
 

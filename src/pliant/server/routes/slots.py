@@ -37,13 +37,14 @@ def chart(
     by: Annotated[ChartBy, Query(description="What the layers are.")] = "job",
     max_buckets: Annotated[int, Query(ge=10, le=MAX_BUCKETS, description="No more points in time than these.")] = 1000,
     top: Annotated[int, Query(ge=1, le=MAX_TOP, description="So many layers; the rest is one.")] = 20,
+    search: Annotated[str | None, Query(max_length=200, description="Only trials of this search.")] = None,
 ) -> SlotChart:
     """Return who held how many slots in a window: as it was if there were few changes, else as means of buckets.
 
-    Trials count to their search, versions to their endpoint. Jobs that the caller may not see are in `others`. Events
+    Trials count to their search unless the layers are trials, versions to their endpoint. Jobs that the caller may not see are in `others`. Events
     of kind `slots.changed` after `last_seq` go on from what is here.
     """
-    asked = ChartRequest(from_at=from_at, until_at=until_at, by=by, max_buckets=max_buckets, top=top)
+    asked = ChartRequest(from_at=from_at, until_at=until_at, by=by, max_buckets=max_buckets, top=top, search=search)
     return control.slots.chart(asked, visible)
 
 
