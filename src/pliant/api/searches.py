@@ -261,6 +261,8 @@ class SearchView:
     eta_s: float | None
     """Seconds left, about, as its trials went so far; null if nobody can tell."""
     revision: int
+    position: int = 0
+    """The number of its newest decision."""
     nearest: int | None = None
     """While no trial that has completed keeps all constraints: the number of the one that violates them least."""
     num_at_once: int | None = None

@@ -19,6 +19,13 @@ export const routes: RouteObject[] = [
       </LoggedOn>
     ),
     errorElement: <Crashed />,
-    children: [...page(() => import("../pages/overview/Overview"), "/"), { path: "*", element: <NotFound /> }],
+    children: [
+      ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(() => import("../pages/endpoints/Endpoints"), "/endpoints"),
+      ...page(() => import("../pages/endpoints/Endpoint"), "/endpoints/:name/:tab?"),
+      ...page(() => import("../pages/searches/Searches"), "/searches"),
+      ...page(() => import("../pages/searches/NewSearch"), "/searches/new"),
+      ...page(() => import("../pages/searches/Search"), "/searches/:name/:tab?"),
+      { path: "*", element: <NotFound /> }],
   },
 ];

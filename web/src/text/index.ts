@@ -1,11 +1,24 @@
 /** The one place that names the language. A page's words stand in a file of their own, called like the page. */
 import { common } from "./en/common";
 import { datasets } from "./en/datasets";
+import { endpoints } from "./en/endpoints";
 import { environments } from "./en/environments";
 import { files } from "./en/files";
 import { logon } from "./en/logon";
+import { searches } from "./en/searches";
 import { sharing } from "./en/sharing";
 import { submission } from "./en/submission";
 import { violation } from "./en/violation";
 
-export const text = { ...common, datasets, environments, files, logon, sharing, submission, violation };
+export const text = {
+  ...common,
+  datasets,
+  endpoints,
+  environments,
+  files,
+  logon,
+  searches,
+  sharing,
+  submission,
+  violation,
+};
