@@ -5,7 +5,8 @@ import { environments } from "./en/environments";
 import { files } from "./en/files";
 import { logon } from "./en/logon";
 import { sharing } from "./en/sharing";
+import { slots } from "./en/slots";
 import { submission } from "./en/submission";
 import { violation } from "./en/violation";
 
-export const text = { ...common, datasets, environments, files, logon, sharing, submission, violation };
+export const text = { ...common, datasets, environments, files, logon, sharing, slots, submission, violation };
