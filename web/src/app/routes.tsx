@@ -19,6 +19,10 @@ export const routes: RouteObject[] = [
       </LoggedOn>
     ),
     errorElement: <Crashed />,
-    children: [...page(() => import("../pages/overview/Overview"), "/"), { path: "*", element: <NotFound /> }],
+    children: [
+      ...page(() => import("../pages/overview/Overview"), "/"),
+      ...page(() => import("../pages/submit/Submit"), "/submit"),
+      { path: "*", element: <NotFound /> },
+    ],
   },
 ];
